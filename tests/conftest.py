@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.browsing import browser, page
+from tests.postgres import postgres
 
-__all__ = ["browser", "page"]
+__all__ = ["browser", "page", "postgres"]
 
 PROJECT = Path(__file__).parent.parent
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}

@@ -91,6 +91,9 @@ ONLY_READ = {
     "judge batch collect round-1/ --out out/": "likewise",
     "judge completions import output.jsonl errors.jsonl --requests round-1/ --out out/": "no engine has brought "
     "anything back; tests/harness/test_batches.py plays one",
+    "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model openai/gpt-4.1-mini --journal "
+    "postgresql://judge@db/journal --out out-1/": "no such database is here; tests/harness/test_shared_runs.py has one",
+    "judge journal merge postgresql://judge@db/journal --out out-1/journal.sqlite": "likewise",
 }
 """The lines of the pages that no test carries out, and why; each must still be a line of a page."""
 
@@ -110,7 +113,10 @@ NOT_CARRIED_OUT = {
 
 REFUSED = {
     "judge calibrate --gold LLMJudge/llmjudge_test.qrel --judgments LLMJudge-benchmark/*.txt --criterion relevance "
-    "--scale 0-3 --out out/llmjudge": 2
+    "--scale 0-3 --out out/llmjudge": 2,
+    # Nothing has come back from the first round here.
+    "judge requests --runs runs/ --topics topics.json --passages passages.jsonl --model openai/gpt-4.1-mini "
+    "--out out/ --requests round-2/": 2,
 }
 """The lines that fail as their page says, with the exit code."""
 

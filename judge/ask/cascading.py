@@ -15,9 +15,9 @@ from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, Results, ask, open_one
 from judge.errors import UsageError
-from judge.models.journal import Journal
 from judge.models.journal_view import JournalView
 from judge.models.model import FREE, Model, ModelOptions
+from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
@@ -142,7 +142,7 @@ def ask_cascade(
     opened: OpenCascade,
     model: Model,
     wanted: Sequence[Task],
-    journal: Journal,
+    journal: OpenJournal,
     pool: Pool,
     *,
     turns: Mapping[str, Turn] | None,
@@ -205,7 +205,7 @@ def ask_cascade(
 def ask_checker(
     opened: OpenCascade,
     wanted: Sequence[Task],
-    journal: Journal,
+    journal: OpenJournal,
     pool: Pool,
     most: float | None = None,
     *,
@@ -259,7 +259,7 @@ def _question(task: Task) -> tuple[str, str]:
 
 
 def recalled(
-    opened: OpenCascade, wanted: Sequence[Task], journal: Journal | JournalView, pool: Pool
+    opened: OpenCascade, wanted: Sequence[Task], journal: OpenJournal | JournalView, pool: Pool
 ) -> dict[int, Judgment | Failure | None]:
     """What a journal holds of the checker's answers, by the places of tasks; None where it would be asked."""
     questions = Questions(opened.checker, journal, pool, None)

@@ -33,9 +33,19 @@ class TaskLine:
         suspects = {number for number in ordered if is_suspect(wanted[number])}
         self._line = deque(number for number in ordered if number not in suspects)
         self._last = deque(number for number in ordered if number in suspects)
+        self._elsewhere: deque[int] = deque()
 
     def __len__(self) -> int:
-        return len(self._line) + len(self._last)
+        return len(self._line) + len(self._last) + len(self._elsewhere)
+
+    @property
+    def only_elsewhere(self) -> bool:
+        """Whether other processes ask all that is left."""
+        return bool(self._elsewhere) and not (self._line or self._last)
+
+    def leave(self, number: int) -> None:
+        """Put a task behind all others, because another process is asking it."""
+        self._elsewhere.append(number)
 
     def take(self, *, far: bool = False) -> InTurn:
         """The next task; where it is to be far, the one that has least to do with those before it.
@@ -43,6 +53,8 @@ class TaskLine:
         Raises:
             IndexError: The line is empty.
         """
+        if not (self._line or self._last) and self._elsewhere:
+            return InTurn(self._elsewhere.popleft(), False)
         if not self._line:
             return InTurn(self._last.popleft(), True)
         # The last one of the line has no neighbors left.

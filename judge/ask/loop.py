@@ -31,8 +31,8 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
-from judge.models.journal import Journal
 from judge.models.model import Divided, Model, Price, Replicated
+from judge.models.open_journal import HeldElsewhere, OpenJournal, QuestionClaims
 from judge.models.records import Completion, Request
 from judge.models.storable import storable
 from judge.pool.records import Pool
@@ -40,6 +40,10 @@ from judge.runs.records import Turn
 from judge.text.table import Table
 
 __all__ = ["Loop", "Progress", "Settings", "Task", "assess", "tasks"]
+
+
+_LOOK_AGAIN = 0.5
+"""Seconds after which a question that another process asks is looked at again."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -74,7 +78,7 @@ class Loop:
     def __init__(
         self,
         model: Model,
-        journal: Journal,
+        journal: OpenJournal,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
         settings: Settings,
@@ -84,6 +88,7 @@ class Loop:
         self._model = model
         self._replicated = model if isinstance(model, Replicated) else None
         self._journal = journal
+        self._claims = journal.claims
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
         self._silence = Silence(model.name, journal, settings.concurrency, settings.attempts)
@@ -150,6 +155,8 @@ class Loop:
 
     async def _work(self, wanted: Sequence[Task], *, far: bool) -> None:
         while self._line:
+            if self._line.only_elsewhere and not await self._others():
+                return
             index, far = self._line.take(far=far or self._silence.doubted)
             try:
                 settled = await self._judge(wanted[index], far=far)
@@ -159,11 +166,20 @@ class Loop:
                 else:
                     # The disk is slower than the next call is begun, so nobody waits for it here.
                     write.add_done_callback(functools.partial(self._settle_written, index, settled))
+            except HeldElsewhere:
+                self._line.leave(index)
             except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
                 self._end(error)
             if self._stop is not None:
                 return
             far = False
+
+    async def _others(self) -> bool:
+        """Give other processes time for what they ask; False if nothing is left to do for this worker."""
+        self._tell()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), _LOOK_AGAIN)
+        return self._stop is None and bool(self._line)
 
     def _is_suspect(self, task: Task) -> bool:
         if not self._silence.suspects:
@@ -195,7 +211,7 @@ class Loop:
                 budget.spent,
                 budget.estimated,
                 servers,
-                self._attempts.limited(),
+                self._attempts.limited() or ("waiting for other processes" if self._line.only_elsewhere else ""),
             )
         )
 
@@ -212,6 +228,8 @@ class Loop:
         self._stop = self._stop or error
         self._stopped.set()
         self._attempts.wake()
+        if self._claims is not None:
+            self._claims.give_up(error)
 
     def _check(self) -> None:
         if self._stop is not None:
@@ -252,13 +270,16 @@ class Loop:
 
     async def _complete(self, digest: str, request: Request, *, far: bool) -> Completion:
         """The completion of a request: from the journal, from an identical call in flight, or from the model."""
-        recorded = self._journal.get(digest)
+        recorded = self._journal.get(digest) if self._claims is None else None
         if recorded is not None:
             return recorded
         call = self._in_flight.get(digest)
         if call is not None:
             return await asyncio.shield(call)
-        call = asyncio.ensure_future(self._ask(digest, request, far=far))
+        if self._claims is None:
+            call = asyncio.ensure_future(self._ask(digest, request, far=far))
+        else:
+            call = asyncio.ensure_future(self._claim(self._claims, digest, request, far=far))
         self._in_flight[digest] = call
         try:
             return await call
@@ -266,6 +287,23 @@ class Loop:
             # Until it is on the disk, the journal does not answer for it.
             if digest not in self._unwritten:
                 self._in_flight.pop(digest, None)
+
+    async def _claim(self, claims: QuestionClaims, digest: str, request: Request, *, far: bool) -> Completion:
+        """The completion of a request in a journal that other processes write too.
+
+        Raises:
+            HeldElsewhere: One of them is asking it.
+        """
+        self._check()
+        recorded = await claims.claim(digest)
+        if recorded is not None:
+            self._silence.remembered()
+            return recorded
+        try:
+            return await self._ask(digest, request, far=far)
+        except BaseException:
+            claims.release(digest)
+            raise
 
     async def _ask(self, digest: str, request: Request, *, far: bool) -> Completion:
         reserved = await self._afford(request)
@@ -326,7 +364,7 @@ class Loop:
 def assess(
     wanted: Iterable[Task],
     model: Model,
-    journal: Journal,
+    journal: OpenJournal,
     pool: Pool,
     *,
     turns: Mapping[str, Turn] | None = None,

@@ -11,10 +11,10 @@ from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment
 from judge.errors import OperationalError
 from judge.models.forms import supported_forms
-from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
 from judge.models.journal_view import JournalView
 from judge.models.model import Divided, Model, SentRequests
+from judge.models.open_journal import OpenJournal
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -39,7 +39,7 @@ class Questions:
     def __init__(
         self,
         model: Model,
-        journal: Journal | JournalView,
+        journal: OpenJournal | JournalView,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
         account: Account | None = None,
@@ -200,7 +200,7 @@ def _filler_key(judge: str) -> str:
     return f"filler:{judge}"
 
 
-def filler_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
+def filler_notes(judges: Iterable[str], journal: OpenJournal) -> tuple[str, ...]:
     """A sentence for each judge that answered the JSON schema with white space; the same however often it did."""
     return tuple(
         f"{judge}: replies to the JSON schema were white space up to the token limit; it was asked in the text form "

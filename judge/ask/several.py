@@ -13,9 +13,9 @@ from judge.ask.records import Failure, Judgment
 from judge.errors import MissingKeyError, UsageError
 from judge.models.backends import open_model
 from judge.models.forms import supported_forms
-from judge.models.journal import Journal
 from judge.models.journal_view import JournalView
 from judge.models.model import FREE, Model, ModelOptions
+from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
@@ -102,7 +102,7 @@ def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settin
 def ask(
     models: Sequence[Model],
     wanted: Sequence[Task],
-    journal: Journal,
+    journal: OpenJournal,
     pool: Pool,
     *,
     turns: Mapping[str, Turn] | None,
@@ -163,7 +163,7 @@ def ask(
 def forecasts(
     models: Sequence[Model],
     wanted: Sequence[Task],
-    journal: Journal | JournalView,
+    journal: OpenJournal | JournalView,
     pool: Pool,
     turns: Mapping[str, Turn] | None,
 ) -> tuple[tuple[Model, Forecast], ...]:

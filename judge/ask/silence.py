@@ -2,7 +2,7 @@
 
 from judge.ask.suspects import Suspects
 from judge.errors import OperationalError, TransientError
-from judge.models.journal import Journal
+from judge.models.open_journal import OpenJournal
 from judge.models.records import Request
 
 _FEWEST = 3
@@ -20,7 +20,7 @@ class Silence:
         attempts: Most attempts of a call, for the message.
     """
 
-    def __init__(self, judge: str, journal: Journal, concurrency: int, attempts: int) -> None:
+    def __init__(self, judge: str, journal: OpenJournal, concurrency: int, attempts: int) -> None:
         self._judge = judge
         self._enough = max(_FEWEST, concurrency)
         self._attempts = attempts

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from judge.cli.completions_import import add_answered_by_option, print_taken
-from judge.cli.options import add_actions
+from judge.cli.options import add_actions, add_journal_option
 from judge.cli.printing import print_json, print_table, progress, say
 from judge.harness.batches import SubmittedBatch, collect_batches, look_at_batches, submit_batches
 
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--out", type=Path, required=True, metavar="OUT", help="output folder of `judge run`, with the journal"
     )
     add_answered_by_option(collect)
+    add_journal_option(collect)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -50,7 +51,7 @@ def _status(args: argparse.Namespace) -> int:
 
 def _collect(args: argparse.Namespace) -> int:
     with progress("fetching") as steps:
-        collected = collect_batches(args.requests, args.out, args.answered_by, steps)
+        collected = collect_batches(args.requests, args.out, args.answered_by, steps, journal=args.journal)
     if args.json:
         print_json(collected)
     else:

@@ -7,6 +7,7 @@ reason; the next `judge requests` writes its question again. A line of another m
 import argparse
 from pathlib import Path
 
+from judge.cli.options import add_journal_option
 from judge.cli.printing import print_fact, print_json, progress, say
 from judge.harness.requests import CompletionsPlan, import_completions
 from judge.models.batch.taking import TakenCompletions
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--out", type=Path, required=True, metavar="OUT", help="output folder of `judge run`, with the journal"
     )
     add_answered_by_option(parser)
+    add_journal_option(parser)
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
 
 
@@ -44,7 +46,9 @@ def add_answered_by_option(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Take the lines; 1 if some were refused."""
-    plan = CompletionsPlan(files=args.files, requests=args.requests, out=args.out, answered_by=args.answered_by)
+    plan = CompletionsPlan(
+        files=args.files, requests=args.requests, out=args.out, answered_by=args.answered_by, journal=args.journal
+    )
     with progress("taking completions") as steps:
         taken = import_completions(plan, steps)
     return print_taken(taken, as_json=args.json)

@@ -1,7 +1,7 @@
 """Look at a journal of paid completions, check it, keep what is sound in a damaged one, export it, or join several.
 
-PATH is a journal, or the folder of `judge run` or `judge calibrate` that holds one. No action asks a judge, and none
-changes a journal or writes over a file.
+PATH is a journal, the folder of `judge run` or `judge calibrate` that holds one, or the address of the database of a
+shared one. No action asks a judge, and none changes a journal or writes over a file.
 """
 
 import argparse
@@ -11,12 +11,16 @@ from pathlib import Path
 
 from judge.cli.options import add_actions
 from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say
+from judge.files.paths import StrPath
 from judge.harness.manifest import JOURNAL
 from judge.harness.reparsing import ReparsePlan, reparse
-from judge.models.journal_check import JournalReport, salvage_journal, verify_journal
+from judge.models.address import without_credentials
+from judge.models.journal_check import JournalReport, salvage_journal
 from judge.models.journal_export import export_journal, exported_lines
 from judge.models.journal_merge import merge_journals
-from judge.models.spending import JournalSpending, read_spending
+from judge.models.journals import stored_spending, verify_stored
+from judge.models.shared.address import is_database
+from judge.models.spending import JournalSpending
 from judge.text.cells import count
 from judge.text.safe import printable
 
@@ -30,9 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export = commands.add_parser("export", help="write the completions as JSON lines, without keys")
     reread = commands.add_parser("reparse", help="read every reply again, and list what would change")
     merge = commands.add_parser("merge", help="write several journals into a new one; the first answer stays")
-    for action in (verify, salvage, stats, export):
-        action.add_argument("path", type=Path, metavar="PATH", help=f"a journal, or a folder with its {JOURNAL}")
-    merge.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="journals, their folders or exports")
+    salvage.add_argument("path", type=Path, metavar="PATH", help=f"a journal, or a folder with its {JOURNAL}")
+    for action in (verify, stats, export):
+        action.add_argument(
+            "path", type=_place, metavar="PATH", help=f"a journal, a folder with its {JOURNAL}, or postgresql://…"
+        )
+    merge.add_argument(
+        "paths", type=_place, nargs="+", metavar="PATH", help="journals, their folders or exports, or postgresql://…"
+    )
     reread.add_argument("path", type=Path, metavar="OUT", help="output folder of `judge run`")
     reread.add_argument(
         "--prompt",
@@ -53,21 +62,26 @@ def main(args: argparse.Namespace) -> int:
     return _ACTIONS[args.action](args)
 
 
-def _journal(path: Path) -> Path:
-    return path / JOURNAL if path.is_dir() else path
+def _place(text: str) -> StrPath:
+    """A path, or the address of a shared journal's database, for argparse."""
+    return text if is_database(text) else Path(text)
+
+
+def _journal(place: StrPath) -> StrPath:
+    return place / JOURNAL if isinstance(place, Path) and place.is_dir() else place
 
 
 def _verify(args: argparse.Namespace) -> int:
     path = _journal(args.path)
-    report = verify_journal(path)
+    report = verify_stored(path)
     _print_report(report, as_json=args.json)
-    if report.problems:
+    if report.problems and not is_database(path):
         say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
     return 1 if report.problems else 0
 
 
 def _salvage(args: argparse.Namespace) -> int:
-    path = _journal(args.path)
+    path = Path(_journal(args.path))
     report = salvage_journal(path, args.out)
     _print_report(report, as_json=args.json)
     say(f"what is sound is in {args.out}; in place of {path}, it lets the same command go on")
@@ -90,7 +104,7 @@ def _print_report(report: JournalReport, *, as_json: bool) -> None:
 
 
 def _stats(args: argparse.Namespace) -> int:
-    spending = read_spending(_journal(args.path))
+    spending = stored_spending(_journal(args.path))
     if args.json:
         print_json(spending)
         return 0
@@ -99,7 +113,7 @@ def _stats(args: argparse.Namespace) -> int:
         for name, text in _facts(row).items():
             print_fact(f"  {name}", text)
     if not spending:
-        say(f"{_journal(args.path)}: holds no completion")
+        say(f"{without_credentials(str(_journal(args.path)))}: holds no completion")
     return 0
 
 

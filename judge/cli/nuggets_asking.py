@@ -6,7 +6,7 @@ from typing import Any
 
 from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.config import add_config_arguments
-from judge.cli.options import add_output_option, positive
+from judge.cli.options import add_journal_option, add_output_option, positive
 from judge.cli.printing import print_fact, say
 from judge.cli.spending import print_forecast
 from judge.harness.dry_run import ModelForecast
@@ -45,6 +45,7 @@ def add_asking_arguments(parser: argparse.ArgumentParser, criterion: str, limite
     add_loop_arguments(loop)
     loop.add_argument("--dry-run", action="store_true", help="count questions, tokens and cost; send and write nothing")
     add_output_option(parser, "DIR", f"folder for {answers} and journal", required=True)
+    add_journal_option(parser)
     add_config_arguments(parser)
 
 
@@ -55,6 +56,7 @@ def asked_fields(args: argparse.Namespace) -> dict[str, Any]:
         "bank": args.bank,
         "model": args.model,
         "out": args.out,
+        "journal": args.journal,
         "prompt": args.prompt,
         "topics": args.topics,
         "options": model_options(args),

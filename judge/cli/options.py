@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from judge.errors import UsageError
+from judge.harness.manifest import JOURNAL
+from judge.models.shared.address import is_database
 from judge.runs.formats import FORMATS
 from judge.runs.profiles import DEFAULT_PROFILE, PROFILES
 from judge.text.ids import CLUSTERS, Cluster
@@ -17,6 +19,23 @@ from judge.text.ids import CLUSTERS, Cluster
 def add_actions(parser: argparse.ArgumentParser, names: str) -> "argparse._SubParsersAction[argparse.ArgumentParser]":
     """Give a command actions, such as `index|extract`; the one that the user names is in `args.action`."""
     return parser.add_subparsers(dest="action", required=True, metavar=names)
+
+
+def add_journal_option(group: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Declare `--journal`."""
+    group.add_argument(
+        "--journal",
+        type=database,
+        metavar="URL",
+        help=f"postgresql://USER@HOST/DATABASE: a journal that several processes share (default: {JOURNAL} in --out)",
+    )
+
+
+def database(text: str) -> str:
+    """The address of a database, for argparse; no message repeats it, because it may hold a password."""
+    if not is_database(text):
+        raise argparse.ArgumentTypeError("the address of a shared journal must begin with postgresql://")
+    return text
 
 
 def positive(text: str) -> int:

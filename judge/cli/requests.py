@@ -55,5 +55,9 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         say("the journal answers everything: no requests were written; `judge run` gives the results")
         return 0
     say(f"{count(outcome.requests, 'request')} in {outcome.folder}; nothing was sent")
-    say(f"`judge completions import FILE... --requests {outcome.folder} --out {prepared.out}` takes what comes back")
+    shared = "" if args.journal is None else " --journal URL"
+    say(
+        f"`judge completions import FILE... --requests {outcome.folder} --out {prepared.out}{shared}` takes what comes "
+        "back"
+    )
     return 0

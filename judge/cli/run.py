@@ -26,7 +26,7 @@ from judge.cli.asking import (
     say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
-from judge.cli.options import add_cluster_option, positive
+from judge.cli.options import add_cluster_option, add_journal_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
 from judge.cli.reporting import name_results
@@ -100,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "-o", "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
     )
+    add_journal_option(output)
     output.add_argument(
         "--certificate",
         type=Path,
@@ -157,6 +158,7 @@ def read_plan(args: argparse.Namespace, argv: Sequence[str] | None = None) -> Pl
     return Plan(
         **pooling_options(args),
         out=args.out,
+        journal=args.journal,
         criteria=args.criteria,
         prompts=args.prompt,
         together=args.together,

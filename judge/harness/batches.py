@@ -25,6 +25,7 @@ from judge.models.batch.questions import QUESTIONS, QuestionFile
 from judge.models.batch.records import OpenQuestion
 from judge.models.batch.shards import Shard
 from judge.models.batch.taking import TakenCompletions
+from judge.models.journals import check_database
 from judge.text.steps import Step, Steps, quiet
 
 BATCHES = "batches.json"
@@ -121,7 +122,12 @@ def _look(folder: Path, batches: Sequence[SubmittedBatch], providers: Mapping[st
 
 
 def collect_batches(
-    folder: StrPath, out: StrPath, answered_by: str | Sequence[str] = (), steps: Steps = quiet
+    folder: StrPath,
+    out: StrPath,
+    answered_by: str | Sequence[str] = (),
+    steps: Steps = quiet,
+    *,
+    journal: str | None = None,
 ) -> CollectedBatches:
     """Fetch what batches that have ended brought, and take it into the journal of an output folder.
 
@@ -130,12 +136,15 @@ def collect_batches(
         out: The output folder of `judge run`.
         answered_by: Further names under which the model that was asked may answer.
         steps: Called as files are fetched and completions are taken.
+        journal: Address of the database of a shared journal, which then takes the completions.
 
     Raises:
-        UsageError: No batch API is known for a judge, or its key is missing.
+        UsageError: No batch API is known for a judge, its key is missing, or the address of the shared journal is none.
         InputError: The folder is not one of requests.
         OperationalError: The provider refuses, or the disk cannot be written; the same call goes on from there.
     """
+    if journal is not None:
+        check_database(journal)
     folder = Path(folder)
     taken = None
     with _alone(folder), _batches(folder) as (batches, providers):
@@ -150,7 +159,7 @@ def collect_batches(
                     _write(folder, batches)
         files = [folder / name for batch in batches for name in batch.fetched]
         if files:
-            plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by)
+            plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by, journal=journal)
             taken = import_completions(plan, steps)
     return CollectedBatches(tuple(batches), taken)
 

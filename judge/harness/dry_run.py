@@ -1,7 +1,6 @@
 """A dry run: every judgment of a plan explained, and what asking would cost; nothing is sent or written."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -11,7 +10,6 @@ from judge.ask.dialogue import Task
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
 from judge.ask.several import forecasts
-from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
 from judge.harness.recheck import expected_again
 from judge.models.journal import Journal
@@ -104,9 +102,7 @@ def dry_run(prepared: Prepared) -> DryRun:
     if prepared.out.exists():
         check_out(prepared)
     plan, pooled, jury = prepared.plan, prepared.pooled, prepared.jury
-    folders = [prepared.out, *([Path(plan.extend)] if plan.extend is not None else ())]
-    paths = dict.fromkeys(folder.resolve() / JOURNAL for folder in folders)
-    with JournalView(path for path in paths if path.exists()) as journal:
+    with JournalView(prepared.journals) as journal:
         checked, left, unchecked = _checked(prepared, journal)
         asked = forecasts(prepared.models, left, journal, pooled.pool, pooled.turns)
         seconds = [

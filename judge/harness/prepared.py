@@ -22,10 +22,11 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
 from judge.files.paths import StrPath, file_in
 from judge.harness.cascade import cascade_configuration, cascade_matches, check_cascade
-from judge.harness.manifest import GROWING, check_folder, configuration
+from judge.harness.manifest import GROWING, JOURNAL, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
 from judge.models.families import read_families
+from judge.models.journals import check_database
 from judge.models.model import Model, ModelOptions, recorded_options
 from judge.models.secrets import scrub
 from judge.records import Criterion, Record
@@ -43,6 +44,9 @@ class Plan(Pooling, frozen=True, kw_only=True):
 
     out: StrPath | None = None
     """Output folder; by default that of `extend`, else `judge-out`."""
+    journal: str | None = None
+    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
+    in `out`."""
     criteria: Sequence[str] | None = None
     """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
     prompts: Sequence[StrPath] = ()
@@ -116,6 +120,15 @@ class Prepared(Record, frozen=True):
         return self.plan.extend is not None and same_place(Path(self.plan.extend), self.out)
 
     @property
+    def journals(self) -> list[StrPath]:
+        """The journals that hold answers to the plan's questions; the first one that holds an answer gives it."""
+        extended = self.plan.extend
+        folders = [self.out, *([Path(extended)] if extended is not None else ())]
+        files = dict.fromkeys(folder.resolve() / JOURNAL for folder in folders)
+        shared = [] if self.plan.journal is None else [self.plan.journal]
+        return [*shared, *(file for file in files if file.exists())]
+
+    @property
     def clustered(self) -> tuple[str, ...]:
         """The note of leaderboards that are not over topics."""
         return clustering((response.topic_id for response in self.pooled.pool.responses), self.plan.cluster)
@@ -170,6 +183,8 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     check_cluster(plan.cluster)
+    if plan.journal is not None:
+        check_database(plan.journal)
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
     several = plan.jury is not None or bool(plan.models)

@@ -26,8 +26,8 @@ from judge.calibrate.recheck import (
 )
 from judge.files.jsonl import jsonl_bytes
 from judge.harness.prepared import Prepared
-from judge.models.journal import Journal
 from judge.models.model import Model
+from judge.models.open_journal import OpenJournal
 from judge.records import Record
 
 RECHECK = "recheck.jsonl"
@@ -64,7 +64,7 @@ class Rechecked(Record, frozen=True):
 def ask_again(
     prepared: Prepared,
     replies: Sequence[Judgment | Failure],
-    journal: Journal,
+    journal: OpenJournal,
     spent: float,
     report: Callable[[Progress], None] | None = None,
     account: Account | None = None,
@@ -170,7 +170,7 @@ def wanted_part(recheck: str | int | None) -> RecheckPart | None:
     return None if recheck is None else parse_part(str(recheck))
 
 
-def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> RecheckedItem:
+def _item(first: Judgment, second: Judgment | Failure, journal: OpenJournal) -> RecheckedItem:
     before = journal.get(first.request_digest)
     after = journal.get(second.request_digest) if second.request_digest else None
     given = isinstance(second, Judgment)

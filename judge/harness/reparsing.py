@@ -15,7 +15,7 @@ from judge.ask.labels import FAILURES, JUDGMENTS, read_results
 from judge.ask.records import Failure, Judgment, Unreadable
 from judge.errors import InputError, UsageError
 from judge.files.paths import JobPlan, StrPath
-from judge.harness.earlier import read_earlier_pool
+from judge.harness.earlier import earlier_options, read_earlier_pool
 from judge.harness.manifest import JOURNAL
 from judge.models.forms import answer_labels
 from judge.models.journal_rows import (
@@ -114,7 +114,9 @@ class _Replies:
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
-            raise InputError(f"{path}: no such journal")
+            shared = "journal" in earlier_options(path.parent)
+            hint = f"; `judge journal merge URL -o {path}` brings the completions of its shared journal here"
+            raise InputError(f"{path}: no such journal{hint if shared else ''}")
         self._path = path
         try:
             self._connection = open_to_read(path)

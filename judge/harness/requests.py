@@ -23,8 +23,8 @@ from judge.models.batch.questions import QUESTIONS, QuestionFile, write_question
 from judge.models.batch.records import OpenQuestion, without_texts
 from judge.models.batch.shards import Shard, write_shards
 from judge.models.batch.taking import TakenCompletions, take_completions
-from judge.models.journal import Journal
 from judge.models.journal_view import JournalView
+from judge.models.journals import check_database, open_journal
 from judge.models.model import Model, Price
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
@@ -53,6 +53,8 @@ class CompletionsPlan(JobPlan, frozen=True, kw_only=True):
     """The output folder of `judge run`, whose journal takes the completions."""
     answered_by: str | Sequence[str] = ()
     """Further names under which the model that was asked may answer, such as the version behind an alias."""
+    journal: str | None = None
+    """Address of the database of a shared journal, which then takes the completions."""
 
 
 def write_requests(
@@ -92,7 +94,7 @@ def write_requests(
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         make_folder(temporary)
-        with JournalView(_journals(prepared)) as journal:
+        with JournalView(prepared.journals) as journal:
             written = write_questions(
                 temporary / QUESTIONS, _open_questions(prepared, journal, steps), _prices(prepared)
             )
@@ -125,17 +127,19 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
     """Take what came back for requests into the journal of an output folder; doing it again changes nothing.
 
     Raises:
-        UsageError: A file is in the output folder.
+        UsageError: A file is in the output folder, or the address of the shared journal is none.
         InputError: A file or the folder of requests cannot be read.
         OperationalError: The journal cannot be written.
     """
+    if plan.journal is not None:
+        check_database(plan.journal)
     out, paths = Path(plan.out), [Path(path) for path in several(plan.files)]
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise InputError(f"{', '.join(missing)}: no such file")
     check_apart(out, paths)
     with QuestionFile(Path(plan.requests) / QUESTIONS) as questions:
         make_folder(out)
-        with Journal(out / JOURNAL) as journal:
+        with open_journal(out / JOURNAL, plan.journal) as journal:
             names = (plan.answered_by,) if isinstance(plan.answered_by, str) else plan.answered_by
             report = partial(_report, steps)
             taken = take_completions(paths, questions, journal, names, report)
@@ -164,13 +168,6 @@ def _check(prepared: Prepared, folder: Path) -> None:
         raise UsageError("--recheck: `judge run` asks again, once the first answers are in the journal")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is there already; each round of requests has a folder of its own")
-
-
-def _journals(prepared: Prepared) -> list[Path]:
-    extended = prepared.plan.extend
-    folders = [prepared.out, *([Path(extended)] if extended is not None else ())]
-    paths = dict.fromkeys(folder.resolve() / JOURNAL for folder in folders)
-    return [path for path in paths if path.exists()]
 
 
 def _prices(prepared: Prepared) -> dict[str, Price]:

@@ -26,7 +26,8 @@ from judge.harness.manifest import JOURNAL, MANIFEST, RECORD, UNFINISHED, manife
 from judge.harness.prepared import Plan, Prepared, check_out, prepare
 from judge.harness.recheck import Rechecked, ask_again
 from judge.harness.reported import reported
-from judge.models.journal import Journal
+from judge.models.journals import open_journal
+from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
@@ -99,7 +100,8 @@ def carry_out(
     plan, out, jury = prepared.plan, prepared.out, prepared.jury
     pooled, criteria, pool = prepared.pooled, prepared.criteria, prepared.pooled.pool
     changed = check_out(prepared)
-    with reported(out, RECORD), Journal(out / JOURNAL) as journal:
+    patience = plan.settings.max_wait
+    with reported(out, RECORD), open_journal(out / JOURNAL, plan.journal, patience) as journal:
         if plan.extend is not None and not prepared.in_place and (Path(plan.extend) / JOURNAL).exists():
             journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
@@ -215,7 +217,7 @@ def run(plan: Plan, report: Callable[[Progress], None] | None = None, *, progres
             return carry_out(prepared, reporter, FetchReporter(line), line)
 
 
-def _recorded(journal: Journal, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
+def _recorded(journal: OpenJournal, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
     """The judge and the completion of every judgment."""
     for reply in replies:
         completion = journal.get(reply.request_digest) if isinstance(reply, Judgment) else None

@@ -35,6 +35,7 @@ from judge.models.journal_rows import (
 )
 from judge.models.journal_sum import SUM, DigestSum, DisorderError, KnownDigests, ascending
 from judge.models.journal_writer import GroupWriter
+from judge.models.open_journal import QuestionClaims
 from judge.models.records import Completion, Message, Request
 from judge.models.spending import CallFacts, call_sample
 
@@ -52,6 +53,9 @@ class Journal:
         InputError: The file is no journal of this version, is a link, or another process holds it.
         OperationalError: The disk cannot be written.
     """
+
+    claims: QuestionClaims | None = None
+    """None: no other process has the file, so nothing need be claimed."""
 
     def __init__(self, path: StrPath | None) -> None:
         self._path = None if path is None else Path(path)
@@ -151,6 +155,9 @@ class Journal:
 
     def __len__(self) -> int:
         return self._sum.number
+
+    def __bool__(self) -> bool:
+        return self._sum.number > 0
 
     def __contains__(self, digest: str) -> bool:
         """Whether a completion is recorded under a digest.

@@ -12,10 +12,12 @@ from typing import Annotated, Any
 import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
+from judge.files.extras import need_extra
 from judge.files.folder import open_new, temporary_name
 from judge.files.paths import StrPath
 from judge.models.journal_rows import COLUMNS, DamagedRow, Recorded, checksum, completion_of, journal_rows, read_row
 from judge.models.secrets import redact, scrub
+from judge.models.shared.address import SHARED, is_database
 
 _LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
@@ -49,7 +51,7 @@ def exported_lines(path: StrPath) -> Iterator[bytes]:
     Raises:
         InputError: The file is missing, is no journal, or is damaged.
     """
-    for row in journal_rows(path):
+    for row in _stored_rows(path):
         values = dict(zip(COLUMNS, _without_secrets(row), strict=True))
         for name in ("parameters", "messages", "completion"):
             values[name] = msgspec.Raw(values[name].encode())
@@ -90,8 +92,7 @@ def recorded_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:
     Raises:
         InputError: The file is missing, is neither of the two, or is damaged.
     """
-    path = Path(path)
-    return _lines(path) if is_exported(path) else journal_rows(path)
+    return _lines(Path(path)) if is_exported(path) else _stored_rows(path)
 
 
 def read_recorded(path: StrPath) -> Iterator[Recorded]:
@@ -103,10 +104,25 @@ def read_recorded(path: StrPath) -> Iterator[Recorded]:
     return map(read_row, recorded_rows(path))
 
 
-def is_exported(path: Path) -> bool:
-    """Whether a file begins as an exported one does."""
+def _stored_rows(place: StrPath) -> Iterator[tuple[Any, ...]]:
+    if not is_database(place):
+        yield from journal_rows(place)
+        return
+    need_extra("postgres", SHARED)
+    from judge.models.shared.reader import SharedReader, checked_row  # needs the extra
+
+    with contextlib.closing(SharedReader(place)) as journal:
+        for row in journal.rows():
+            checked_row(journal.name, row)
+            yield row
+
+
+def is_exported(place: StrPath) -> bool:
+    """Whether a journal is a file that begins as an exported one does."""
+    if is_database(place):
+        return False
     try:
-        with path.open("rb") as file:
+        with Path(place).open("rb") as file:
             return file.read(1) == b"{"
     except OSError:
         return False

@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS completion (
 ADD_CHECKSUM = "ALTER TABLE completion ADD COLUMN checksum TEXT"
 _WAL_MODE = 2
 """Byte 18 of a journal that is in use, or was when its process was killed."""
-_CHECKED = COLUMNS[:10]
+CHECKED = COLUMNS[:10]
 """The columns under the checksum; the time at which SQLite recorded the row is none of them."""
 
 _Kind = TypeVar("_Kind")
@@ -80,12 +80,12 @@ def new_row(
     return (*row, checksum(row))
 
 
-INSERT = f"INSERT OR IGNORE INTO completion ({', '.join((*_CHECKED, 'checksum'))}) VALUES ({', '.join('?' * 11)})"  # noqa: S608 - names of columns only
+INSERT = f"INSERT OR IGNORE INTO completion ({', '.join((*CHECKED, 'checksum'))}) VALUES ({', '.join('?' * 11)})"  # noqa: S608 - names of columns only
 
 
 def checksum(row: Sequence[Any]) -> str:
     """SHA-256, in hexadecimal, over the ten columns of what was asked and answered."""
-    return hashlib.sha256(_encoder.encode(list(row[: len(_CHECKED)]))).hexdigest()
+    return hashlib.sha256(_encoder.encode(list(row[: len(CHECKED)]))).hexdigest()
 
 
 class Recorded(NamedTuple):

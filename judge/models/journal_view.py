@@ -4,9 +4,10 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from judge.errors import InputError
+from judge.errors import InputError, JudgeError
+from judge.files.extras import need_extra
 from judge.files.paths import StrPath
 from judge.models.journal_rows import (
     SCHEMA,
@@ -19,7 +20,11 @@ from judge.models.journal_rows import (
     unreadable,
 )
 from judge.models.records import Completion, Message
+from judge.models.shared.address import SHARED, is_database
 from judge.models.spending import CallFacts, call_sample
+
+if TYPE_CHECKING:
+    from judge.models.shared.reader import SharedReader
 
 _Found = TypeVar("_Found")
 
@@ -30,17 +35,19 @@ class JournalView:
     A journal that another process is writing is read too. What came in its last second or two may be missing.
 
     Args:
-        paths: The journals.
+        places: The journals: files, or addresses of the databases of shared ones.
 
     Raises:
+        UsageError: A database cannot be used as its address says.
         InputError: One of them is no journal.
+        OperationalError: A database cannot be reached.
     """
 
-    def __init__(self, paths: Iterable[StrPath]) -> None:
-        self._files: list[_File] = []
+    def __init__(self, places: Iterable[StrPath]) -> None:
+        self._files: list[_File | SharedReader] = []
         try:
-            self._files.extend(_File(Path(path)) for path in paths)
-        except InputError:
+            self._files.extend(map(_opened, places))
+        except JudgeError:
             self.close()
             raise
 
@@ -54,7 +61,7 @@ class JournalView:
 
     def __bool__(self) -> bool:
         """Whether they hold any completion."""
-        return any(file.read(_holds_some) for file in self._files)
+        return any(file.holds_some() for file in self._files)
 
     def close(self) -> None:
         """Release the files."""
@@ -63,7 +70,7 @@ class JournalView:
 
     def meta(self, key: str) -> str | None:
         """A fact kept beside the completions; None if it is in no journal."""
-        values = (file.read(lambda connection: _meta(connection, key)) for file in self._files)
+        values = (file.meta(key) for file in self._files)
         return next((value for value in values if value is not None), None)
 
     def get(self, digest: str) -> Completion | None:
@@ -79,13 +86,22 @@ class JournalView:
         """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time."""
         drawn: dict[str, tuple[tuple[Message, ...], CallFacts]] = {}
         for file in self._files:
-            for digest, messages, facts in file.read(lambda connection: call_sample(connection, judge, most)):
+            for digest, messages, facts in file.sample(judge, most):
                 drawn.setdefault(digest, (messages, facts))
         return [drawn[digest] for digest in sorted(drawn)[:most]]
 
 
+def _opened(place: StrPath) -> "_File | SharedReader":
+    if not is_database(place):
+        return _File(Path(place))
+    need_extra("postgres", SHARED)
+    from judge.models.shared.reader import SharedReader  # needs the extra
+
+    return SharedReader(place)
+
+
 class _File:
-    """One journal."""
+    """One journal in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -95,6 +111,18 @@ class _File:
             self._connection = self._open()
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unreadable(error) from error
+
+    def holds_some(self) -> bool:
+        """Whether it holds any completion."""
+        return self.read(_holds_some)
+
+    def meta(self, key: str) -> str | None:
+        """A fact kept beside the completions; None if not set."""
+        return self.read(lambda connection: _meta(connection, key))
+
+    def sample(self, judge: str, most: int) -> list[tuple[str, tuple[Message, ...], CallFacts]]:
+        """Digest, messages and facts of at most `most` calls to a judge."""
+        return self.read(lambda connection: call_sample(connection, judge, most))
 
     def get(self, digest: str) -> Completion | None:
         """The completion recorded under a digest, or None."""

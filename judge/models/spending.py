@@ -182,18 +182,23 @@ def read_spending(path: StrPath) -> tuple[JournalSpending, ...]:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such journal")
-    by_judge: dict[str, _Sums] = {}
-    decoder = msgspec.json.Decoder(_Row)
     try:
-        connection = open_to_read(path)
-        try:
-            rows = connection.execute("SELECT judge, completion, form, recorded FROM completion")
-            for judge, completion, form, recorded in rows:
-                by_judge.setdefault(judge, _Sums()).add(decoder.decode(completion), form, recorded)
-        finally:
-            connection.close()
+        with contextlib.closing(open_to_read(path)) as connection:
+            return spending_of(connection.execute("SELECT judge, completion, form, recorded FROM completion"))
     except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         raise InputError(f"{path}: cannot be read as a journal: {unreadable(path, error)}") from error
+
+
+def spending_of(rows: Iterable[tuple[str, str, str, str]]) -> tuple[JournalSpending, ...]:
+    """What each judge's completions took, of rows with judge, completion, form and time.
+
+    Raises:
+        msgspec.MsgspecError: A completion is of another form.
+    """
+    by_judge: dict[str, _Sums] = {}
+    decoder = msgspec.json.Decoder(_Row)
+    for judge, completion, form, recorded in rows:
+        by_judge.setdefault(judge, _Sums()).add(decoder.decode(completion), form, recorded)
     return tuple(by_judge[judge].spending(judge) for judge in sorted(by_judge, key=natural_key))
 
 

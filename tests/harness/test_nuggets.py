@@ -18,6 +18,7 @@ from judge.models.model import ModelOptions, Price
 from judge.text.ids import is_own_turn
 from tests.conftest import PROJECT
 from tests.mock import Mock, start_mock
+from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +64,20 @@ def test_every_pair_is_asked_once_and_never_again(server: Mock, pooled: Path, tm
     assert server.stats()["paid"] == paid
     assert results(tmp_path / "out") == written
     assert forecast_matching(plan(server, pooled, tmp_path / "out")).forecast.calls == 0
+
+
+def test_what_one_folder_asked_another_finds_in_a_shared_journal(
+    server: Mock, pooled: Path, tmp_path: Path, postgres: Postgres
+) -> None:
+    server.reset()
+    url = postgres.database()
+    match_nuggets(plan(server, pooled, tmp_path / "one", journal=url))
+    paid = server.stats()["paid"]
+    assert forecast_matching(plan(server, pooled, tmp_path / "two", journal=url)).forecast.calls == 0
+    match_nuggets(plan(server, pooled, tmp_path / "two", journal=url))
+    assert server.stats()["paid"] == paid
+    assert results(tmp_path / "two") == results(tmp_path / "one")
+    assert not (tmp_path / "one" / "journal.sqlite").exists()
 
 
 def test_a_budget_leaves_failures_and_the_next_call_goes_on(server: Mock, pooled: Path, tmp_path: Path) -> None:

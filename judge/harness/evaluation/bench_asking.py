@@ -21,6 +21,7 @@ from judge.harness.evaluation.bench_data import ReadDataset, choose_datasets, re
 from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions
+from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
@@ -162,7 +163,7 @@ def _unaskable(read: ReadDataset, prompt: Criterion) -> str | None:
 
 def ask_bench(
     prepared: PreparedBench,
-    journal: Journal,
+    journal: OpenJournal,
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
 ) -> BenchAnswers:

@@ -30,7 +30,8 @@ from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.nuggets.creation_plan import bank_notes
 from judge.harness.nuggets.scoring import read_pool_with_runs
 from judge.harness.prepared import judging_options
-from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
+from judge.models.journals import check_database, open_journal
 from judge.models.model import Model, ModelOptions
 from judge.nuggets.forms import bank_bytes, read_bank
 from judge.nuggets.records import NuggetBank
@@ -60,6 +61,9 @@ class NuggetAskPlan(JobPlan, frozen=True, kw_only=True):
     """The judge, as `backend/model`."""
     out: StrPath
     """The folder for answers and journal."""
+    journal: str | None = None
+    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
+    in `out`."""
     prompt: StrPath
     """The prompt, as `criterion/variant` or a path."""
     topics: StrPath | None = None
@@ -109,6 +113,8 @@ def open_asking(
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
+    if plan.journal is not None:
+        check_database(plan.journal)
     prompt = find_criterion(plan.prompt)
     check(prompt)
     model = open_one(plan.model, plan.options, (prompt,), plan.settings, keys=keys)
@@ -175,7 +181,7 @@ def answers_of(
     report: Callable[[Progress], None] | None,
     fetching: Fetching | None,
 ) -> NuggetAnswers:
-    """Ask the judge, or recall what the journal in the output folder holds.
+    """Ask the judge, or recall what the journal holds.
 
     Args:
         asking: What was read.
@@ -188,10 +194,10 @@ def answers_of(
     Raises:
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    out, model = Path(asking.plan.out), asking.model
+    plan, out, model = asking.plan, Path(asking.plan.out), asking.model
     make_folder(out)
     account = Account()
-    with Journal(out / JOURNAL) as journal:
+    with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
         model.prepare(fetching or (lambda what, done, total: None))
         # Left by a run that is stopped too, so that nothing else is asked into its folder.
         replace_folder(out, {NUGGETS: unfinished}, record, more=True)
@@ -201,21 +207,20 @@ def answers_of(
             journal,
             asking.pool,
             turns=asking.turns,
-            settings=asking.plan.settings,
+            settings=plan.settings,
             report=report,
             fetching=fetching,
             account=account,
         )
-        notes = (*bank_notes(asking.plan.bank), *model_notes(results), *filler_notes((model.name,), journal))
+        notes = (*bank_notes(plan.bank), *model_notes(results), *filler_notes((model.name,), journal))
     return NuggetAnswers(results, account.rows()[0], notes)
 
 
 def forecast_asking(asking: NuggetAsking, tasks: Sequence[Task]) -> ModelForecast:
-    """What asking would send beyond what the journal in the output folder holds."""
+    """What asking would send beyond what the journal in the output folder holds, and the shared one."""
     path = Path(asking.plan.out) / JOURNAL
-    with Journal(None) as journal:
-        if path.exists():
-            journal.adopt(path)
+    shared = [] if asking.plan.journal is None else [asking.plan.journal]
+    with JournalView([*shared, *([path] if path.exists() else ())]) as journal:
         counted = forecasts((asking.model,), tasks, journal, asking.pool, asking.turns)
     (row,) = model_forecasts(counted, asking.plan.settings, asking.plan.options.max_tokens)
     return row

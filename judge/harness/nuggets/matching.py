@@ -110,7 +110,7 @@ def match_nuggets(
 
 
 def forecast_matching(plan: NuggetMatchPlan) -> NuggetForecast:
-    """Count what `match_nuggets` would send beyond what the journal in the output folder holds.
+    """Count what `match_nuggets` would send beyond what its journal holds.
 
     Raises:
         UsageError: The plan asks for what cannot be done.

@@ -18,8 +18,8 @@ from judge.models.batch.forms import form_of
 from judge.models.batch.forms.form import BatchForm, bare_model
 from judge.models.batch.questions import QuestionFile
 from judge.models.batch.records import OpenQuestion, Returned
-from judge.models.journal import Journal
 from judge.models.journal_rows import new_row
+from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion
 from judge.records import Record
 from judge.text.safe import printable, shown
@@ -82,7 +82,7 @@ _decode_id = msgspec.json.Decoder(_Id).decode
 def take_completions(
     paths: Sequence[Path],
     questions: QuestionFile,
-    journal: Journal,
+    journal: OpenJournal,
     answered_by: Collection[str] = (),
     report: Callable[[int], None] = lambda lines: None,
 ) -> TakenCompletions:

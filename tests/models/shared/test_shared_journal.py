@@ -1,0 +1,281 @@
+"""A journal in a real PostgreSQL: the same rows as in a file, and leases between several holders."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from judge.errors import InputError, OperationalError, UsageError
+from judge.models.journal import Journal
+from judge.models.journal_export import exported_lines
+from judge.models.journal_merge import merge_journals
+from judge.models.journal_rows import new_row
+from judge.models.journal_view import JournalView
+from judge.models.journals import open_journal, stored_spending, verify_stored
+from judge.models.open_journal import HeldElsewhere, OpenJournal
+from judge.models.records import Completion
+from tests.models.test_journal import completion, request
+from tests.postgres import Postgres
+
+if TYPE_CHECKING:
+    from judge.models.shared.journal import SharedJournal
+
+pytestmark = pytest.mark.slow
+
+DIGESTS = tuple(f"{number:064x}" for number in range(1, 10))
+
+
+@pytest.fixture
+def url(postgres: Postgres) -> str:
+    return postgres.database()
+
+
+@pytest.fixture
+def two(url: str) -> "Iterator[tuple[SharedJournal, SharedJournal]]":
+    """The journal, as two processes have it open."""
+    with opened(url) as first, opened(url) as second:
+        yield first, second
+
+
+def opened(url: str, max_wait: float = 60.0) -> "SharedJournal":
+    from judge.models.shared.journal import SharedJournal
+
+    return SharedJournal(url, max_wait)
+
+
+def put(journal: OpenJournal, *digests: str, text: str = "Grade: 1") -> None:
+    async def run() -> None:
+        await asyncio.gather(
+            *(journal.write(digest, "b/m", {"t": 0}, request(), completion(text)) for digest in digests)
+        )
+
+    asyncio.run(run())
+
+
+def claimed(journal: "SharedJournal", *digests: str) -> list[Any]:
+    """What becomes of claims: True for ours, False for another process's, or the completion."""
+
+    async def run() -> list[Any]:
+        return await asyncio.gather(*map(journal.claims.claim, digests), return_exceptions=True)
+
+    found = {type(None): lambda _: True, HeldElsewhere: lambda _: False}
+    return [found.get(type(one), lambda other: other)(one) for one in asyncio.run(run())]
+
+
+def test_a_completion_is_there_after_reopening(url: str) -> None:
+    with opened(url) as journal:
+        assert not journal
+        put(journal, *DIGESTS[:2])
+        assert journal
+        assert journal.get(DIGESTS[0]) == completion()
+        journal.set_meta("form:b/m", "text")
+    with opened(url) as journal:
+        assert journal
+        assert DIGESTS[1] in journal
+        assert DIGESTS[2] not in journal
+        assert journal.get(DIGESTS[2]) is None
+        assert journal.meta("form:b/m") == "text"
+        assert list(journal.times(DIGESTS)) == list(DIGESTS[:2])
+        assert [messages for messages, _ in journal.sample("b/m", 5)] == [request().messages] * 2
+        journal.check_there()
+
+
+def test_the_rows_are_those_of_a_file(url: str, tmp_path: Path) -> None:
+    hostile = Completion(text='\x00 "; DROP TABLE completion; -- %s €', finish_reason=None, model="\ud7ff")
+    rows = [new_row(digest, "b/m", {"t": 0}, request(), hostile) for digest in DIGESTS]
+    with Journal(tmp_path / "own.sqlite") as journal:
+        journal.record(rows)
+        journal.set_meta("form:b/m", "text")
+    with open_journal(tmp_path / "own.sqlite", url) as journal:
+        # What the file holds is taken over, so that it is not paid for again.
+        assert journal.get(DIGESTS[0]) == hostile
+        assert journal.record(rows) == 0
+        assert journal.meta("form:b/m") == "text"
+    assert merge_journals([url], tmp_path / "merged.sqlite").taken == len(DIGESTS)
+    lines = list(exported_lines(url))
+    assert lines == list(exported_lines(tmp_path / "own.sqlite"))
+    assert lines == list(exported_lines(tmp_path / "merged.sqlite"))
+    assert verify_stored(url)[:2] == (len(DIGESTS), 0)
+    assert stored_spending(url) == stored_spending(tmp_path / "own.sqlite")
+    with JournalView([url]) as view, JournalView([tmp_path / "own.sqlite"]) as own:
+        assert view
+        assert view.get(DIGESTS[3]) == hostile
+        assert view.meta("form:b/m") == "text"
+        assert view.sample("b/m", 4) == own.sample("b/m", 4)
+
+
+def test_a_view_of_a_new_database_is_empty_and_changes_nothing(postgres: Postgres, url: str) -> None:
+    with JournalView([url]) as view:
+        assert not view
+        assert (view.get(DIGESTS[0]), view.meta("form:b/m"), view.sample("b/m", 4)) == (None, None, [])
+    with pytest.raises(InputError, match="no journal is in this database"):
+        list(exported_lines(url))
+    assert postgres.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", url=url) == [(0,)]
+
+
+def test_a_question_belongs_to_one_process_at_a_time(two: "tuple[SharedJournal, SharedJournal]") -> None:
+    first, second = two
+    assert claimed(first, *DIGESTS[:3]) == [True, True, True]
+    assert claimed(second, *DIGESTS[:4]) == [False, False, False, True]
+    # Another call of the same process may go on with it.
+    assert claimed(first, DIGESTS[0]) == [True]
+    put(first, DIGESTS[0], text="Grade: 0")
+    first.claims.release(DIGESTS[1])
+    assert claimed(first, DIGESTS[2]) == [True]
+    assert claimed(second, *DIGESTS[:3]) == [completion("Grade: 0"), True, False]
+    assert second.get(DIGESTS[0]) == completion("Grade: 0")
+
+
+def test_many_claims_at_once_give_each_question_to_one(url: str) -> None:
+    digests = [f"{number:064x}" for number in range(600)]
+    results: list[list[Any]] = []
+    with opened(url) as first, opened(url) as second, opened(url) as third:
+
+        def claim(journal: "SharedJournal", wanted: list[str]) -> None:
+            results.append([wanted[place] for place, ours in enumerate(claimed(journal, *wanted)) if ours is True])
+
+        orders = (digests, digests[::-1], digests[300:] + digests[:300])
+        threads = [
+            threading.Thread(target=claim, args=pair) for pair in zip((first, second, third), orders, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(digest for given in results for digest in given) == digests
+
+
+def test_a_process_that_ends_lets_go_of_its_questions(postgres: Postgres, url: str) -> None:
+    with opened(url) as first, opened(url) as second:
+        assert claimed(first, DIGESTS[0]) == [True]
+        first.close()
+        assert claimed(second, DIGESTS[0]) == [True]
+    assert postgres.execute("SELECT count(*) FROM lease", url=url) == [(0,)]
+
+
+def test_the_lease_of_a_dead_process_expires_and_that_of_a_living_one_is_extended(
+    postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judge.models.shared.tables.LEASE", 1)
+    with opened(url) as first, opened(url) as second:
+        assert claimed(first, DIGESTS[0]) == [True]
+        dead = "INSERT INTO lease VALUES (%s, 'dead', clock_timestamp() + %s * interval '1 s')"
+        postgres.execute(dead, DIGESTS[1], -0.1, url=url)
+        postgres.execute(dead, DIGESTS[2], 60, url=url)
+        # A third of the lease is the time between two signs of life.
+        threading.Event().wait(1.5)
+        assert claimed(second, *DIGESTS[:3]) == [False, True, False]
+
+
+def test_after_a_start_of_the_server_every_holder_has_the_time_of_a_lease(
+    postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judge.models.shared.tables.LEASE", 3600)
+    with opened(url) as journal:
+        postgres.execute("INSERT INTO lease VALUES (%s, 'away', now() - interval '1 s')", DIGESTS[0], url=url)
+        assert claimed(journal, DIGESTS[0]) == [False]
+
+
+def test_results_on_an_answer_that_another_process_gave_again_are_refused(
+    postgres: Postgres, two: "tuple[SharedJournal, SharedJournal]", url: str
+) -> None:
+    first, second = two
+    claimed(first, DIGESTS[0])
+    postgres.execute("UPDATE lease SET holder = 'another'", url=url)
+    put(second, DIGESTS[0], text="Grade: 0")
+    # The same answer again, as after a connection that broke while its transaction ended, is no contradiction.
+    put(second, DIGESTS[0], text="Grade: 0")
+    second.check_there()
+    put(first, DIGESTS[0], text="Grade: 1")
+    assert first.get(DIGESTS[0]) == completion("Grade: 0")
+    with pytest.raises(OperationalError, match="asked 1 of its questions again"):
+        first.check_there()
+
+
+def test_several_processes_make_the_tables_once(url: str) -> None:
+    errors: list[BaseException] = []
+
+    def open_and_close() -> None:
+        try:
+            opened(url).close()
+        except BaseException as error:  # noqa: BLE001 - shown below
+            errors.append(error)
+
+    threads = [threading.Thread(target=open_and_close) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_a_damaged_row_is_never_an_answer(postgres: Postgres, url: str) -> None:
+    with opened(url) as journal:
+        put(journal, *DIGESTS[:2])
+        changed = "UPDATE completion SET completion = replace(completion, 'Grade: 1', 'Grade: 0') WHERE digest = %s"
+        postgres.execute(changed, DIGESTS[0], url=url)
+        with pytest.raises(InputError, match=f"damaged at the completion {DIGESTS[0]}"):
+            journal.get(DIGESTS[0])
+        (error,) = claimed(journal, DIGESTS[0])
+        assert isinstance(error, InputError)
+    with pytest.raises(InputError, match="damaged"):
+        list(exported_lines(url))
+    assert verify_stored(url) == (1, 0, ((DIGESTS[0], "its content is not what was recorded"),))
+
+
+def test_a_database_of_something_else_is_refused_and_left_as_it_is(postgres: Postgres, url: str) -> None:
+    postgres.execute("CREATE TABLE completion (name TEXT)", url=url)
+    with pytest.raises(InputError, match="tables of another program"):
+        opened(url)
+    assert postgres.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'", url=url) == [("completion",)]
+
+
+def test_another_version_and_another_encoding_are_refused(postgres: Postgres, url: str) -> None:
+    opened(url).close()
+    postgres.execute("UPDATE meta SET value = '99'", url=url)
+    with pytest.raises(InputError, match="schema version 99"):
+        opened(url)
+    with pytest.raises(InputError, match="encoding must be UTF8"):
+        opened(postgres.database("ENCODING 'SQL_ASCII' TEMPLATE template0"))
+
+
+def test_a_user_without_rights_and_one_who_is_not_there_are_refused(postgres: Postgres, url: str) -> None:
+    postgres.execute("CREATE ROLE guest LOGIN")
+    guest = url.replace("judge@", "guest@")
+    with pytest.raises(InputError, match="permission denied"):
+        opened(guest)
+    with pytest.raises(UsageError, match='role "nobody_here" does not exist'):
+        opened(url.replace("judge@", "nobody_here@"))
+    with pytest.raises(UsageError, match='database "not_there" does not exist'):
+        opened(postgres.url("not_there"))
+    with pytest.raises(OperationalError, match="cannot be reached"):
+        opened("postgresql://judge@127.0.0.1:1/judge")
+
+
+def test_a_completion_waits_in_memory_until_the_server_is_back(postgres: Postgres, url: str) -> None:
+    with opened(url) as journal:
+        assert claimed(journal, DIGESTS[0]) == [True]
+        postgres.kill()
+        back = threading.Timer(0.5, postgres.start)
+        back.start()
+        put(journal, DIGESTS[0])
+        back.join()
+        assert claimed(journal, *DIGESTS[:2]) == [completion(), True]
+
+
+def test_a_server_that_stays_away_ends_the_wait(postgres: Postgres, url: str) -> None:
+    with opened(url, max_wait=0.5) as journal:
+        postgres.kill()
+        try:
+            with pytest.raises(OperationalError, match=r"was away for longer than 0\.5 seconds"):
+                put(journal, DIGESTS[0])
+            (error,) = claimed(journal, DIGESTS[1])
+            assert isinstance(error, OperationalError)
+            journal.close()
+        finally:
+            postgres.start()
+    with opened(url) as journal:
+        assert DIGESTS[0] not in journal
