@@ -96,7 +96,7 @@ def parse_cascade(text: str) -> Cascade:
         )
     # An `@` before a `/` is part of a path.
     before, at, last = found["checker"].rpartition("@")
-    if at and "/" not in last:
+    if at and _number(last) >= 0:
         raise UsageError(
             f"cascade {printable(text)!r}: the bounds say which threshold the checker labels by, so leave out "
             f"{printable('@' + last)!r} and write {printable(f'{before}@{low:.12g}:{high:.12g}')} (--cascade)"

@@ -24,5 +24,6 @@ class Suspects:
     def add(self, digest: str) -> None:
         """Remember a request, in the journal too."""
         if digest not in self._digests:
-            self._digests.add(digest)
+            # Another process may have added some to a journal that it shares.
+            self._digests |= {digest, *(self._journal.meta(self._key) or "").split()}
             self._journal.set_meta(self._key, " ".join(sorted(self._digests)))

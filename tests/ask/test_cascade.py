@@ -109,6 +109,10 @@ def test_other_texts_are_refused_with_an_example(text: str) -> None:
         parse_cascade(text)
 
 
+def test_an_at_sign_in_a_path_is_no_threshold() -> None:
+    assert parse_cascade("checker/onnx/models/m@v2@0.1:0.8").checker == "checker/onnx/models/m@v2"
+
+
 @pytest.mark.parametrize(
     ("text", "without"),
     [

@@ -285,8 +285,12 @@ def test_batches_are_submitted_once_and_collected(
     end(server, "batch_2", **none)
     assert batch("collect", tmp_path, "--out", str(tmp_path / "out")) == 3
     assert "does not say yet what came of it" in capsys.readouterr().err
+    # The errors are named before the output: nothing is fetched until both are there.
+    end(server, "batch_2", output_file_id=None, request_counts={"total": 9, "completed": 5, "failed": 4})
+    assert batch("collect", tmp_path, "--out", str(tmp_path / "out")) == 3
     # Every request of the second failed: it is completed without an output.
-    end(server, "batch_2", output_file_id=None)
+    end(server, "batch_2", output_file_id=None, request_counts={"total": 9, "completed": 0, "failed": 9})
+    capsys.readouterr()
     assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 0
     assert counts(capsys)["taken"]["taken"] == 0
     requests(tmp_path, 2, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")

@@ -1,7 +1,7 @@
 """The address of the database of a shared journal; no message from here holds its password."""
 
 from typing import TypeGuard
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -48,7 +48,7 @@ def read_database(url: str) -> DatabaseAddress:
             f"the address of the journal cannot be read: expected postgresql://HOST:PORT/DATABASE, with USER:PASSWORD@ "
             f"before the host where it needs them{_ENCODE}"
         ) from None
-    if any(part.partition("=")[0] in _SECRETS for part in query.split("&")):
+    if any(unquote(part.partition("=")[0]) in _SECRETS for part in query.split("&")):
         raise UsageError(
             "the address of the journal has a password behind the ?, which every record would show: give it before the "
             "host, in PGPASSWORD or in ~/.pgpass"
@@ -56,6 +56,9 @@ def read_database(url: str) -> DatabaseAddress:
     # Of the user's name, other texts would lose every word that is equal to it.
     remember(parameters.get("password", ""))
     host, port = parameters.get("host", ""), parameters.get("port")
+    if "@" in host or "@" in parameters.get("dbname", ""):
+        # What follows the first @ may be a part of the password, and would be shown.
+        raise UsageError(f"the address of the journal has an @ after its host{_ENCODE}")
     if not all(number.isdigit() and 0 < int(number) < 1 << 16 for number in (port or "5432").split(",")):
         raise UsageError(f"the address of the journal has a port that is no number from 1 to 65535{_ENCODE}")
     if "dbname" not in parameters:

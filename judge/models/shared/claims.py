@@ -43,6 +43,7 @@ class SharedClaims:
         self._note = note
         self._queue: queue.SimpleQueue[_Claim | str | None] = queue.SimpleQueue()
         self._waiting: set[_Claim] = set()
+        self._unreleased: set[str] = set()
         self._thread = threading.Thread(target=self._work, name="claims", daemon=True)
         self._thread.start()
 
@@ -83,7 +84,9 @@ class SharedClaims:
                     following = self._queue.get()
                 stopping = following is None
             self._release([item for item in group if isinstance(item, str)])
-            self._claim([item for item in group if isinstance(item, _Claim)])
+            claims = [item for item in group if isinstance(item, _Claim)]
+            self._unreleased.difference_update(claim.digest for claim in claims)
+            self._claim(claims)
             if time.monotonic() - extended >= tables.LEASE / 3:
                 # Where this fails, the claims and completions that fail too say so.
                 with contextlib.suppress(JudgeError):
@@ -93,12 +96,13 @@ class SharedClaims:
             self._connection.run(lambda connection: connection.execute(tables.RELEASE_ALL, self._named()))
 
     def _release(self, digests: Sequence[str]) -> None:
-        if digests:
-            # A lease that stays expires.
+        self._unreleased.update(digests)
+        if self._unreleased:
+            # What cannot be released now is kept for the next time: the lease would be extended with the others.
             with contextlib.suppress(JudgeError):
-                self._connection.run(
-                    lambda connection: connection.execute(tables.RELEASE, self._named(digests=list(digests)))
-                )
+                freed = sorted(self._unreleased)
+                self._connection.run(lambda connection: connection.execute(tables.RELEASE, self._named(digests=freed)))
+                self._unreleased.clear()
 
     def _claim(self, claims: Sequence[_Claim]) -> None:
         if not claims:

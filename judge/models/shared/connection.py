@@ -26,8 +26,15 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 """What the address leaves open."""
-_STATEMENT = "60s"
-"""Longest statement; a page of completions takes a part of a second."""
+_SETTINGS = {"statement_timeout": "60s"}
+"""Of every session: a page of completions takes a part of a second."""
+_WRITING = {
+    "idle_in_transaction_session_timeout": "20s",
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+"""Of a session that writes: one whose machine is gone or stands still must not hold rows that others wait for."""
 _LONGEST_PAUSE = 2.0
 """Most seconds between two attempts to reach the server."""
 _HURRY = 10.0
@@ -137,7 +144,8 @@ class SharedConnection:
         try:
             # A claim is sound only where each statement sees what was committed before it.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-            connection.execute("SELECT set_config('statement_timeout', %s, false)", (_STATEMENT,))
+            for name, value in (_SETTINGS if self._reading else _SETTINGS | _WRITING).items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
             if self._reading:
                 connection.read_only = True
             elif _setting(connection, "synchronous_commit") == "off":

@@ -31,7 +31,10 @@ def test_the_name_of_a_database_has_no_credentials() -> None:
         ("postgresql://ann@h:zero/d", "from 1 to 65535"),
         ("postgresql://ann@h", "names no database"),
         ("postgresql://h/d?no_such=1", "cannot be read"),
+        ("postgresql://ann:a@forest@h/d", "an @ after its host"),
+        ("postgresql://ann:5432/forest@h/d", "an @ after its host"),
         ("postgresql://h/d?password=forest", "behind the ?"),
+        ("postgresql://h/d?p%61ssword=forest", "behind the ?"),
         ("postgresql://h/d?sslmode=require&sslpassword=forest", "behind the ?"),
     ],
 )

@@ -1,6 +1,7 @@
 """A journal in a real PostgreSQL: the same rows as in a file, and leases between several holders."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -279,3 +280,18 @@ def test_a_server_that_stays_away_ends_the_wait(postgres: Postgres, url: str) ->
             postgres.start()
     with opened(url) as journal:
         assert DIGESTS[0] not in journal
+
+
+def test_a_process_that_stands_still_in_a_claim_blocks_nobody_for_long(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from judge.models.shared import connection, tables
+    from judge.models.shared.address import read_database
+
+    # As if its machine had gone between the claim and its commit.
+    monkeypatch.setitem(connection._WRITING, "idle_in_transaction_session_timeout", "1s")
+    other = connection.SharedConnection(read_database(url), 5.0)
+    with opened(url) as journal, contextlib.closing(other), contextlib.closing(other._connect()) as still:
+        still.autocommit = False
+        still.execute(tables.CLAIM, {"holder": "still", "lease": tables.LEASE, "digests": [DIGESTS[0]]})
+        assert claimed(journal, DIGESTS[0], DIGESTS[1]) == [True, True]

@@ -71,12 +71,16 @@ class OpenAIBatches:
         with _told():
             batch = self._client.batches.retrieve(batch_id)
         counts = batch.request_counts
+        completed, failed = (counts.completed, counts.failed) if counts else (0, 0)
+        # Either may be named later than the other; what is fetched is never looked for again.
+        missing = (completed and not batch.output_file_id) or (failed and not completed and not batch.error_file_id)
+        outputs = tuple(name for name in (batch.output_file_id, batch.error_file_id) if name)
         return BatchStatus(
             batch.status,
             batch.status in _ENDED,
-            counts.completed if counts else 0,
-            counts.failed if counts else 0,
-            tuple(name for name in (batch.output_file_id, batch.error_file_id) if name),
+            completed,
+            failed,
+            () if missing else outputs,
             tuple(_problem(error) for error in (batch.errors.data if batch.errors else None) or ()),
         )
 
