@@ -15,7 +15,7 @@ from judge.cli.parser import CommandParser, OneOrMore
 from tests.conftest import PROJECT
 
 VALUES = (("a.x", "b.x"), ("7", "8"), ("F=1", "G=2"), ("near_empty=1", "english=2"), ("0-3", "0-4"),
-          ("a/b=1/2", "3/4"))  # fmt: skip
+          ("a/b=1/2", "3/4"), ("postgresql://h/a", "postgresql://h/b"))  # fmt: skip
 """Two values of each kind of option."""
 
 
