@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_tokens, grades_of
+from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_call, grades_of
 from judge.errors import BudgetError
 from judge.models.model import FREE, Divided, Model, Price
 from judge.models.records import Completion, Request
@@ -68,7 +68,7 @@ class Budget:
             return None
         reserved = self._charged / self._calls if self._calls else 0.0
         if self._price is not None:
-            prompt, reply = self._estimated(request, TYPICAL_REPLY * grades_of(request))
+            prompt, reply = estimated_call(self._divided, request, TYPICAL_REPLY * grades_of(request))
             reserved = max(reserved, self._price.cost(prompt, 0, reply))
         self._in_flight += reserved
         return reserved
@@ -81,19 +81,14 @@ class Budget:
         """Count a call, and give its completion with its cost, or with None where tokens had to be estimated."""
         cost = self._reported(completion)
         if cost is None and self._price is not None:
-            prompt, reply = self._estimated(request, math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN))
+            prompt, reply = estimated_call(
+                self._divided, request, math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)
+            )
             self._charged += self._price.cost(prompt, 0, reply)
             self.estimated += 1
         self._charged += cost or 0.0
         self._calls += 1
         return msgspec.structs.replace(completion, cost=cost)
-
-    def _estimated(self, request: Request, reply: int) -> tuple[int, int]:
-        """Tokens of a call and of its reply; so many of the reply where the judge sends the request as it is."""
-        sent = None if self._divided is None else self._divided.sent(request)
-        if sent is None:
-            return estimated_tokens(request), reply
-        return math.ceil(sent.prompt_bytes / BYTES_PER_TOKEN), sent.reply_tokens
 
     def _reported(self, completion: Completion) -> float | None:
         """The cost by what the provider says; None if it says nothing that can be true."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judge.models.model import SentRequests
+from judge.models.model import Divided, SentRequests
 from judge.models.records import Message, Request
 
 BYTES_PER_TOKEN = 4.0
@@ -76,6 +76,20 @@ def reply_tokens(rates: TokenRates, calls: int, grades: int) -> int:
         grades: The grades that they ask for: more than requests, where criteria are asked together.
     """
     return round(calls * rates.reply) if rates.calls else grades * TYPICAL_REPLY
+
+
+def estimated_call(divided: Divided | None, request: Request, reply: int) -> tuple[int, int]:
+    """Tokens that a call sends and those of its reply, where the provider counts none.
+
+    Args:
+        divided: The judge, if it divides its calls and so sends other texts than those of the request.
+        request: The request.
+        reply: Tokens of the reply of a judge that sends the request as it is.
+    """
+    sent = None if divided is None else divided.sent(request)
+    if sent is None:
+        return estimated_tokens(request), reply
+    return math.ceil(sent.prompt_bytes / BYTES_PER_TOKEN), sent.reply_tokens
 
 
 def estimated_tokens(request: Request, rates: TokenRates = GUESS) -> int:

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.ask.estimates import prompt_bytes
 from judge.ask.loop import Settings
 from judge.ask.records import Judgment
 from judge.calibrate.findings import Calibration
@@ -376,9 +375,10 @@ def test_the_dollars_of_a_cascade_are_those_of_both_judges(mock: Mock, tmp_path:
     if price is None:
         assert row.cost.cost_cascade is None
         return
-    # The scorer counts no tokens, so they are estimated, as they are for --max-cost.
+    # The scorer counts no tokens, so those of the texts that it was sent are estimated, as they are for --max-cost.
     journal = list(read_journal(tmp_path / "out" / "journal.sqlite"))
-    checked = [ceil(prompt_bytes(entry.messages) / 4) for entry in journal if entry.judge == "checker/server/x"]
+    texts = [(*body["text_1"], *body["text_2"]) for _, body in scorer.asked]
+    checked = [ceil(sum(len(text.encode()) for text in each) / 4) for each in texts]
     own = {entry.digest: entry.completion.cost or 0.0 for entry in journal if entry.judge == "server/m"}
     left = {one["request_digest"] for one in lines(tmp_path / "out" / "judgments.jsonl") if one.get("cascade")}
     rest = sum(cost for digest, cost in own.items() if digest in left)

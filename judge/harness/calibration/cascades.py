@@ -10,6 +10,7 @@ from judge.ask.budget import price_of
 from judge.ask.cascade import Cascade, parse_cascade
 from judge.ask.cascading import OpenCascade, open_cascade
 from judge.ask.dialogue import Task
+from judge.ask.estimates import estimated_call
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Results
@@ -21,7 +22,7 @@ from judge.harness.calibration.asking import Asking
 from judge.harness.calibration.group_costs import calls_of, prompt_tokens_of, reply_tokens_of
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.models.journal import Journal
-from judge.models.model import Model, Price
+from judge.models.model import Divided, Model, Price
 from judge.models.records import Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -106,9 +107,9 @@ class PlannedCascades:
                 rest = calls_of(questions, [wanted[place] for place in under if place not in settled])
                 checked = calls_of(of_checker, [places[place] for place in under])
                 self._costs[opened.cascade.judge(model.name), prompt] = _cost(
-                    _Calls(alone, price_of(model, self._prices)),
-                    _Calls(rest, price_of(model, self._prices)),
-                    _Calls(checked, price_of(opened.checker, opened.settings.known_prices)),
+                    _Calls(alone, model, price_of(model, self._prices)),
+                    _Calls(rest, model, price_of(model, self._prices)),
+                    _Calls(checked, opened.checker, price_of(opened.checker, opened.settings.known_prices)),
                 )
         return results
 
@@ -183,11 +184,13 @@ class _Calls(NamedTuple):
     """Calls to one judge, and its price where it is known."""
 
     made: Sequence[tuple[Request, Completion]]
+    judge: Model
     price: Price | None
 
     @property
     def dollars(self) -> float | None:
         """What they cost, by estimated tokens where nothing else is known; None where the cost of one is not known."""
+        divided = self.judge if isinstance(self.judge, Divided) else None
         costs: list[float] = []
         for request, completion in self.made:
             if completion.cost is not None:
@@ -195,8 +198,8 @@ class _Calls(NamedTuple):
             elif self.price is None:
                 return None
             else:
-                call = request, completion
-                costs.append(self.price.cost(prompt_tokens_of(call), 0, reply_tokens_of(call)))
+                prompt, reply = estimated_call(divided, request, reply_tokens_of((request, completion)))
+                costs.append(self.price.cost(completion.prompt_tokens or prompt, 0, reply))
         return round(math.fsum(sorted(costs)), 9)
 
 
