@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Iterator, Mapping
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import Any, Protocol, SupportsIndex, TypeVar, overload
 
 import msgspec
 
@@ -13,10 +13,16 @@ _ROWS, _CHARACTERS = 50, 120
 """The most rows of a table, and characters of a text, that a notebook shows."""
 
 
-class Table(tuple[_Row, ...]):
-    """A tuple of records that a notebook shows as a table, a row each."""
+class Tabular(Protocol[_Row]):
+    """A sequence of records that a notebook shows as a table, a row each."""
 
     __slots__ = ()
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[_Row]: ...
+
+    def __getitem__(self, key: slice) -> "Table[_Row]": ...
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """A dictionary a record, each with the same keys, for `pandas.DataFrame` or `polars.from_dicts`.
@@ -41,6 +47,12 @@ class Table(tuple[_Row, ...]):
             f'<table class="tex2jax_ignore mathjax_ignore"><caption>{caption}</caption>'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
+
+
+class Table(tuple[_Row, ...], Tabular[_Row]):
+    """A tuple of records that a notebook shows as a table, a row each."""
+
+    __slots__ = ()
 
     @overload
     def __getitem__(self, key: SupportsIndex) -> _Row: ...

@@ -1,0 +1,197 @@
+"""Judgments and failures on the disk, so that millions of them need no memory.
+
+They are lines of JSON, as in `judgments.jsonl`, and are decoded whenever somebody reads them.
+"""
+
+import tempfile
+import threading
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple, SupportsIndex, overload
+
+import msgspec
+
+from judge.ask.records import Failure, Judgment
+from judge.errors import OperationalError
+from judge.text.table import Table, Tabular
+
+Result = Judgment | Failure
+_BLOCK = 1 << 20
+"""Bytes that an iteration reads at once."""
+_LINE = 1 << 12
+"""Bytes that are read for one result; a longer one is read again."""
+_IN_MEMORY = 1 << 24
+"""Bytes of results up to which nothing goes to the disk."""
+_NOWHERE = -1
+"""The beginning of a line that is not written."""
+
+
+class ResultLines:
+    """A file of results, a line each, that several readers may share."""
+
+    def __init__(self, file: IO[bytes], name: str, kind: Any = Result) -> None:
+        self._file = file
+        self._name = name
+        self._lock = threading.Lock()
+        self._end = 0
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._encode = msgspec.json.Encoder().encode
+
+    def add(self, result: Result) -> int:
+        """Write a result at the end, and say where its line begins.
+
+        Raises:
+            OperationalError: The disk cannot be written.
+        """
+        line = self._encode(result) + b"\n"
+        start = self._end
+        try:
+            with self._lock:
+                self._file.seek(start)
+                self._file.write(line)
+        except OSError as error:
+            raise OperationalError(f"{self._name}: cannot be written: {error.strerror}") from error
+        self._end += len(line)
+        return start
+
+    def at(self, starts: Iterable[int], block: int) -> Iterator[Result]:
+        """The results whose lines begin at some places, in this order.
+
+        Args:
+            starts: Where the lines begin.
+            block: Bytes to read at once.
+        """
+        first, held = 0, b""
+        for start in starts:
+            end = held.find(b"\n", start - first) if 0 <= start - first < len(held) else -1
+            size = block
+            while end < 0:
+                first, held = start, self._read(start, size)
+                end = held.find(b"\n")
+                # The last line of a file that somebody else wrote may lack its end.
+                if end < 0 and len(held) < size:
+                    end = len(held)
+                size *= 2
+            yield self._decode(memoryview(held)[start - first : end])
+
+    def _read(self, start: int, size: int) -> bytes:
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(size)
+
+
+class _Part(NamedTuple):
+    lines: ResultLines
+    starts: "array[int]"
+
+
+class StoredResults(Tabular[Result], Sequence[Result]):
+    """A sequence of judgments and failures, each decoded when it is read; a slice is a table in memory."""
+
+    def __init__(self, parts: Iterable[tuple[ResultLines, "array[int]"]] = ()) -> None:
+        self._parts = tuple(_Part(*part) for part in parts)
+
+    @classmethod
+    def joined(cls, several: Iterable["StoredResults"]) -> "StoredResults":
+        """Several sequences as one."""
+        return cls(part for results in several for part in results._parts)
+
+    def __len__(self) -> int:
+        return sum(len(part.starts) for part in self._parts)
+
+    def __iter__(self) -> Iterator[Result]:
+        for part in self._parts:
+            yield from part.lines.at(part.starts, _BLOCK)
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Result: ...
+    @overload
+    def __getitem__(self, key: slice) -> Table[Result]: ...
+    def __getitem__(self, key: Any) -> Any:
+        """A result; for a slice, a table of them."""
+        if isinstance(key, slice):
+            return Table(self[number] for number in range(*key.indices(len(self))))
+        number = range(len(self))[key]
+        for part in self._parts:
+            if number < len(part.starts):
+                return next(part.lines.at((part.starts[number],), _LINE))
+            number -= len(part.starts)
+        raise IndexError(key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(_same, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"StoredResults({len(self)} results)"
+
+
+def _same(one: object, other: object) -> bool:
+    return one == other
+
+
+class ResultWriter:
+    """Takes results in any order; what is beyond a few megabytes goes to a file without a name, which nobody has to
+    remove.
+
+    Args:
+        number: How many results there will be, if they come in any order; 0 where they are added one after the other.
+        folder: Where that file lies; by default where the system keeps temporary files.
+    """
+
+    def __init__(self, number: int = 0, folder: Path | None = None) -> None:
+        place = tempfile.gettempdir() if folder is None else str(folder)
+        file = tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=place)  # noqa: SIM115 - open as long as somebody reads
+        self._lines = ResultLines(file, place)
+        self._starts = array("q", [_NOWHERE]) * number
+        self._number = 0
+
+    def __len__(self) -> int:
+        """How many results have come."""
+        return self._number
+
+    def put(self, place: int, result: Result) -> None:
+        """Write the result of a place; the last one counts.
+
+        Raises:
+            OperationalError: The disk cannot be written.
+        """
+        self._number += self._starts[place] == _NOWHERE
+        self._starts[place] = self._lines.add(result)
+
+    def add(self, result: Result) -> None:
+        """Write the next result.
+
+        Raises:
+            OperationalError: The disk cannot be written.
+        """
+        self._starts.append(self._lines.add(result))
+        self._number += 1
+
+    def results(self) -> StoredResults:
+        """The results by their places, all of which must have come."""
+        if _NOWHERE in self._starts:
+            raise ValueError("some results have not come")
+        return StoredResults([(self._lines, self._starts)])
+
+
+def stored(results: Iterable[Result], folder: Path | None = None) -> StoredResults:
+    """Results as they come, on the disk.
+
+    Args:
+        results: The results.
+        folder: As for `ResultWriter`.
+
+    Raises:
+        OperationalError: The disk cannot be written.
+    """
+    if isinstance(results, StoredResults):
+        return results
+    writer = ResultWriter(folder=folder)
+    for result in results:
+        writer.add(result)
+    return writer.results()
