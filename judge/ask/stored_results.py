@@ -5,6 +5,7 @@ They are lines of JSON, as in `judgments.jsonl`, and are decoded whenever somebo
 
 import tempfile
 import threading
+import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ class ResultLines:
     def __init__(self, file: IO[bytes], name: str, kind: Any = Result) -> None:
         self._file = file
         self._name = name
+        weakref.finalize(self, file.close)
         self._lock = threading.Lock()
         self._end = 0
         self._decode = msgspec.json.Decoder(kind).decode
@@ -135,8 +137,7 @@ def _same(one: object, other: object) -> bool:
 
 
 class ResultWriter:
-    """Takes results in any order; what is beyond a few megabytes goes to a file without a name, which nobody has to
-    remove.
+    """Takes results in any order; larger ones go to a file without a name, which nobody has to remove.
 
     Args:
         number: How many results there will be, if they come in any order; 0 where they are added one after the other.
