@@ -6,10 +6,10 @@ from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Estimate, Record
 from judge.results.rows import noted
-from judge.results.turns import run_turns
+from judge.results.turns import TurnGrade, run_turns
 from judge.stats.means import mean_interval
 from judge.text.ids import Cluster, cluster_of
-from judge.text.table import Table
+from judge.text.table import Table, sequence
 from judge.text.tsv import tsv
 
 COLUMNS = ("run_id", "criterion", "measure", "responses", "mean", "low", "high", "topics", "note")
@@ -50,15 +50,15 @@ def citation_rows(
         expected: As for `leaderboard`.
         cluster: What the intervals are over.
     """
-    results = tuple(results)
+    results = sequence(results)
     return Table(
         CitationRow(
             run.run_id,
             criterion.name,
             measure,
             mean_interval(
-                [scores(response, judgment, criterion)[at] for response, judgment in told],
-                [cluster_of(judgment.topic_id, cluster) for _, judgment in told],
+                [scores(response, given, criterion)[at] for response, given in told],
+                [cluster_of(response.topic_id, cluster) for response, _ in told],
                 bounds=(0, 1),
                 what="shares",
             ),
@@ -72,24 +72,24 @@ def citation_rows(
     )
 
 
-def _tells(response: PooledResponse, judgment: Judgment) -> bool:
+def _tells(response: PooledResponse, given: TurnGrade) -> bool:
     """Whether a judgment says which passages support which sentences, as it would of any response.
 
     The checker of a cascade tells it only of the responses that it is sure of, and those say nothing of the others.
     """
-    return bool(judgment.support and response.passages) and judgment.cascade is None
+    return bool(given.support and response.passages) and given.cascade is None
 
 
-def scores(response: PooledResponse, judgment: Judgment, criterion: Criterion) -> tuple[float, float]:
+def scores(response: PooledResponse, given: TurnGrade | Judgment, criterion: Criterion) -> tuple[float, float]:
     """Precision and recall of one response; it has used passages and a sentence that counts.
 
     Args:
         response: The response.
-        judgment: Its judgment by a checker.
+        given: Its judgment by a checker.
         criterion: The prompt, which says which sentences count.
     """
     ignored = criterion.rollup.ignored if criterion.rollup else None
-    counted = [one for label, one in zip(judgment.sentences, judgment.support, strict=True) if label != ignored]
+    counted = [one for label, one in zip(given.sentences, given.support, strict=True) if label != ignored]
     supporting = {passage for one in counted for passage in one.passages}
     precision = len(supporting) / len(set(response.passages))
     return precision, sum(bool(one.passages) for one in counted) / len(counted)

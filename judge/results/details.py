@@ -10,7 +10,7 @@ from judge.results.citations import CitationRow, citation_rows, citations_tsv
 from judge.results.interactive import TopicRow, interactive_tsv, topic_rows
 from judge.results.sentences import SentenceRow, sentence_rows, sentences_tsv
 from judge.text.ids import Cluster
-from judge.text.table import Table
+from judge.text.table import Table, sequence
 
 
 class Details(NamedTuple):
@@ -37,7 +37,7 @@ def details(
     cluster: Cluster = "topic",
 ) -> Details:
     """The rows of every table; the arguments are those of `leaderboard`."""
-    results = tuple(results)
+    results = sequence(results)
     return Details(
         sentence_rows(pool, results, criteria, expected=expected, cluster=cluster),
         citation_rows(pool, results, criteria, expected=expected, cluster=cluster),

@@ -12,7 +12,7 @@ from judge.results.turns import run_turns, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.text.cells import count
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.text.table import Table
+from judge.text.table import Table, sequence
 from judge.text.tsv import tsv
 
 ALPHA = 0.05
@@ -44,7 +44,7 @@ def differences(
         cluster: The unit of the tests.
         rng: The source of randomness of the tests.
     """
-    results = tuple(results)
+    results = sequence(results)
     return Table(row for criterion in criteria for row in _under(pool, results, criterion, expected, cluster, rng))
 
 

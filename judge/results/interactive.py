@@ -8,6 +8,7 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.results.turns import RunTurns, run_turns, worst_grade
 from judge.text.ids import is_own_turn, is_unreached, natural_key, topic_of
+from judge.text.table import sequence
 from judge.text.tsv import tsv
 
 COLUMNS = ("run_id", "criterion", "topic_id", "topics", "reached", "turns", "n", "mean", "bound")
@@ -51,7 +52,7 @@ def topic_rows(
         criteria: As for `leaderboard`.
         expected: As for `leaderboard`.
     """
-    results = tuple(results)
+    results = sequence(results)
     return tuple(
         row
         for criterion in criteria
@@ -64,7 +65,7 @@ def topic_rows(
 def _of_run(run: RunTurns, criterion: Criterion) -> Iterator[TopicRow]:
     worst = worst_grade(criterion.scale)
     counted = run.grades(worst)
-    graded = {response.turn_id: float(judgment.grade) for response, judgment in run.graded}
+    graded = {response.turn_id: float(given.grade) for response, given in run.graded}
     topics: dict[str, list[str]] = {}
     for turn_id in run.turn_ids:
         topics.setdefault(topic_of(turn_id), []).extend([] if is_unreached(turn_id) else [turn_id])

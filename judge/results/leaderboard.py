@@ -16,7 +16,7 @@ from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell
 from judge.text.ids import Cluster, cluster_of, natural_key
 from judge.text.safe import escape
-from judge.text.table import Table
+from judge.text.table import Table, sequence
 from judge.text.tsv import tsv
 
 ROUNDING = 1e-9
@@ -103,7 +103,7 @@ def leaderboard(
     """
     if len({criterion.name for criterion in criteria}) < len(criteria):
         raise ValueError("two prompts of one criterion cannot share a leaderboard")
-    results = tuple(results)
+    results = sequence(results)
     return Table(
         row
         for criterion in criteria
@@ -120,13 +120,13 @@ def _rows(
 ) -> list[LeaderboardRow]:
     """The rows under one criterion, in natural order of run id, without ranks."""
     grades = {
-        result.response_id: result
+        result.response_id: result.grade
         for result in results
         if isinstance(result, Judgment)
         and (result.criterion, result.variant, result.unable) == (criterion.name, criterion.variant, False)
     }
     in_qrels = {response.listed_under for response in pool.responses if response.response_id in grades}
-    positive = {name for name, judgment in grades.items() if judgment.grade in criterion.scale.positive}
+    positive = {name for name, grade in grades.items() if grade in criterion.scale.positive}
     tops = top_pooled(pool)
     return [
         _row(
@@ -144,16 +144,16 @@ def _rows(
 def _row(run: RunTurns, criterion: Criterion, share_of_turns: float | None, cluster: Cluster) -> LeaderboardRow:
     """The row of one run; the mean is clustered by the topics in the turn ids, or by their themes."""
     scale = criterion.scale
-    judgments = [judgment for _, judgment in run.graded]
+    given = [entry for _, entry in run.graded]
     levels = [level.grade for level in scale.levels]
     mean = mean_interval(
-        [judgment.grade for judgment in judgments],
-        [cluster_of(judgment.topic_id, cluster) for judgment in judgments],
+        [entry.grade for entry in given],
+        [cluster_of(response.topic_id, cluster) for response, _ in run.graded],
         bounds=(min(levels), max(levels)),
     )
-    expected = [judgment.expected for judgment in judgments if judgment.expected is not None]
-    positive = sum(judgment.grade in scale.positive for judgment in judgments)
-    n, worst = len(judgments), worst_grade(scale)
+    expected = [entry.expected for entry in given if entry.expected is not None]
+    positive = sum(entry.grade in scale.positive for entry in given)
+    n, worst = len(given), worst_grade(scale)
     harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
     flags: dict[RowFlag, bool] = {
         "MISSING": bool(run.failed or run.unanswered > run.unreached),

@@ -8,11 +8,11 @@ from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record
 from judge.results.rows import noted
-from judge.results.turns import run_turns
+from judge.results.turns import RunTurns, run_turns
 from judge.stats.means import mean_interval
 from judge.text.cells import decimals, markdown_cell
 from judge.text.ids import Cluster, cluster_of
-from judge.text.table import Table
+from judge.text.table import Table, sequence
 from judge.text.tsv import tsv
 
 COLUMNS = (
@@ -59,34 +59,36 @@ def sentence_rows(
         expected: As for `leaderboard`.
         cluster: What the intervals are over.
     """
-    results = tuple(results)
+    results = sequence(results)
     return Table(
         row
         for criterion in criteria
         if criterion.answer == "sentences"
         for run in run_turns(pool, results, criterion, expected)
-        for row in _of_run(run.run_id, [judgment for _, judgment in run.graded], criterion, cluster)
+        for row in _of_run(run, criterion, cluster)
     )
 
 
-def _of_run(
-    run_id: str, judgments: Sequence[Judgment], criterion: Criterion, cluster: Cluster
-) -> Iterable[SentenceRow]:
-    labeled = [judgment for judgment in judgments if judgment.sentences and judgment.cascade is None]
+def _of_run(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterable[SentenceRow]:
+    labeled = [(response, given) for response, given in run.graded if given.sentences and given.cascade is None]
     ignored = criterion.rollup.ignored if criterion.rollup else None
     for label in [level.label for level in criterion.sentence_levels] if labeled else ():
-        counts = [judgment.sentences.count(label) for judgment in labeled]
+        counts = [given.sentences.count(label) for _, given in labeled]
         share = None
         if label != ignored:
-            counted = [sum(one != ignored for one in judgment.sentences) for judgment in labeled]
+            counted = [sum(one != ignored for one in given.sentences) for _, given in labeled]
             share = mean_interval(
                 [n / of for n, of in zip(counts, counted, strict=True) if of],
-                [cluster_of(judgment.topic_id, cluster) for judgment, of in zip(labeled, counted, strict=True) if of],
+                [
+                    cluster_of(response.topic_id, cluster)
+                    for (response, _), of in zip(labeled, counted, strict=True)
+                    if of
+                ],
                 bounds=(0, 1),
                 what="shares",
             )
         yield SentenceRow(
-            run_id=run_id,
+            run_id=run.run_id,
             criterion=criterion.name,
             label=label,
             responses=len(labeled),

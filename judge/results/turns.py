@@ -4,13 +4,24 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
 from judge.text.ids import NaturalKey, is_own_turn, is_unreached, natural_key, topic_of
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
+
+
+class TurnGrade(Record, frozen=True, gc=False):
+    """A judgment without its texts, of which there may be millions."""
+
+    grade: int
+    expected: float | None
+    sentences: tuple[str, ...]
+    support: tuple[SentenceSupport, ...]
+    cascade: str | None
+    unable: bool
 
 
 class RunTurns(Record, frozen=True):
@@ -20,7 +31,7 @@ class RunTurns(Record, frozen=True):
     turn_ids: tuple[str, ...]
     """The turns that the run had to answer, in natural order; of an interactive run also an id for each topic that it
     never reached."""
-    graded: tuple[tuple[PooledResponse, Judgment], ...]
+    graded: tuple[tuple[PooledResponse, TurnGrade], ...]
     """The responses with a grade, in natural order of turns."""
     failed: tuple[PooledResponse, ...]
     """The responses that have no grade, which counts against the run."""
@@ -89,7 +100,7 @@ class RunTurns(Record, frozen=True):
         """Turn to its grade, or to the worst one where the lack of a grade counts against the run."""
         left_out = {response.turn_id for response in self.left_out}
         grades = {turn_id: worst for turn_id in self.turn_ids if turn_id not in left_out}
-        return grades | {response.turn_id: float(judgment.grade) for response, judgment in self.graded}
+        return grades | {response.turn_id: float(given.grade) for response, given in self.graded}
 
     def compared(self, worst: float) -> dict[str, float]:
         """The grades by which the run is compared with others: of an interactive run the mean grade of each topic.
@@ -137,7 +148,7 @@ def run_turns(
     reached = {
         response.turn_id
         for response in pool.responses
-        if (outcome := outcomes.get(response.response_id)) is not None and _reason(outcome) not in HARNESS
+        if (outcome := outcomes.get(response.response_id)) is not None and outcome not in HARNESS
     }
     expected = had_to_answer(pool) if expected is None else expected
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
@@ -157,10 +168,10 @@ def _of_run(
     run_id: str,
     turns: Collection[str],
     firsts: Mapping[str, PooledResponse],
-    outcomes: Mapping[str, Judgment | Failure],
+    outcomes: Mapping[str, TurnGrade | FailureReason],
     reached: Collection[str],
 ) -> RunTurns:
-    graded: list[tuple[PooledResponse, Judgment]] = []
+    graded: list[tuple[PooledResponse, TurnGrade]] = []
     failed: list[PooledResponse] = []
     left_out: list[PooledResponse] = []
     reasons: Counter[FailureReason] = Counter()
@@ -168,15 +179,15 @@ def _of_run(
     for turn_id in sorted(firsts, key=natural_key):
         response = firsts[turn_id]
         outcome = outcomes.get(response.response_id)
-        if isinstance(outcome, Judgment) and not outcome.unable:
+        if isinstance(outcome, TurnGrade) and not outcome.unable:
             graded.append((response, outcome))
             continue
         not_asked += outcome is None
-        unable += isinstance(outcome, Judgment)
-        if isinstance(outcome, Failure):
-            reasons[outcome.reason] += 1
-        nobodys = outcome is None or _reason(outcome) == "budget"
-        lost = outcome is not None and _reason(outcome) == "provider_error" and turn_id not in reached
+        unable += isinstance(outcome, TurnGrade)
+        if isinstance(outcome, str):
+            reasons[outcome] += 1
+        nobodys = outcome is None or outcome == "budget"
+        lost = outcome == "provider_error" and turn_id not in reached
         (left_out if nobodys or lost else failed).append(response)
     return RunTurns(
         run_id=run_id,
@@ -190,23 +201,20 @@ def _of_run(
     )
 
 
-def _outcomes(results: Iterable[Judgment | Failure], criterion: Criterion) -> dict[str, Judgment | Failure]:
-    """Response id to its judgment or failure under a prompt."""
-    outcomes: dict[str, Judgment | Failure] = {}
+def _outcomes(results: Iterable[Judgment | Failure], criterion: Criterion) -> dict[str, TurnGrade | FailureReason]:
+    """Response id to its grade under a prompt, or to the reason why there is none."""
+    outcomes: dict[str, TurnGrade | FailureReason] = {}
     for result in results:
         if (result.criterion, result.variant) != (criterion.name, criterion.variant):
             continue
         if isinstance(result, Failure):
-            outcomes.setdefault(result.response_id, result)
-        elif isinstance(outcomes.get(result.response_id), Judgment):
+            outcomes.setdefault(result.response_id, result.reason)
+        elif isinstance(outcomes.get(result.response_id), TurnGrade):
             raise ValueError(f"{result.response_id} has two judgments under {criterion.prompt_id}")
         else:
-            outcomes[result.response_id] = result
+            given = result.grade, result.expected, result.sentences, result.support, result.cascade, result.unable
+            outcomes[result.response_id] = TurnGrade(*given)
     return outcomes
-
-
-def _reason(outcome: Judgment | Failure) -> FailureReason | None:
-    return outcome.reason if isinstance(outcome, Failure) else None
 
 
 def had_to_answer(pool: Pool) -> dict[str, Collection[str]]:

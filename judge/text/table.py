@@ -1,7 +1,7 @@
 """Records as the rows of a table, for a notebook and for data frames. Pure."""
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex, TypeVar, overload
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from judge.text.safe import printable
 
 _Row = TypeVar("_Row", covariant=True)
+_Element = TypeVar("_Element")
 _ROWS, _CHARACTERS = 50, 120
 """The most rows of a table, and characters of a text, that a notebook shows."""
 
@@ -62,6 +63,11 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         """A record; for a slice, a table."""
         picked = super().__getitem__(key)
         return Table(picked) if isinstance(key, slice) else picked
+
+
+def sequence(rows: Iterable[_Element]) -> Sequence[_Element]:
+    """Rows that can be read more than once: as they are if they can be already, such as those on the disk."""
+    return rows if isinstance(rows, Sequence) else tuple(rows)
 
 
 def _cells(value: object, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,231 @@
+"""What a collection of many judgments takes: seconds and peak memory of each step, from 10⁴ judgments on.
+
+    python bench/millions.py --judgments 10000 100000 1000000 [--keep DIR] [--steps run leaderboard …]
+
+Makes 20 runs whose responses are distinct, five criteria, two answers of one judge to each (a jury of `--samples 2`),
+and a journal in which every answer is recorded already, so that nothing but judge itself takes time. Then each step
+runs as a process of its own, and a line of TSV says what it took.
+
+`--keep` keeps what was made in DIR and uses what is there. Texts have the usual lengths (150 words a response, three
+used passages of 120 words), but prompts are short.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from judge.ask.questions import Questions
+from judge.harness.prepared import Plan, prepare
+from judge.models.journal import Journal
+from judge.models.journal_rows import new_row
+from judge.models.records import Completion
+
+RUNS = 20
+CRITERIA = ("groundedness", "naturalness", "relevance", "completeness", "conciseness")
+SAMPLES = 3
+TURNS_OF_A_TOPIC = 13
+WORDS = [
+    f"{a}{b}" for a in ("ba", "de", "ki", "lo", "mu", "ra", "su", "te") for b in ("nd", "rk", "st", "lm", "pe", "ty")
+]
+PROMPT = """+++
+criterion = "{criterion}"
+version = 1
+polarity = "higher"
+positive = [2, 3]
+inputs = ["response"{passages}]
+answer = "grade"
+{levels}+++
+
+# System
+
+Grade the {criterion} of a response.
+{{{{levels}}}}
+
+# User
+
+{shown}{{{{response}}}}
+{{{{answer}}}}
+"""
+LEVEL = '[[level]]\ngrade = {grade}\ndescription = "Level {grade}."\n'
+MODEL = "server/bench"
+PEAK = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, sep="\\t")
+if done.returncode: print(done.stdout[-2000:], file=sys.stderr)
+"""
+
+
+def text(rng: random.Random, words: int) -> str:
+    """A text of some words."""
+    return " ".join(rng.choices(WORDS, k=words))
+
+
+def make(folder: Path, turns: int) -> None:
+    """Write runs, passages and prompts."""
+    (folder / "runs").mkdir(parents=True)
+    passages = [name for turn in range(turns) for name in used(turn)]
+    rng = random.Random(0)
+    with (folder / "passages.jsonl").open("w") as file:
+        for name in passages:
+            file.write(json.dumps({"id": name, "contents": text(rng, 120)}) + "\n")
+    for run in range(RUNS):
+        rng = random.Random(run + 1)
+        with (folder / "runs" / f"run-{run}.jsonl").open("w") as file:
+            for turn in range(turns):
+                file.write(json.dumps(answer(rng, run, turn)) + "\n")
+    (folder / "prompts").mkdir()
+    for criterion in CRITERIA:
+        shows = criterion == "groundedness"
+        (folder / "prompts" / f"{criterion}.md").write_text(
+            PROMPT.format(
+                criterion=criterion,
+                passages=', "passages"' if shows else "",
+                shown="{{passages}}\n" if shows else "",
+                levels="".join(LEVEL.format(grade=grade) for grade in range(4)),
+            )
+        )
+
+
+def used(turn: int) -> list[str]:
+    """The passages that every run uses in a turn."""
+    return [f"clueweb22-en{turn // 10**5:04}-00-{turn % 10**5:05}:{number}" for number in range(3)]
+
+
+def answer(rng: random.Random, run: int, turn: int) -> dict[str, Any]:
+    """One turn of a run."""
+    names = used(turn)
+    return {
+        "metadata": {"team_id": "bench", "run_id": f"run-{run}", "run_type": "automatic"},
+        "turn_id": f"{turn // TURNS_OF_A_TOPIC + 1}_{turn % TURNS_OF_A_TOPIC + 1}",
+        "responses": [
+            {
+                "rank": 1,
+                "text": text(rng, 150),
+                "citations": {name: 1.0 - rank / 10 for rank, name in enumerate(names)},
+                "ptkb_provenance": ["I am vegan."],
+            }
+        ],
+        "references": {name: 1.0 - rank / 10 for rank, name in enumerate(names)},
+    }
+
+
+def plan(folder: Path) -> Plan:
+    """What `judge run` is told."""
+    from judge.models.model import ModelOptions
+
+    return Plan(
+        runs=folder / "runs",
+        passages=folder / "passages.jsonl",
+        prompts=[folder / "prompts" / f"{criterion}.md" for criterion in CRITERIA],
+        model=MODEL,
+        options=ModelOptions(base_url="http://localhost:9/v1"),
+        jury="median",
+        samples=SAMPLES,
+        out=folder / "out",
+    )
+
+
+def fill(folder: Path) -> None:
+    """Record an answer to every question."""
+    prepared = prepare(plan(folder), keys=False)
+    model = prepared.models[0]
+    path = folder / "filling.sqlite"
+    path.unlink(missing_ok=True)
+    with Journal(path) as journal:
+        questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            for number, task in enumerate(prepared.asked):
+                request = questions.request(task, questions.forms(task.criterion)[0])
+                reply = json.dumps({"rationale": f"Because of {number % 997}.", "grade": hash_of(task) % 4})
+                completion = Completion(reply, "stop", "bench", prompt_tokens=1500, completion_tokens=20)
+                yield new_row(questions.digest(request), model.name, model.parameters(request), request, completion)
+
+        for batch in batched(rows()):
+            journal.record(batch)
+    path.replace(folder / "journal.sqlite")
+
+
+def batched(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows in transactions."""
+    while batch := list(islice(rows, 10_000)):
+        yield batch
+
+
+def hash_of(task: Any) -> int:
+    """A number that a response, a criterion and a sample have always."""
+    return random.Random(f"{task.response.response_id} {task.criterion.name} {task.sample}").randrange(1 << 30)
+
+
+def measure(name: str, judgments: int, command: list[str]) -> None:
+    """Run a command and print what it took."""
+    begun = time.perf_counter()
+    # The peak of all children of a process is one number, so each command gets a parent of its own.
+    done = subprocess.run([sys.executable, "-c", PEAK, *command], capture_output=True, text=True)
+    wall = time.perf_counter() - begun
+    code, cpu, peak = done.stdout.split("\t")
+    print(judgments, name, f"{wall:.1f}", f"{float(cpu):.1f}", f"{float(peak):.0f}", code, sep="\t", flush=True)
+    sys.stderr.write(done.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--judgments", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--steps", nargs="+")
+    args = parser.parse_args()
+    print("judgments", "step", "wall_s", "cpu_s", "peak_mib", "exit", sep="\t")
+    for judgments in args.judgments:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = (args.keep or Path(temporary)) / str(judgments)
+            if not (folder / "journal.sqlite").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                begun = time.perf_counter()
+                make(folder, judgments // (RUNS * len(CRITERIA) * SAMPLES))
+                print(f"made in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+                fill(folder)
+                print(f"filled in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+            out = folder / "out"
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir()
+            shutil.copy(folder / "journal.sqlite", out / "journal.sqlite")
+            judge = [sys.executable, "-m", "judge"]
+            run = [*judge, "run", "--runs", str(folder / "runs"), "--passages", str(folder / "passages.jsonl")]
+            prompts = [part for name in CRITERIA for part in ("--prompt", str(folder / "prompts" / f"{name}.md"))]
+            run += prompts
+            run += ["--model", MODEL, "--base-url", "http://localhost:9/v1", "--jury", "median"]
+            run += ["--samples", str(SAMPLES), "--out", str(out)]
+            steps = {
+                "run": run,
+                "leaderboard": [*judge, "leaderboard", str(out), *prompts],
+                "journal verify": [*judge, "journal", "verify", str(out / "journal.sqlite")],
+                "journal stats": [*judge, "journal", "stats", str(out / "journal.sqlite")],
+                "journal export": [
+                    *judge,
+                    "journal",
+                    "export",
+                    str(out / "journal.sqlite"),
+                    "-o",
+                    str(folder / "e.jsonl"),
+                ],
+                "report": [*judge, "report", str(out), *prompts],
+            }
+            (folder / "e.jsonl").unlink(missing_ok=True)
+            for name, command in steps.items():
+                if args.steps is None or name in args.steps:
+                    measure(name, judgments, command)
+
+
+if __name__ == "__main__":
+    main()
