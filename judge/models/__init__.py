@@ -4,6 +4,7 @@ model      the interface of a judge: options, price, one call that is one attemp
 backends/  one file for each backend
 forms      the forms of an answer: schema, instruction, labels
 journal    completions by the digest of their request; journal_rows: how each row proves itself
+           digests: sets of millions of them
            journal_writer: the thread that writes them; journal_view: what journals hold, read where they lie
 prices     prices of the user's own; spending: what completions took
 journal_check  sound or not, and what to salvage; journal_pages: a journal's file read without SQLite

@@ -4,10 +4,10 @@ Without it, only a look at every row of the table could say so, and rows are lon
 """
 
 import hashlib
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Self
+
+from judge.models.digests import NumberSet
 
 SUM = "digests"
 """The key of the sum among a journal's facts."""
@@ -39,31 +39,29 @@ class DigestSum(NamedTuple):
 
 
 class KnownDigests:
-    """Which digests a journal may hold, in eight bytes each; it says yes of a few that the journal has not."""
+    """Which digests a journal may hold, in about eight bytes each; it says yes of a few that the journal has not."""
 
     def __init__(self) -> None:
-        self._sorted = array("Q")
-        self._later: set[str] = set()
+        self._starts = NumberSet()
 
     def noting(self, digests: Iterable[str]) -> Iterator[str]:
-        """The digests as they come, each noted; they ascend."""
+        """The digests as they come, each noted."""
         for digest in digests:
-            self._sorted.append(_start(digest))
+            self._starts.add(_start(digest))
             yield digest
 
     def add(self, digests: Iterable[str]) -> None:
-        """Note digests that come in any order."""
-        self._later.update(digests)
+        """Note digests."""
+        for digest in digests:
+            self._starts.add(_start(digest))
 
     def may_hold(self, digest: str) -> bool:
         """False where the digest was not noted."""
-        start = _start(digest)
-        place = bisect_left(self._sorted, start)
-        return digest in self._later or (place < len(self._sorted) and self._sorted[place] == start)
+        return _start(digest) in self._starts
 
 
 def _start(digest: str) -> int:
-    """The first eight bytes as a number, which keeps the order of the digests."""
+    """The first eight bytes as a number: all of a digest that a shared journal is asked for when it is opened."""
     return int.from_bytes(digest.encode()[:8].ljust(8, b"\0"))
 
 
