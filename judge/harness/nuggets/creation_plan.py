@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.dialogue import Task
 from judge.ask.loop import Settings
 from judge.ask.prompt import (
     NUGGET_CREATION,
@@ -17,6 +16,7 @@ from judge.ask.prompt import (
     needs_turn,
 )
 from judge.ask.several import check_prices, open_one
+from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart
