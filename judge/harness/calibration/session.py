@@ -10,17 +10,18 @@ from typing import Any
 import msgspec
 
 from judge.ask.account import JudgeAccount
+from judge.ask.blocks import needs_turn
 from judge.ask.cascade import asked_model
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.group import combine, group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.loop import assess
 from judge.ask.progress import FetchReporter, Reporter
-from judge.ask.prompt import check_unit, needs_turn
 from judge.ask.questions import Questions, filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, check_prices
+from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.baselines import ASKED
