@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
-from judge.ask.dialogue import Task, evidence_gap, tasks
-from judge.ask.prompt import PLACEHOLDER, needs_turn, render
+from judge.ask.prompt import PLACEHOLDER, render
+from judge.ask.tasks import Task, evidence_gap, tasks
 from judge.models.backends.litellm import load_litellm
 from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id

@@ -1,10 +1,12 @@
 """Ask: the question to a judge, the meaning of its reply, and the loop that asks everything once.
 
 criteria   prompt files, checked on load; front_matter: their TOML header, every problem with its line
-prompt     a criterion and a pooled response as messages; strangers' texts cannot break out of their tags
+subjects   what criteria are about: responses, dialogues, nuggets
+prompt     a criterion and a pooled response as messages; blocks: strangers' texts between tags that hold them
 verdict    reads a completion, never with a default; reply: finds the verdict in a reply
 group      criteria asked together in one request; group_verdict: reads what its reply says of each
-dialogue   one judgment, from the question to the record
+tasks      the judgments to make
+inquiry    one task asked, and once more after an unreadable reply; outcome: its judgment or failure
 questions  what one judge is asked, and what the journal answers already; forecast: the same, counted
 estimates  how many tokens calls will have; account: what they took
 loop       all judgments of one judge: concurrency, interruption; budget: what its calls cost

@@ -8,12 +8,12 @@ import msgspec
 from judge.ask.account import Account
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.cascade import Cascade, rolls_up_support
-from judge.ask.dialogue import Task
 from judge.ask.loop import Settings
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, Results, ask, open_one
+from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.models.journal_view import JournalView
 from judge.models.model import FREE, Model, ModelOptions

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from judge.ask.blocks import BLOCKS
 from judge.ask.front_matter import (
     KeyLines,
     LevelFields,
@@ -20,7 +21,8 @@ from judge.ask.front_matter import (
     read_front_matter,
 )
 from judge.ask.group import DEFAULT, combine, group_members
-from judge.ask.prompt import BLOCKS, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, only_asked_by
+from judge.ask.prompt import PLACEHOLDER, PLACEHOLDERS
+from judge.ask.subjects import OF_NUGGETS, only_asked_by
 from judge.errors import InputError, UsageError
 from judge.files.bundle import bundled
 from judge.files.paths import StrPath, several

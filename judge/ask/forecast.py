@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judge.ask.dialogue import Task
 from judge.ask.estimates import CallSums, TokenRates
 from judge.ask.questions import Questions
+from judge.ask.tasks import Task
 
 
 class Forecast(NamedTuple):

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
-from judge.ask.prompt import BLOCKS, DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
+from judge.ask.blocks import BLOCKS
+from judge.ask.subjects import DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
 from judge.files.limits import LARGEST_TOML
 from judge.records import JudgedUnit
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from judge.ask.dialogue import Task
+from judge.ask.tasks import Task
 from judge.text.ids import NaturalKey, natural_key
 
 

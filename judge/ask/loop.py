@@ -16,14 +16,16 @@ import msgspec
 from judge.ask.account import Account
 from judge.ask.attempts import Attempts
 from judge.ask.budget import Budget, price_of
-from judge.ask.dialogue import Task, dialogue, failure, outcome, tasks
+from judge.ask.inquiry import inquiry
 from judge.ask.line import TaskLine
+from judge.ask.outcome import failure, outcome
 from judge.ask.own_loop import finish
 from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.silence import Silence
+from judge.ask.tasks import Task, tasks
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -242,7 +244,7 @@ class Loop:
         lost: Failure | None = None
         completions: dict[str, Completion] = {}
         for form in self._questions.forms(task.criterion):
-            talk = dialogue(task.criterion, self._questions.request(task, form))
+            talk = inquiry(task.criterion, self._questions.request(task, form))
             before = dict(completions)
             try:
                 request = next(talk)
@@ -258,7 +260,7 @@ class Loop:
                 lost = settled if isinstance(settled, Failure) else None
             except StructureUnsupported as error:
                 refusal = error
-                # The outcome rests on no dialogue that was cut short, and a later run does not find it.
+                # The outcome rests on no inquiry that was cut short, and a later run does not find it.
                 completions = before
                 if form == "json" and error.lasting:
                     self._questions.refuse_json()

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from judge.ask.account import Account
-from judge.ask.dialogue import Answer, Task, dialogue, evidence_gap, failure, outcome
 from judge.ask.estimates import TokenRates, learned_rates, prompt_bytes
 from judge.ask.filler import SchemaReplies, is_filler
+from judge.ask.inquiry import Answer, inquiry
+from judge.ask.outcome import failure, outcome
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment
+from judge.ask.tasks import Task, evidence_gap
 from judge.errors import OperationalError
 from judge.models.forms import supported_forms
 from judge.models.journal_rows import request_digest
@@ -164,8 +166,8 @@ class Questions:
         return None
 
     def _walked(self, task: Task, form: AnswerForm) -> "_Found | Request":
-        """The end of a dialogue in one form if the journal holds it all, else the first request that it lacks."""
-        talk = dialogue(task.criterion, self.request(task, form))
+        """The end of an inquiry in one form if the journal holds it all, else the first request that it lacks."""
+        talk = inquiry(task.criterion, self.request(task, form))
         calls: dict[str, tuple[Request, Completion]] = {}
         try:
             request = next(talk)
@@ -184,7 +186,7 @@ class _Found(NamedTuple):
     """What the journal holds of one task."""
 
     answers: list[Answer]
-    """The ends of its dialogues; the last one counts."""
+    """The ends of its inquiries; the last one counts."""
     digest: str
     """Digest of the last request."""
     calls: dict[str, tuple[Request, Completion]]

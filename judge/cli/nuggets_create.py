@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from judge.ask.progress import FetchReporter, Reporter
-from judge.ask.prompt import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING
+from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING
 from judge.cli.asking import (
     add_judge_arguments,
     add_loop_arguments,

@@ -7,7 +7,7 @@ label. The same command goes on where an earlier one stopped, and pays for nothi
 import argparse
 
 from judge.ask.progress import FetchReporter, Reporter
-from judge.ask.prompt import NUGGET
+from judge.ask.subjects import NUGGET
 from judge.cli.asking import say_lacking_log
 from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, print_asking_forecast
 from judge.cli.printing import progress, say

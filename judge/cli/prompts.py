@@ -15,7 +15,8 @@ from judge.ask.criteria import (
     prompt_path,
 )
 from judge.ask.group import combine
-from judge.ask.prompt import OF_NUGGETS, render
+from judge.ask.prompt import render
+from judge.ask.subjects import OF_NUGGETS
 from judge.cli.options import add_actions, refuse_unused
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError

@@ -6,10 +6,10 @@ import msgspec
 
 from judge.ask.budget import price_of
 from judge.ask.cascading import ask_checker, recalled
-from judge.ask.dialogue import Task
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
 from judge.ask.several import forecasts
+from judge.ask.tasks import Task
 from judge.harness.prepared import Prepared, check_out
 from judge.harness.recheck import expected_again
 from judge.models.journal import Journal

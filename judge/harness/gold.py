@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS, read_judgments
-from judge.ask.prompt import check_unit
+from judge.ask.subjects import check_unit
 from judge.crowd.layout import TASK
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.criteria import choose_prompts, default_prompts
-from judge.ask.prompt import check_unit
+from judge.ask.subjects import check_unit
 from judge.errors import UsageError
 from judge.files.folder import replace_folder
 from judge.files.paths import JobPlan, StrPath, in_folders

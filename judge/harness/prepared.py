@@ -7,14 +7,15 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.blocks import needs_turn
 from judge.ask.budget import price_of
 from judge.ask.cascading import OpenCascade, open_cascade
 from judge.ask.criteria import choose_prompts
-from judge.ask.dialogue import Task, spread, tasks
 from judge.ask.group import combine
 from judge.ask.loop import Settings
-from judge.ask.prompt import check_unit, needs_turn, unit_of
 from judge.ask.several import open_models
+from judge.ask.subjects import check_unit, unit_of
+from judge.ask.tasks import Task, spread, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
 from judge.crowd.members import Jury, make_jury

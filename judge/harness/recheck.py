@@ -7,10 +7,10 @@ import msgspec
 
 from judge.ask.account import Account
 from judge.ask.cascade import was_settled
-from judge.ask.dialogue import Task, evidence_gap
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import MOST_SAMPLES, ask
+from judge.ask.tasks import Task, evidence_gap
 from judge.calibrate.recheck import (
     RECHECK_SEED,
     JudgedQuestion,

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.dialogue import dialogue
 from judge.ask.filler import is_filler
+from judge.ask.inquiry import inquiry
 from judge.ask.labels import FAILURES, JUDGMENTS, read_results
 from judge.ask.records import Failure, Judgment, Unreadable
 from judge.errors import InputError, UsageError
@@ -137,7 +137,7 @@ class _Replies:
             raise InputError(f"{self._path}: cannot be read as a journal: {unreadable(self._path, error)}") from error
 
     def first(self, digest: str) -> Recorded | None:
-        """The first completion of the dialogue whose last request has this digest; None if it is not there."""
+        """The first completion of the inquiry whose last request has this digest; None if it is not there."""
         last = self.get(digest)
         if last is None or last.messages[-2].role != "assistant":
             return last
@@ -188,7 +188,7 @@ def _said(result: Judgment | Failure) -> str:
 
 
 def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse, replies: _Replies) -> str:
-    """What today's parser makes of a dialogue whose first completion is this one."""
+    """What today's parser makes of an inquiry whose first completion is this one."""
     asked = Request(
         response_id=response.response_id,
         turn_id=response.turn_id,
@@ -202,7 +202,7 @@ def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse,
         passages=(),
         sample=first.sample,
     )
-    talk = dialogue(criterion, asked)
+    talk = inquiry(criterion, asked)
     try:
         asked = next(talk)
         while True:

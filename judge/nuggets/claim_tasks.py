@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from judge.ask.dialogue import Task
-from judge.ask.prompt import NUGGET_PRECISION
 from judge.ask.records import Failure, Judgment
+from judge.ask.subjects import NUGGET_PRECISION
+from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.gold.rows import text_digest
 from judge.nuggets.claims import CLAIM_LABELS, ClaimFailure, ClaimLabel, ResponseClaims, nuggets_digest, nuggets_for

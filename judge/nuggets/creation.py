@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from judge.ask.dialogue import Task
 from judge.ask.records import Failure, Judgment
+from judge.ask.tasks import Task
 from judge.nuggets.records import CreationStep, Importance, Nugget, NuggetFailure
 from judge.nuggets.sources import NuggetSource, standing
 from judge.pool.records import PooledResponse

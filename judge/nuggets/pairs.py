@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from judge.ask.dialogue import Task
-from judge.ask.prompt import NUGGET
 from judge.ask.records import Failure, Judgment
+from judge.ask.subjects import NUGGET
+from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.gold.rows import text_digest
 from judge.nuggets.records import MATCH_LABELS, MatchedNugget, MatchFailure, MatchLabel, Nugget, NuggetBank

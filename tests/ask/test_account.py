@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from judge.ask.account import Account, in_all
-from judge.ask.dialogue import tasks
 from judge.ask.forecast import forecast
 from judge.ask.loop import Settings, assess
 from judge.ask.questions import Questions
+from judge.ask.tasks import tasks
 from judge.errors import RejectedError, TransientError
 from judge.models.journal import Journal
 from judge.models.model import Price

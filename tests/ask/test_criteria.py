@@ -12,7 +12,8 @@ from judge.ask.criteria import (
     load_criterion,
     load_folder,
 )
-from judge.ask.prompt import OF_NUGGETS, PLACEHOLDER
+from judge.ask.prompt import PLACEHOLDER
+from judge.ask.subjects import OF_NUGGETS
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.files.bundle import bundled

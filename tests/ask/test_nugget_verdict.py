@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
-from judge.ask.dialogue import dialogue
+from judge.ask.inquiry import inquiry
 from judge.ask.nugget_verdict import LONGEST_NUGGET, MOST_LISTED, parse_nuggets
 from judge.ask.records import Unreadable, Verdict
 from judge.models.records import AnswerForm, Completion
@@ -76,7 +76,7 @@ def test_an_unreadable_list_is_asked_for_once_more_in_the_same_form() -> None:
     for form in ("json", "text"):
         request = rendered(criterion, pooled("It is cold."), {}, turn("x"), form)
         assert request.lists_nuggets
-        talk = dialogue(criterion, request)
+        talk = inquiry(criterion, request)
         next(talk)
         again = talk.send(Completion("Hm.", "stop", None))
         assert request.messages[-1].content.endswith(again.messages[-1].content.partition("\n")[2])

@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from judge.ask.blocks import BLOCKS, defuse, needs_turn
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.prompt import BLOCKS, NOTICE, defuse, guidance, needs_turn, render, repair, unit_of
+from judge.ask.prompt import NOTICE, guidance, render, repair
 from judge.ask.records import Unreadable
+from judge.ask.subjects import unit_of
 from judge.errors import UsageError
 from judge.models.forms import answer_instruction, supported_forms
 from judge.models.records import AnswerForm, Completion, Message

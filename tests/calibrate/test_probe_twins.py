@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.ask.blocks import defuse
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.prompt import defuse
 from judge.calibrate.probe.alterations import (
     INVENTED,
     NAMES,

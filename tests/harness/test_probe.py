@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import judge
-from judge.ask.prompt import defuse
+from judge.ask.blocks import defuse
 from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.probe.canaries import CANARIES, WANT
 from judge.calibrate.probe.card import ProbeCard

@@ -6,9 +6,11 @@ import pytest
 from msgspec import structs
 
 from judge.ask.criteria import find_criterion
-from judge.ask.dialogue import Task, dialogue, outcome
+from judge.ask.inquiry import inquiry
+from judge.ask.outcome import outcome
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment, SentenceSupport, Verdict
+from judge.ask.tasks import Task
 from judge.ask.verdict import parse
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.backends import open_model
@@ -43,7 +45,7 @@ def judged(name: str, text: str = TEXT, options: ModelOptions | None = None) -> 
 
     async def ask() -> Judgment | Failure:
         request = render(CRITERION, task.response, PASSAGES, None, "json")
-        talk = dialogue(CRITERION, request)
+        talk = inquiry(CRITERION, request)
         next(talk)
         completion: Completion = await model.complete(request)
         await model.aclose()
@@ -83,7 +85,7 @@ def test_a_language_model_brings_no_support_in_its_reply() -> None:
     entry = {"label": "unsupported", "probability": 1.0, "passages": [1, 2]}
     text = json.dumps({"sentences": [{"n": number, **entry} for number in (1, 2, 3, 4)]})
     task = Task(response(), CRITERION)
-    talk = dialogue(CRITERION, render(CRITERION, task.response, PASSAGES, None, "json"))
+    talk = inquiry(CRITERION, render(CRITERION, task.response, PASSAGES, None, "json"))
     next(talk)
     with pytest.raises(StopIteration) as stop:
         talk.send(Completion(text=text, finish_reason="stop", model="m"))

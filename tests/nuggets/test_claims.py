@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from judge.ask.criteria import choose_prompts, find_criterion
-from judge.ask.prompt import NUGGET_PRECISION, render
+from judge.ask.prompt import render
+from judge.ask.subjects import NUGGET_PRECISION
 from judge.errors import InputError, UsageError
 from judge.gold.rows import text_digest
 from judge.nuggets.claim_tasks import check_claim_prompt, claim_questions, claim_task

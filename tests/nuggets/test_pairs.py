@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import choose_prompts, criterion_names, find_criterion, parse_criterion
-from judge.ask.dialogue import Answer, failure, outcome
+from judge.ask.inquiry import Answer
 from judge.ask.loop import assess
+from judge.ask.outcome import failure, outcome
 from judge.ask.prompt import render
 from judge.ask.records import Verdict
 from judge.errors import InputError, UsageError

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.ask.prompt import NO_ANSWER
+from judge.ask.blocks import NO_ANSWER
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.report.lookup import of
 from judge.errors import InputError

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, criterion_names
 from judge.ask.labels import JUDGMENTS, is_jury, read_judgments
-from judge.ask.prompt import check_unit, needs_turn
+from judge.ask.subjects import check_unit
 from judge.desk.assess.plan import AssessPlan, check_assess_plan
 from judge.desk.assess.store import DeskItem
 from judge.errors import InputError, UsageError

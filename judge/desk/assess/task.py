@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, guidance, needs_turn
+from judge.ask.blocks import NO_ANSWER, needs_turn
+from judge.ask.prompt import PLACEHOLDER, guidance
 from judge.desk.assess.inputs import Suggestion, Work
 from judge.desk.assess.store import DeskLabel, DeskTask
 from judge.gold.words import CANNOT, UNABLE

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from judge.ask.prompt import needs_turn
+from judge.ask.blocks import needs_turn
 from judge.calibrate.baselines import ASKED
 from judge.calibrate.disagreements import Disagreement
 from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements

@@ -9,7 +9,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from judge.ask.prompt import NO_ANSWER, guidance
+from judge.ask.blocks import NO_ANSWER
+from judge.ask.prompt import guidance
 from judge.errors import InputError, UsageError
 from judge.gold.deal import DOUBLE, deal
 from judge.gold.plan import PlanRow

@@ -6,10 +6,10 @@ import msgspec
 
 from judge.ask.account import Account
 from judge.ask.cascading import OpenCascade, ask_checker
-from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, assess
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, open_one
+from judge.ask.tasks import Task
 from judge.gold import match
 from judge.gold.rows import GoldRow
 from judge.harness.calibration.plan import CalibrationPlan

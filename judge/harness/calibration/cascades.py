@@ -9,11 +9,11 @@ from msgspec import structs
 from judge.ask.budget import price_of
 from judge.ask.cascade import Cascade, parse_cascade
 from judge.ask.cascading import OpenCascade, open_cascade
-from judge.ask.dialogue import Task
 from judge.ask.estimates import estimated_call
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Results
+from judge.ask.tasks import Task
 from judge.calibrate.cascades import cascade_bounds, tried_bounds
 from judge.calibrate.findings import CascadeBounds, CascadeCost, CascadeRow
 from judge.calibrate.panel import Panel

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from judge.ask.dialogue import Task
 from judge.ask.estimates import BYTES_PER_TOKEN, estimated_tokens
 from judge.ask.questions import Questions
+from judge.ask.tasks import Task
 from judge.calibrate.findings import GroupCost
 from judge.models.records import Completion, Request
 from judge.records import Criterion

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from judge.ask.account import Account, JudgeAccount
+from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
-from judge.ask.dialogue import Task
 from judge.ask.loop import Progress, Settings, assess
-from judge.ask.prompt import check_unit, needs_turn
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, ask, check_prices, open_one
+from judge.ask.subjects import check_unit
+from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError
 from judge.evaluate.cards.card import OVERLAP
 from judge.evaluate.cards.making import Answers

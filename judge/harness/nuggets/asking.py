@@ -8,15 +8,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from judge.ask.account import Account, JudgeAccount
+from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
-from judge.ask.dialogue import Task
 from judge.ask.loop import Settings
 from judge.ask.progress import FetchReporter, Progress, Reporter
-from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
+from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, ask, check_prices, forecasts, open_one
+from judge.ask.subjects import check_unit
+from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.files.bundle import __version__

@@ -7,8 +7,8 @@ from typing import Any
 
 from judge.ask.account import JudgeAccount
 from judge.ask.progress import Progress
-from judge.ask.prompt import NUGGET_PRECISION
 from judge.ask.several import Fetching
+from judge.ask.subjects import NUGGET_PRECISION
 from judge.files.folder import replace_folder
 from judge.files.paths import StrPath
 from judge.harness.dry_run import ModelForecast

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from judge.ask.account import Account, JudgeAccount
-from judge.ask.dialogue import Task
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
 from judge.ask.several import Fetching, ask, forecasts
+from judge.ask.tasks import Task
 from judge.files.bundle import __version__
 from judge.files.folder import make_folder, replace_folder
 from judge.files.jsonl import json_bytes, jsonl_bytes

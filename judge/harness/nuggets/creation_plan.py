@@ -5,18 +5,13 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
-from judge.ask.dialogue import Task
 from judge.ask.loop import Settings
-from judge.ask.prompt import (
-    NUGGET_CREATION,
-    NUGGET_IMPORTANCE,
-    NUGGET_MERGING,
-    RENDERER_VERSION,
-    check_unit,
-    needs_turn,
-)
+from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.several import check_prices, open_one
+from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, check_unit
+from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts
-from judge.ask.dialogue import Task
 from judge.ask.loop import Settings
-from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn, unit_of
+from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.several import open_models
+from judge.ask.subjects import check_unit, unit_of
+from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, read_certificate
 from judge.calibrate.probe.drawing import draw_items, is_complete, make_twin, passages_of, twin_response

@@ -1,0 +1,74 @@
+"""What prompts are about: responses or dialogues, and nuggets, which commands of their own ask about. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from judge.errors import UsageError
+from judge.records import Criterion, JudgedUnit
+
+NUGGET, NUGGET_PRECISION = "nugget", "nugget_precision"
+NUGGET_CREATION, NUGGET_MERGING, NUGGET_IMPORTANCE = "nugget_creation", "nugget_merging", "nugget_importance"
+
+
+class OfNuggets(NamedTuple):
+    """What the prompts of a criterion show that no response alone tells, and the command that asks it."""
+
+    inputs: tuple[str, ...]
+    """The inputs that they all have; other criteria have none of them."""
+    command: str
+
+
+OF_NUGGETS: Mapping[str, OfNuggets] = {
+    NUGGET: OfNuggets(("nugget",), "judge nuggets match"),
+    NUGGET_PRECISION: OfNuggets(("nuggets",), "judge nuggets claims"),
+    NUGGET_CREATION: OfNuggets(("source",), "judge nuggets create"),
+    NUGGET_MERGING: OfNuggets(("known", "candidates"), "judge nuggets create"),
+    NUGGET_IMPORTANCE: OfNuggets(("candidates",), "judge nuggets create"),
+}
+"""The criteria about nuggets; one is a row."""
+
+DIALOGUE = "dialogue"
+"""The input that shows all that was said; prompts about dialogues show it, and no others do."""
+OF_DIALOGUES = (DIALOGUE, "ptkb")
+"""The inputs that a prompt about dialogues may have."""
+
+
+def only_asked_by(criterion: Criterion) -> str:
+    """Why `judge run` cannot ask a criterion of OF_NUGGETS, as a message."""
+    inputs, command = OF_NUGGETS[criterion.name]
+    shown = "a nugget" if inputs == ("nugget",) else " and ".join(f"`{name}`" for name in inputs)
+    return f"{criterion.prompt_id}: shows {shown}, so only `{command}` can ask it"
+
+
+def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
+    """Refuse prompts about another unit than the one at hand.
+
+    Args:
+        criteria: The prompts.
+        unit: What is judged, such as the unit of a pool.
+
+    Raises:
+        UsageError: Some prompts are about another unit; all of them are named.
+    """
+    other = [criterion for criterion in criteria if criterion.unit != unit]
+    if other:
+        names = ", ".join(criterion.prompt_id for criterion in other)
+        raise UsageError(f"{names}: about {other[0].unit}s, but {unit}s are judged here")
+
+
+def unit_of(criteria: Sequence[Criterion]) -> JudgedUnit:
+    """What prompts that go together are about.
+
+    Raises:
+        UsageError: Some are about responses and some about dialogues.
+    """
+    units: dict[JudgedUnit, list[str]] = {}
+    for criterion in criteria:
+        units.setdefault(criterion.unit, []).append(criterion.prompt_id)
+    if len(units) > 1:
+        responses, dialogues = ", ".join(units["response"]), ", ".join(units["dialogue"])
+        raise UsageError(
+            f"{dialogues}: about dialogues; {responses}: about responses; judge dialogues and responses into a folder "
+            "each"
+        )
+    return next(iter(units), "response")

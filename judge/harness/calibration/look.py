@@ -1,0 +1,106 @@
+"""The look that a calibration takes at gold: what it asks of the grades, and the record of that."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from judge.calibrate.intake import LabelSource
+from judge.calibrate.looks import look_at
+from judge.calibrate.panel import Panel
+from judge.errors import InputError, UsageError
+from judge.files.folder import make_folder
+from judge.gold import Look
+from judge.gold.rows import GoldRow
+from judge.gold.seal import SealedItem, item_of
+from judge.harness.calibration.baselines import baseline_labels
+from judge.harness.calibration.comparison import GoldComparison
+from judge.harness.calibration.ledgers import Looking, log_look, open_test
+from judge.harness.calibration.plan import CalibrationPlan
+
+
+class GoldLook:
+    """One look at gold, sealed or not; it is put on record once.
+
+    Args:
+        plan: The options of the calibration.
+        comparison: Makes the panels.
+        now: The time for the ledger.
+    """
+
+    def __init__(self, plan: CalibrationPlan, comparison: GoldComparison, now: datetime) -> None:
+        self._plan, self._comparison, self._now = plan, comparison, now
+        self._out = Path(plan.out) if plan.out is not None else None
+        self.asked: dict[str, Any] = {}
+        """What is asked of the gold, beside the panels."""
+        self.tried: tuple[Panel, ...] = ()
+        """The panels of other bounds of a cascade, which the look counts."""
+        self.record: Looking | None = None
+        """The record; None until there is one, and where none can be written."""
+        self.sealed: frozenset[SealedItem] = frozenset()
+        """The items of the test part, once it is open."""
+
+    def open(
+        self,
+        dev: tuple[GoldRow, ...],
+        sources: Sequence[LabelSource],
+        judged: Callable[[tuple[GoldRow, ...]], tuple[LabelSource, ...]],
+    ) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
+        """The rows of both parts, and the labels together with the baselines; opening the seal is logged.
+
+        Args:
+            dev: The gold rows of the dev part.
+            sources: The labels so far.
+            judged: From the sealed rows to the labels of both parts; it may ask a judge.
+
+        Raises:
+            UsageError: The gold is not the dev part alone.
+            InputError: The sealed grades cannot be used.
+            OperationalError: The ledger cannot be written.
+        """
+        if any(row.split != "dev" for row in dev):
+            raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
+        # What would stop a calibration must not cost a look at the sealed grades.
+        self._comparison.panels(dev, sources)
+        if self._out:
+            make_folder(self._out)
+        everything: tuple[LabelSource, ...] = ()
+
+        def look(rows: tuple[GoldRow, ...]) -> Look:
+            nonlocal everything
+            self._check_sealed((*dev, *rows), sources)
+            everything = judged(rows)
+            everything += baseline_labels(self._comparison, (*dev, *rows), everything)
+            return self._look(self._check_sealed((*dev, *rows), everything))
+
+        rows, self.record = open_test(self._plan, self._now, look)
+        self.sealed = frozenset(map(item_of, rows))
+        return (*dev, *rows), everything
+
+    def log(self, panels: Sequence[Panel]) -> None:
+        """Put the look at unsealed gold on record, where that can be.
+
+        Raises:
+            InputError: A ledger is damaged.
+            OperationalError: The ledger in the output folder cannot be written.
+        """
+        gold = [Path(path) for path in self._plan.gold]
+        self.record = log_look(gold, self._out, self._look(panels), self._now)
+
+    def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[Panel, ...]:
+        """The panels; stops before the opening is logged if sealed grades cannot be used, and shows none of them."""
+        try:
+            return self._comparison.panels(rows, sources)[0]
+        except InputError as error:
+            raise InputError(
+                f"{self._plan.test}: {max(1, len(error.problems))} problems of the sealed grades, such as grades off "
+                "their scale; the seal was not opened"
+            ) from None
+
+    def _look(self, panels: Sequence[Panel]) -> Look:
+        """What is asked of the gold; its scale says which grades count as positive."""
+        return look_at(
+            {**self.asked, "scales": [self._comparison.gold_scale(panel.criterion) for panel in panels]},
+            panels,
+            self.tried,
+        )
