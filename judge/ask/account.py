@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from judge.ask.estimates import GUESS, CallSums, TokenRates
+from judge.models.digests import DigestSet
 from judge.models.model import Price, SentRequests, Unfinished
 from judge.models.records import Completion, Request
-from judge.models.spending import CallFacts, Spending, add_up
+from judge.models.spending import CallFacts, CallSum, Spending
 from judge.records import Record
 from judge.text.ids import natural_key
 
@@ -38,13 +39,26 @@ class JudgeAccount(Record, frozen=True):
     """Seconds that the asking took, from its start to its end."""
 
 
+class _Calls:
+    """Calls of one judge, each counted once; by sets and sums, because there may be millions."""
+
+    def __init__(self, price: Price | None) -> None:
+        self.total = CallSum(price)
+        self._digests = DigestSet()
+
+    def add(self, digest: str, completion: Completion) -> None:
+        """Count a call, unless one with this digest is counted."""
+        if self._digests.add(digest):
+            self.total.add(_facts(completion))
+
+
 class Account:
     """Collects what the calls of one job took, by judge; several loops may share one."""
 
     def __init__(self) -> None:
         self._terms: dict[str, tuple[Price | None, TokenRates]] = {}
-        self._asked: dict[str, dict[str, CallFacts]] = {}
-        self._results: dict[str, dict[str, CallFacts]] = {}
+        self._asked: dict[str, _Calls] = {}
+        self._results: dict[str, _Calls] = {}
         self._expected: dict[str, CallSums] = {}
         self._unfinished: dict[str, Unfinished] = {}
         self._seconds: dict[str, float] = {}
@@ -57,16 +71,20 @@ class Account:
         self, judge: str, digest: str, request: Request, completion: Completion, sent: SentRequests | None = None
     ) -> None:
         """Enter a call that was made, with what it sent where the judge asks in words of its own."""
-        self._asked.setdefault(judge, {})[digest] = _facts(completion)
+        self._of(self._asked, judge).add(digest, completion)
         if not any(message.role == "assistant" for message in request.messages):
             _, rates = self._terms.get(judge, (None, GUESS))
             self._expected[judge] = self._expected.get(judge, CallSums()).plus(request, rates, sent)
 
     def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
         """Enter the completions, by their digests, that a result rests on."""
-        results = self._results.setdefault(judge, {})
+        results = self._of(self._results, judge)
         for digest, completion in completions.items():
-            results.setdefault(digest, _facts(completion))
+            results.add(digest, completion)
+
+    def _of(self, calls: "dict[str, _Calls]", judge: str) -> "_Calls":
+        price, _ = self._terms.get(judge, (None, GUESS))
+        return calls.setdefault(judge, _Calls(price))
 
     def unfinished(self, judge: str, replies: Unfinished) -> None:
         """Enter the replies of calls that failed, which no completion counts."""
@@ -89,8 +107,8 @@ class Account:
         return JudgeAccount(
             judge,
             CallEstimate(expected.calls, expected.prompt_tokens, replies, cost, rates.basis),
-            self._with_unfinished(add_up(judge, self._asked.get(judge, {}).values(), price), price),
-            add_up(judge, self._results.get(judge, {}).values(), price),
+            self._with_unfinished(self._of(self._asked, judge).total.spending(judge), price),
+            self._of(self._results, judge).total.spending(judge),
             self._seconds.get(judge, 0.0),
         )
 

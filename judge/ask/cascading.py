@@ -1,6 +1,7 @@
 """Asks the checker of a cascade first, and another judge only what the checker leaves open."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +13,8 @@ from judge.ask.loop import Settings
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import Fetching, Results, ask, open_one
+from judge.ask.several import Fetching, ask, open_one
+from judge.ask.stored_results import StoredResults, stored
 from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.models.journal_view import JournalView
@@ -151,7 +153,8 @@ def ask_cascade(
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
     account: Account | None = None,
-) -> Results:
+    folder: Path | None = None,
+) -> StoredResults:
     """Ask the checker everything it can judge, then the other judge what is left, under one budget.
 
     Args:
@@ -166,6 +169,7 @@ def ask_cascade(
         report: Called with the progress over all judgments; those that are settled count as recalled.
         fetching: Called while a checker is being fetched.
         account: Where calls and completions are entered.
+        folder: As for `assess`.
 
     Returns:
         Judgments and failures, in the order of `wanted`; a failure of the checker is none of them.
@@ -195,11 +199,13 @@ def ask_cascade(
         report(before)
     if settings.max_cost is not None:
         settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - spent))
-    rest = iter(ask((model,), left, journal, pool, turns=turns, settings=settings, report=counted, account=account))
-    return [
+    asked = ((model,), left, journal, pool)
+    rest = iter(ask(*asked, turns=turns, settings=settings, report=counted, account=account, folder=folder))
+    results = (
         settled[place] if place in settled else opened.named(task, next(rest), model.name, said.get(place))
         for place, task in enumerate(wanted)
-    ]
+    )
+    return stored(results, folder)
 
 
 def ask_checker(

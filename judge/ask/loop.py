@@ -9,7 +9,9 @@ import contextlib
 import functools
 import sys
 import time
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -25,6 +27,7 @@ from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.silence import Silence
+from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.ask.tasks import Task, tasks
 from judge.errors import (
     AuthenticationError,
@@ -39,7 +42,7 @@ from judge.models.records import Completion, Request
 from judge.models.storable import storable
 from judge.pool.records import Pool
 from judge.runs.records import Turn
-from judge.text.table import Table
+from judge.text.table import sequence
 
 __all__ = ["Loop", "Progress", "Settings", "Task", "assess", "tasks"]
 
@@ -86,6 +89,7 @@ class Loop:
         settings: Settings,
         report: Callable[[Progress], None] | None = None,
         account: Account | None = None,
+        folder: Path | None = None,
     ) -> None:
         self._model = model
         self._replicated = model if isinstance(model, Replicated) else None
@@ -101,7 +105,8 @@ class Loop:
         self._in_flight: dict[str, asyncio.Task[Completion]] = {}
         self._unwritten: dict[str, asyncio.Future[None]] = {}
         self._workers = 0
-        self._results: dict[int, Judgment | Failure] = {}
+        self._folder = folder
+        self._results = ResultWriter()
         self._total = 0
         self._line = TaskLine((), (), self._is_suspect)
         self._recalled = 0
@@ -119,14 +124,15 @@ class Loop:
             self._tell,
         )
 
-    async def run(self, wanted: Sequence[Task]) -> list[Judgment | Failure]:
+    async def run(self, wanted: Sequence[Task]) -> StoredResults:
         """Make a judgment or a failure of every task, in the order of the tasks.
 
         Raises:
             OperationalError: No further call can succeed, or the user stopped the run; the paid completions are safe.
         """
         self._total = len(wanted)
-        open_tasks: list[int] = []
+        self._results = ResultWriter(len(wanted), self._folder)
+        open_tasks = array("q")
         for index, task in enumerate(wanted):
             settled: Judgment | Failure | None = self._questions.gap(task)
             if settled is None:
@@ -153,7 +159,7 @@ class Loop:
         if self._stop is not None:
             raise self._stop
         self._journal.check_there()
-        return [self._results[index] for index in range(len(wanted))]
+        return self._results.results()
 
     async def _work(self, wanted: Sequence[Task], *, far: bool) -> None:
         while self._line:
@@ -197,7 +203,7 @@ class Loop:
                 self._end(error)
 
     def _settle(self, index: int, settled: Judgment | Failure) -> None:
-        self._results[index] = settled
+        self._results.put(index, settled)
         self._failures += isinstance(settled, Failure)
         self._tell()
 
@@ -374,7 +380,8 @@ def assess(
     report: Callable[[Progress], None] | None = None,
     progress: bool = False,
     account: Account | None = None,
-) -> Table[Judgment | Failure]:
+    folder: Path | None = None,
+) -> StoredResults:
     """Run the loop to its end from synchronous code, even inside a running event loop.
 
     Args:
@@ -387,6 +394,8 @@ def assess(
         report: Called after each judgment, and when a rate limit holds the calls back.
         progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then.
         account: Where calls and completions are entered.
+        folder: Where a file without a name lies that holds many results; by default where the system keeps temporary
+            files.
 
     Returns:
         A judgment or a failure for each task, in the order of the tasks.
@@ -395,14 +404,14 @@ def assess(
         UsageError: The judge cannot answer one of the criteria.
         OperationalError: The run stopped early; every paid completion is in the journal.
     """
-    wanted, account = tuple(wanted), account or Account()
+    wanted, account = sequence(wanted), account or Account()
     model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
     with contextlib.ExitStack() as shown:
         if progress:
             report = shown.enter_context(Reporter(model.name, sys.stderr, report))
-        loop = Loop(model, journal, pool, turns, settings or Settings(), report, account)
+        loop = Loop(model, journal, pool, turns, settings or Settings(), report, account, folder)
 
-        async def run() -> list[Judgment | Failure]:
+        async def run() -> StoredResults:
             started = time.perf_counter()
             try:
                 return await loop.run(wanted)
@@ -412,4 +421,4 @@ def assess(
                     account.unfinished(model.name, model.unfinished)
                 await model.aclose()
 
-        return Table(finish(run, loop.drain))
+        return finish(run, loop.drain)

@@ -1,6 +1,7 @@
 """Asks several judges, such as the members of a jury, one after the other and under one budget."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -9,7 +10,7 @@ from judge.ask.budget import EVERY_OTHER, given_price, price_of
 from judge.ask.forecast import Forecast, forecast
 from judge.ask.loop import Progress, Settings, Task, assess
 from judge.ask.questions import Questions
-from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import StoredResults
 from judge.errors import MissingKeyError, UsageError
 from judge.models.backends import open_model
 from judge.models.forms import supported_forms
@@ -25,7 +26,6 @@ MOST_SAMPLES = 1000
 """Most repetitions of one question (`--samples`)."""
 
 
-Results = list[Judgment | Failure]
 Fetching = Callable[[str, int, int], None]
 
 
@@ -110,7 +110,8 @@ def ask(
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
     account: Account | None = None,
-) -> Results:
+    folder: Path | None = None,
+) -> StoredResults:
     """Ask one model after the other, under one budget.
 
     Args:
@@ -123,6 +124,7 @@ def ask(
         report: Called with the progress over all models, after each judgment and when a rate limit holds calls back.
         fetching: Called while a model is being fetched.
         account: Where calls and completions are entered.
+        folder: As for `assess`.
 
     Returns:
         Judgments and failures, by model and then in the order of `wanted`.
@@ -130,7 +132,7 @@ def ask(
     Raises:
         OperationalError: The loop stopped early; every paid completion is in the journal.
     """
-    results: Results = []
+    results: list[StoredResults] = []
     before = Progress(0, len(wanted) * len(models), 0, 0, 0.0)
     now = before
 
@@ -155,9 +157,18 @@ def ask(
         left = settings
         if settings.max_cost is not None:
             left = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before.cost))
-        results += assess(wanted, model, journal, pool, turns=turns, settings=left, report=counted, account=account)
+        results.append(
+            assess(
+                *(wanted, model, journal, pool),
+                turns=turns,
+                settings=left,
+                report=counted,
+                account=account,
+                folder=folder,
+            )
+        )
         before = now
-    return results
+    return StoredResults.joined(results)
 
 
 def forecasts(

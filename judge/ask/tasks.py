@@ -1,7 +1,7 @@
 """The judgments to make: of which response, under which prompt, and with which texts. Pure."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import msgspec
 
@@ -26,7 +26,72 @@ class Task(NamedTuple):
     """The texts to label in place of the response's sentences, for criteria that show them."""
 
 
-def tasks(pool: Pool, criteria: Sequence[Criterion], *, partial: bool = False) -> tuple[Task, ...]:
+Variant = tuple[Criterion, int]
+"""A prompt, and the number of the repetition."""
+
+
+class _Block(NamedTuple):
+    """Responses, each under every one of some variants."""
+
+    responses: Sequence[PooledResponse]
+    variants: tuple[Variant, ...]
+
+
+class Tasks(Sequence[Task]):
+    """Judgments to make, each made when it is read, so that millions need no memory; a slice is a tuple.
+
+    Args:
+        blocks: Responses with the variants that each of them is judged under, in the order of asking.
+    """
+
+    def __init__(self, blocks: Iterable[tuple[Sequence[PooledResponse], tuple[Variant, ...]]]) -> None:
+        self._blocks = tuple(_Block(*block) for block in blocks)
+
+    def __len__(self) -> int:
+        return sum(len(block.responses) * len(block.variants) for block in self._blocks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return (
+            Task(response, criterion, sample)
+            for block in self._blocks
+            for response in block.responses
+            for criterion, sample in block.variants
+        )
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Task: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Task, ...]: ...
+    def __getitem__(self, key: Any) -> Any:
+        """A task; for a slice, a tuple of them."""
+        if isinstance(key, slice):
+            return tuple(self[number] for number in range(*key.indices(len(self))))
+        number = range(len(self))[key]
+        for responses, variants in self._blocks:
+            if number < len(responses) * len(variants):
+                place, variant = divmod(number, len(variants))
+                return Task(responses[place], *variants[variant])
+            number -= len(responses) * len(variants)
+        raise IndexError(key)
+
+    def varied(self, variants: Callable[[Criterion], tuple[Variant, ...]]) -> "Tasks":
+        """The same responses, each under the variants of its prompt."""
+        return Tasks(
+            (block.responses, tuple(variant for criterion, _ in block.variants for variant in variants(criterion)))
+            for block in self._blocks
+        )
+
+    def spread(self, limit: int) -> "Tasks":
+        """At most `limit` responses of each block, evenly spaced, so that a trial covers all topics."""
+        return Tasks((_spread(block.responses, limit), block.variants) for block in self._blocks)
+
+
+def _spread(responses: Sequence[PooledResponse], limit: int) -> tuple[PooledResponse, ...]:
+    size = min(limit, len(responses))
+    return tuple(responses[index * len(responses) // size] for index in range(size))
+
+
+def tasks(pool: Pool, criteria: Sequence[Criterion], *, partial: bool = False) -> Tasks:
     """All judgments to make of a pool, by criterion and then in the order of the pool.
 
     Args:
@@ -35,28 +100,13 @@ def tasks(pool: Pool, criteria: Sequence[Criterion], *, partial: bool = False) -
         partial: Judge a response by those of its used passages that have a text, even if others have none.
     """
     responses = [_with_texts(response, pool) for response in pool.responses] if partial else pool.responses
-    return tuple(Task(response, criterion) for criterion in criteria for response in responses)
+    return Tasks((responses, ((criterion, 0),)) for criterion in criteria)
 
 
 def _with_texts(response: PooledResponse, pool: Pool) -> PooledResponse:
     """The response without the passages that have no text; unchanged if no passage has a text."""
     keys = tuple(key for key in response.passages if key in pool.passages)
     return msgspec.structs.replace(response, passages=keys) if keys else response
-
-
-def spread(wanted: Sequence[Task], limit: int | None) -> tuple[Task, ...]:
-    """At most `limit` tasks for each prompt, evenly spaced over the pool, so that a trial covers all topics."""
-    if limit is None:
-        return tuple(wanted)
-    groups: dict[str, list[Task]] = {}
-    for task in wanted:
-        groups.setdefault(task.criterion.digest, []).append(task)
-    return tuple(
-        group[index * len(group) // size]
-        for group in groups.values()
-        for size in (min(limit, len(group)),)
-        for index in range(size)
-    )
 
 
 def evidence_gap(task: Task, pool: Pool) -> str | None:

@@ -15,6 +15,7 @@ import msgspec
 
 from judge.ask.criteria import criterion_names
 from judge.ask.progress import FetchReporter, Reporter
+from judge.ask.stored_results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import (
     add_cascade_options,
@@ -200,23 +201,22 @@ def _brief(text: str) -> str:
 def _close(outcome: Outcome) -> int:
     say_accounts(outcome.accounts)
     say("")
-    failures = outcome.failures
-    if failures:
-        reasons = ", ".join(sorted({failure.reason for failure in failures}))
-        say(f"missing: {len(failures)} of {count(len(outcome.results), 'judgment')} ({reasons}), see failures.jsonl")
-    if len(failures) == len(outcome.results):
-        lacking = all(failure.reason == "no_passages" for failure in failures)
+    failures, judgments = failure_counts(outcome.results), len(outcome.results)
+    missing = failures.total()
+    if missing:
+        say(f"missing: {missing} of {count(judgments, 'judgment')} ({', '.join(sorted(failures))}), see failures.jsonl")
+    if missing == judgments:
+        lacking = set(failures) <= {"no_passages"}
         say(f"nothing was judged{'; --passages FILE gives the texts of the passages' if lacking else ''}")
-    member_failures = outcome.notes.failures if outcome.notes else ()
-    if member_failures:
-        reasons = ", ".join(sorted({failure.reason for failure in member_failures}))
-        are = "is" if len(member_failures) == 1 else "are"
-        missing = f"{count(len(member_failures), 'judgment')} of members {are} missing"
-        say(f"{missing} ({reasons}), see member_failures.jsonl")
-    if any(failure.reason in ASK_AGAIN for failure in (*failures, *member_failures)):
+    of_members = failure_counts(outcome.notes.said if outcome.notes else ())
+    if of_members:
+        are = "is" if of_members.total() == 1 else "are"
+        said = f"{count(of_members.total(), 'judgment')} of members {are} missing"
+        say(f"{said} ({', '.join(sorted(of_members))}), see member_failures.jsonl")
+    if any(reason in ASK_AGAIN for reason in (*failures, *of_members)):
         say("the same command asks again where a passing failure or the budget stopped a judgment")
         return 3
-    return 1 if len(failures) == len(outcome.results) else 0
+    return 1 if missing == judgments else 0
 
 
 def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:

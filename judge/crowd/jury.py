@@ -1,7 +1,10 @@
 """Several LLM judges as one: the consensus of a jury's members, and warnings about it. Pure."""
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 
 from judge.ask.labels import JURY
 from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import StoredResults, places_of, read_at, stored
 from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
@@ -41,7 +45,7 @@ class Member(msgspec.Struct, frozen=True, order=True):
 class Verdicts(msgspec.Struct, frozen=True):
     """The jury's results under one criterion."""
 
-    results: tuple[Judgment | Failure, ...]
+    results: StoredResults
     """In the order in which the members' results name the responses."""
     rule: str
     """How the members' grades become one grade, in words."""
@@ -80,7 +84,11 @@ def _scale(criterion: Criterion) -> tuple[object, ...]:
 
 
 def consensus(
-    criterion: Criterion, members: Sequence[Member], results: Iterable[Judgment | Failure], aggregator: str
+    criterion: Criterion,
+    members: Sequence[Member],
+    results: Sequence[Judgment | Failure],
+    aggregator: str,
+    folder: Path | None = None,
 ) -> Verdicts:
     """Aggregate the members' results to one judgment or failure for each response.
 
@@ -91,42 +99,62 @@ def consensus(
     Args:
         criterion: From `jury_criterion`.
         members: The M members.
-        results: One result of each member for each response, under this criterion.
+        results: One result of each member for each response; those under other criteria are passed over.
         aggregator: One of JURIES.
+        folder: As for `ResultWriter`.
     """
-    place = {(member.judge, member.prompt_digest, member.sample): i for i, member in enumerate(members)}
-    by_item: dict[Item, dict[int, Judgment | Failure]] = {}
-    for result in results:
-        number = place[result.judge, result.criterion_digest, result.sample]
-        by_item.setdefault(Item(result.turn_id, result.response_id), {})[number] = result
-    rows = {item: tuple(by_member[i] for i in range(len(members))) for item, by_member in by_item.items()}
-    labels, codes = _labels(criterion, members, rows)
+    votes = _votes(criterion, members, results)
+    labels, codes = _labels(criterion, members, votes)
     aggregated = AGGREGATORS[aggregator](labels, AggregatorOptions()) if len(labels.code) else None
     where = {item: i for i, item in enumerate(labels.items)}
     names = member_names(members)
     judge = jury_name(aggregator)
+    rows = zip(*(read_at(results, places) for places in votes.places), strict=True)
+    verdicts = (
+        _verdict(criterion, labels.grades, row, names, judge, aggregated, where[item])
+        for item, row in zip(votes.items, rows, strict=True)
+    )
     return Verdicts(
-        results=tuple(
-            _verdict(criterion, labels.grades, row, names, judge, aggregated, where[item]) for item, row in rows.items()
-        ),
+        results=stored(verdicts, folder),
         rule="no member gave a grade" if aggregated is None else aggregated.rule,
         ties=0 if aggregated is None else int(aggregated.tied.sum()),
         alpha=alpha_interval(codes, labels.topic, labels.grades, "ordinal", np.random.default_rng(_SEED)),
     )
 
 
-def _labels(
-    criterion: Criterion, members: Sequence[Member], rows: Mapping[Item, Sequence[Judgment | Failure]]
-) -> tuple[CrowdLabels, NDArray[np.int8]]:
+class _Votes(NamedTuple):
+    """What the members said of the items, by numbers alone: there may be millions."""
+
+    items: dict[Item, int]
+    """Each item's number, in the order in which the results name them."""
+    places: list["array[int]"]
+    """For each member the places of its results, by the numbers of the items."""
+    codes: list["array[int]"]
+    """For each member the codes of its grades, likewise; -1 where there is no grade."""
+
+
+def _votes(criterion: Criterion, members: Sequence[Member], results: Sequence[Judgment | Failure]) -> _Votes:
+    member = {(member.judge, member.prompt_digest, member.sample): i for i, member in enumerate(members)}
+    code = {grade: i for i, grade in enumerate(sorted(level.grade for level in criterion.scale.levels))}
+    items: dict[Item, int] = {}
+    places, codes = ([array(kind) for _ in members] for kind in "qb")
+    under = places_of(results, criterion.name)
+    for place, result in zip(under, read_at(results, under), strict=True):
+        who = member[result.judge, result.criterion_digest, result.sample]
+        number = items.setdefault(Item(result.turn_id, result.response_id), len(items))
+        given = code[result.grade] if isinstance(result, Judgment) and not result.unable else -1
+        for numbers, value in ((places[who], place), (codes[who], given)):
+            numbers.extend([-1] * (number + 1 - len(numbers)))
+            numbers[number] = value
+    return _Votes(items, places, codes)
+
+
+def _labels(criterion: Criterion, members: Sequence[Member], votes: _Votes) -> tuple[CrowdLabels, NDArray[np.int8]]:
     """The members' grades as a crowd's labels, and as codes (members x items), -1 where there is no grade."""
     grades = tuple(sorted(level.grade for level in criterion.scale.levels))
-    items = sorted(rows, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
-    code = {grade: i for i, grade in enumerate(grades)}
-    codes = np.full((len(members), len(items)), -1, dtype=np.int8)
-    for i, item in enumerate(items):
-        for member, result in enumerate(rows[item]):
-            if isinstance(result, Judgment) and not result.unable:
-                codes[member, i] = code[result.grade]
+    items = sorted(votes.items, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
+    order = np.array([votes.items[item] for item in items], dtype=np.int64)
+    codes = np.array([np.asarray(given)[order] for given in votes.codes], dtype=np.int8).reshape(len(members), -1)
     worker, place = np.nonzero(codes >= 0)
     labels = CrowdLabels(
         criterion=criterion.name,

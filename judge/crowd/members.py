@@ -1,13 +1,15 @@
 """The members of a jury: models, prompts and samples, asked one by one, and their results aggregated."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from judge.ask.loop import Task
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import MOST_SAMPLES, Results
+from judge.ask.several import MOST_SAMPLES
+from judge.ask.stored_results import StoredResults
+from judge.ask.tasks import Tasks
 from judge.crowd.aggregators import JURIES
 from judge.crowd.jury import Member, cautions, consensus, jury_criterion, jury_name
 from judge.crowd.notes import JuryNotes
@@ -35,13 +37,12 @@ class Jury(msgspec.Struct, frozen=True):
         """How records name the judge."""
         return jury_name(self.aggregator)
 
-    def tasks(self, wanted: Iterable[Task]) -> tuple[Task, ...]:
+    def tasks(self, wanted: Tasks) -> Tasks:
         """The tasks of one model, for the tasks of the jury."""
-        return tuple(
-            Task(task.response, prompt, sample)
-            for task in wanted
-            for prompt in self.prompts[task.criterion.name]
-            for sample in range(self.samples)
+        return wanted.varied(
+            lambda criterion: tuple(
+                (prompt, sample) for prompt in self.prompts[criterion.name] for sample in range(self.samples)
+            )
         )
 
     def configuration(self) -> dict[str, Any]:
@@ -51,19 +52,21 @@ class Jury(msgspec.Struct, frozen=True):
             "members": {name: list(map(msgspec.to_builtins, members)) for name, members in self.members.items()},
         }
 
-    def decide(self, collected: Sequence[Judgment | Failure]) -> tuple[Results, JuryNotes]:
-        """Aggregate the results of all members to the jury's results, with notes for the outputs."""
-        by_criterion: dict[str, Results] = {criterion.name: [] for criterion in self.criteria}
-        for result in collected:
-            by_criterion[result.criterion].append(result)
+    def decide(
+        self, collected: Sequence[Judgment | Failure], folder: Path | None = None
+    ) -> tuple[StoredResults, JuryNotes]:
+        """Aggregate the results of all members to the jury's results, with notes for the outputs.
+
+        Args:
+            collected: The results of all members.
+            folder: As for `ResultWriter`.
+        """
         verdicts = {
-            criterion.name: consensus(
-                criterion, self.members[criterion.name], by_criterion[criterion.name], self.aggregator
-            )
+            criterion.name: consensus(criterion, self.members[criterion.name], collected, self.aggregator, folder)
             for criterion in self.criteria
         }
-        results = [result for verdict in verdicts.values() for result in verdict.results]
-        return results, JuryNotes(verdicts, self.members, self.warnings, tuple(collected))
+        results = StoredResults.joined(verdict.results for verdict in verdicts.values())
+        return results, JuryNotes(verdicts, self.members, self.warnings, collected)
 
 
 def make_jury(

@@ -18,13 +18,8 @@ class JuryNotes(msgspec.Struct, frozen=True):
     """By criterion."""
     members: Mapping[str, tuple[Member, ...]]
     warnings: tuple[str, ...]
-    said: tuple[Judgment | Failure, ...]
+    said: Sequence[Judgment | Failure]
     """The results of all members."""
-
-    @property
-    def failures(self) -> tuple[Failure, ...]:
-        """The failures of the members."""
-        return tuple(result for result in self.said if isinstance(result, Failure))
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.stored import read_stored, sha256
+from judge.files.content import Content, content_digest, file_digest, is_content, pieces_of
+from judge.files.stored import read_stored
 from judge.text.safe import shown
 
 _RECORDED = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -101,7 +102,7 @@ def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), "wb")
 
 
-def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
+def write_atomic(path: Path, data: Content, mode: int = 0o666) -> None:
     """Replace a file's content in one step, so that a reader sees the old bytes or the new ones.
 
     Args:
@@ -117,7 +118,8 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open_new(temporary, mode) as file:
-                file.write(data)
+                for piece in pieces_of(data):
+                    file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
                 own = os.path.samestat(os.fstat(file.fileno()), temporary.lstat())
@@ -133,7 +135,7 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 def replace_folder(
     folder: Path,
-    files: Mapping[str, bytes],
+    files: Mapping[str, Content],
     record: str,
     *,
     inputs: Iterable[Path] = (),
@@ -165,7 +167,7 @@ def replace_folder(
             raise UsageError(f"{folder / name}: would be written over what it is made of; choose another folder")
     if folders := [str(folder / name) for name in (*files, record) if (folder / name).is_dir()]:
         raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
-    new = {(name, sha256(content)) for name, content in files.items()}
+    new = {(name, content_digest(content)) for name, content in files.items()}
     earlier = recorded(folder, record)
     parents = {folder / parent for name in files for parent in PurePosixPath(name).parents[:-1]}
     if links := [str(parent) for parent in sorted(parents) if parent.is_symlink()]:
@@ -259,7 +261,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _gone(
-    folder: Path, earlier: Collection[tuple[str, str]], files: Mapping[str, bytes], read: Collection[Path]
+    folder: Path, earlier: Collection[tuple[str, str]], files: Mapping[str, Content], read: Collection[Path]
 ) -> list[str]:
     """The recorded files that are neither made any more nor inputs, present or not."""
     inside = folder.resolve()
@@ -283,7 +285,7 @@ def _is_as(folder: Path, name: str, digest: str) -> bool:
     """Whether a recorded file is unchanged."""
     path = folder / name
     # Read without a bound: the files of a job may be larger than the files that are read from others.
-    return path.is_file() and sha256(path.read_bytes()) == digest
+    return path.is_file() and file_digest(path) == digest
 
 
 def _temporary(name: str) -> str:
@@ -291,8 +293,8 @@ def _temporary(name: str) -> str:
     return str(path.with_name(temporary_name(path.name)))
 
 
-def _holds(path: Path, content: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
+def _holds(path: Path, content: Content) -> bool:
+    return path.is_file() and is_content(path, content)
 
 
 def _write_record(path: Path, entries: Iterable[tuple[str, str]]) -> None:

@@ -145,7 +145,7 @@ def dry_run(prepared: Prepared) -> DryRun:
 
 def _checked(
     prepared: Prepared, journal: JournalView
-) -> tuple[tuple[tuple[Model, Forecast], ...], tuple[Task, ...], int]:
+) -> tuple[tuple[tuple[Model, Forecast], ...], Sequence[Task], int]:
     """What the checker of a cascade is asked, the tasks that it leaves open, and how many it has yet to be asked about.
 
     A checker that needs no server is asked here, since that sends nothing.

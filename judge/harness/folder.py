@@ -5,14 +5,16 @@ from typing import Any
 
 from msgspec import structs
 
-from judge.ask.cascade import settled_counts
+from judge.ask.cascade import SettledCount, settled_counts
+from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment
 from judge.crowd.notes import JuryNotes
-from judge.files.jsonl import json_bytes, jsonl_bytes
+from judge.files.content import Content, Pieces, jsonl_pieces
+from judge.files.jsonl import json_bytes
 from judge.files.paths import published
 from judge.files.trec import response_run, safe_names
 from judge.harness.pooling import Pooled
-from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl, turns_jsonl
+from judge.pool.bank import excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
 from judge.pool.build import lacking_texts
 from judge.pool.folder import TURNS
 from judge.pool.records import Pool
@@ -32,14 +34,12 @@ UNCALIBRATED = (
 MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
 
 
-def pool_files(pooled: Pooled) -> dict[str, bytes]:
+def pool_files(pooled: Pooled) -> dict[str, Content]:
     """The files that can be written before any judge is asked, by name."""
     pool = pooled.pool
-    files = {
-        "pool.jsonl": pool_jsonl(pool),
+    files: dict[str, Content] = {
+        **stored_pool(pool),
         "pool.txt": pool_lines(pool).encode(),
-        "bank.json": bank_json(pool),
-        "passages.jsonl": passages_jsonl(pool),
         "excluded.tsv": excluded_tsv(pool.exclusions),
         "runs.jsonl": runs_jsonl(pool),
         "problems.json": json_bytes(
@@ -67,7 +67,7 @@ def result_files(
     pairs: Sequence[RunDifference] = (),
     clustered: Sequence[str] = (),
     beside: Details | None = None,
-) -> dict[str, bytes]:
+) -> dict[str, Content]:
     """The files of a judge's results, by name.
 
     Args:
@@ -83,29 +83,28 @@ def result_files(
         beside: The tables that only some results have.
     """
     partial = partial or {}
-    judgments = [result for result in results if isinstance(result, Judgment)]
-    failures = [result for result in results if isinstance(result, Failure)]
     lines = [*(notes.lines if notes else ()), *models, *(_partly(*entry) for entry in sorted(partial.items()))]
     lines += [f"{line}." for line in clustered]
     sentences = beside.sentences if beside is not None else ()
-    files = {
-        "judgments.jsonl": jsonl_bytes(judgments),
-        "failures.jsonl": jsonl_bytes(failures),
+    files: dict[str, Content] = {
+        **_lines(results, JUDGMENTS, FAILURES),
         "leaderboard.tsv": leaderboard_tsv(rows).encode(),
         "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines, told_apart(pairs), sentences).encode(),
         "differences.tsv": differences_tsv(pairs).encode(),
     }
     files |= beside.files() if beside is not None else {}
     if notes is not None:
-        files["members.jsonl"] = jsonl_bytes(vote for vote in notes.said if isinstance(vote, Judgment))
-        files["member_failures.jsonl"] = jsonl_bytes(notes.failures)
+        files |= _lines(notes.said, "members.jsonl", "member_failures.jsonl")
+    settled: dict[str, list[SettledCount]] = {}
+    for count in settled_counts(results):
+        settled.setdefault(count.criterion, []).append(count)
     for criterion in criteria:
-        description: dict[str, Any] = sidecar(criterion, judgments, failures, banner)
+        description: dict[str, Any] = sidecar(criterion, results, banner)
         if criterion.name in partial:
             description["partial_evidence"] = partial[criterion.name]
         if notes is not None:
             description["jury"] = notes.about(criterion.name)
-        for row in settled_counts(result for result in results if result.criterion == criterion.name):
+        for row in settled.get(criterion.name, ()):
             description["cascade"] = {
                 "name": row.cascade,
                 "settled": row.settled,
@@ -113,9 +112,18 @@ def result_files(
                 "checker_failed": row.checker_failed,
             }
         name = f"qrels/{qrel_name(criterion)}"
-        files[name] = qrels_text(judgments, criterion).encode()
+        files[name] = qrels_text(results, criterion).encode()
         files[f"{name}.json"] = json_bytes(description)
     return files
+
+
+def _lines(results: Sequence[Judgment | Failure], judgments: str, failures: str) -> dict[str, Content]:
+    """Two files of results: the judgments, and what is missing."""
+
+    def of(kind: type[Judgment] | type[Failure]) -> Pieces:
+        return Pieces(lambda: jsonl_pieces(result for result in results if isinstance(result, kind)))
+
+    return {judgments: of(Judgment), failures: of(Failure)}
 
 
 def _missing_passages(pool: Pool) -> bytes:

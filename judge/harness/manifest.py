@@ -17,6 +17,7 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
 from judge.errors import InputError
 from judge.files.bundle import __version__
+from judge.files.content import content_digest
 from judge.files.folder import make_folder
 from judge.files.jsonl import json_bytes
 from judge.files.paths import published
@@ -24,7 +25,7 @@ from judge.files.stored import read_stored, sha256
 from judge.models.address import without_credentials
 from judge.models.secrets import scrub
 from judge.models.spending import Spending
-from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.bank import stored_pool
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem
@@ -65,11 +66,12 @@ def pool_configuration(
         topics: The topics file.
         earlier_runs: Run ids and digests of the pool that is extended.
     """
+    texts = stored_pool(pool)
     return {
         "runs": {**earlier_runs, **{run.run_id: run.digest for run in submitted.runs}},
         "topics": None if topics is None else sha256(read_stored(topics)),
-        "passages": sha256(passages_jsonl(pool)),
-        "pool": sha256(pool_jsonl(pool)),
+        "passages": content_digest(texts["passages.jsonl"]),
+        "pool": content_digest(texts["pool.jsonl"]),
         "pooling": dict(pooling),
         "token_rule": {
             "rule": submitted.count_tokens.rule,

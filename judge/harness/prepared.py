@@ -15,7 +15,7 @@ from judge.ask.group import combine
 from judge.ask.loop import Settings
 from judge.ask.several import open_models
 from judge.ask.subjects import check_unit, unit_of
-from judge.ask.tasks import Task, spread, tasks
+from judge.ask.tasks import Tasks, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
 from judge.crowd.members import Jury, make_jury
@@ -97,7 +97,7 @@ class Prepared(Record, frozen=True):
     criteria: tuple[Criterion, ...]
     models: tuple[Model, ...]
     """One model, or several for a jury."""
-    tasks: tuple[Task, ...]
+    tasks: Tasks
     """The judgments to make: a response under a prompt each."""
     configured: dict[str, Any]
     """Everything that determines the judgments, for the manifest."""
@@ -111,7 +111,13 @@ class Prepared(Record, frozen=True):
         return self.jury.name if self.jury else self.models[0].name
 
     @property
-    def asked(self) -> tuple[Task, ...]:
+    def judges(self) -> tuple[str, ...]:
+        """The names of all that are asked, the checker of a cascade among them."""
+        checkers = () if self.cascade is None else (self.cascade.checker.name,)
+        return (*checkers, *(model.name for model in self.models))
+
+    @property
+    def asked(self) -> Tasks:
         """What each model is asked."""
         return self.jury.tasks(self.tasks) if self.jury else self.tasks
 
@@ -231,7 +237,7 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         pooled=pooled,
         criteria=criteria,
         models=models,
-        tasks=spread(wanted, plan.limit),
+        tasks=wanted if plan.limit is None else wanted.spread(plan.limit),
         configured=configured,
         certificate=certificate,
         jury=jury,

@@ -14,8 +14,10 @@ from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import alone_notes, model_notes, server_notes
 from judge.ask.several import ask
+from judge.ask.stored_results import StoredResults
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
+from judge.files.content import Content
 from judge.files.folder import replace_folder
 from judge.files.progress import ProgressLine
 from judge.harness.cascade import cascade_manifest
@@ -26,6 +28,7 @@ from judge.harness.manifest import JOURNAL, MANIFEST, RECORD, UNFINISHED, manife
 from judge.harness.prepared import Plan, Prepared, check_out, prepare
 from judge.harness.recheck import Rechecked, ask_again
 from judge.harness.reported import reported
+from judge.models.backends.checker import CHAT
 from judge.models.journals import open_journal
 from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion
@@ -45,7 +48,7 @@ class Outcome(Record, frozen=True):
     out: Path
     pool: Pool
     criteria: tuple[Criterion, ...]
-    results: Table[Judgment | Failure]
+    results: StoredResults
     leaderboard: Table[LeaderboardRow]
     differences: Table[RunDifference]
     """Every two runs."""
@@ -105,7 +108,7 @@ def carry_out(
         if plan.extend is not None and not prepared.in_place and (Path(plan.extend) / JOURNAL).exists():
             journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
-        files = pool_files(pooled)
+        files: dict[str, Content] = pool_files(pooled)
         unfinished = manifest_bytes(
             plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool, options=plan.chosen
         )
@@ -129,6 +132,7 @@ def carry_out(
                 report=watched,
                 fetching=fetching,
                 account=account,
+                folder=out,
             )
         else:
             checker = prepared.cascade.checker.name
@@ -144,23 +148,25 @@ def carry_out(
                 report=watched,
                 fetching=fetching,
                 account=account,
+                folder=out,
             )
         if plan.recheck is not None:
             steps(Step("asking a part again"))
         rechecked = ask_again(prepared, replies, journal, spent, report, account)
         steps(Step("computing results"))
-        results, notes = jury.decide(replies) if jury is not None else (replies, None)
+        results, notes = jury.decide(replies, out) if jury is not None else (replies, None)
         rows = leaderboard(pool, results, criteria, cluster=plan.cluster)
         certified = prepared.certified(_returned(results))
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
         beside = details(pool, results, criteria, cluster=plan.cluster)
         said = (*model_notes(replies), *filler_notes((model.name for model in prepared.models), journal))
-        # A reply that several judgments share is one.
-        said += alone_notes(_recorded(journal, {reply.request_digest: reply for reply in replies}.values()))
+        if any(name.startswith(CHAT) for name in prepared.judges):
+            # A reply that several judgments share is one.
+            said += alone_notes(_recorded(journal, {reply.request_digest: reply for reply in replies}.values()))
         if prepared.servers:
             said += server_notes(_recorded(journal, replies))
         outcome = Outcome(
-            *(out, pool, criteria, Table(results), rows, pairs, certified, notes, said, account.rows()),
+            *(out, pool, criteria, results, rows, pairs, certified, notes, said, account.rows()),
             rechecked=rechecked,
             label_notes=certainty_notes(replies) if plan.options.logprobs else (),
             clustered=prepared.clustered,
@@ -225,7 +231,7 @@ def _recorded(journal: OpenJournal, replies: Iterable[Judgment | Failure]) -> It
             yield reply.judge, completion
 
 
-def _returned(results: Sequence[Judgment | Failure]) -> dict[str, list[str]]:
+def _returned(results: Iterable[Judgment | Failure]) -> dict[str, list[str]]:
     """The models that the provider named, by criterion."""
     models: dict[str, set[str]] = {}
     for result in results:
@@ -235,7 +241,7 @@ def _returned(results: Sequence[Judgment | Failure]) -> dict[str, list[str]]:
 
 
 def _on_partial_evidence(
-    pool: Pool, results: Sequence[Judgment | Failure], criteria: Sequence[Criterion]
+    pool: Pool, results: Iterable[Judgment | Failure], criteria: Sequence[Criterion]
 ) -> dict[str, int]:
     """How many grades rest on some of the used passages only, by criterion whose prompt shows passages."""
     shown = {criterion.name for criterion in criteria if "passages" in criterion.inputs}

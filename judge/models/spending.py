@@ -140,37 +140,63 @@ class _Sums:
         return dict(sorted(counts.items()))
 
 
-def add_up(judge: str, calls: Iterable[CallFacts], price: Price | None = None) -> Spending:
-    """What the calls of a judge took; equal calls in any order give equal bytes.
+class CallSum:
+    """The calls of one judge, added up as they come; equal calls in any order give equal sums.
 
     Args:
-        judge: The name of the judge.
-        calls: The calls.
         price: What the tokens of a call cost that was recorded without its cost; None if that is not known.
     """
-    took = list(calls)
-    counted = [call for call in took if call.prompt_tokens is not None and call.completion_tokens is not None]
-    priced = [cost for call in took if (cost := _cost(call, price)) is not None]
-    timed = [call.latency for call in took if call.latency is not None]
-    return Spending(
-        judge=judge,
-        completions=len(took),
-        attempts=sum(call.attempts for call in took),
-        prompt_tokens=sum(call.prompt_tokens or 0 for call in counted),
-        cached_tokens=sum(call.cached_tokens or 0 for call in counted),
-        completion_tokens=sum(call.completion_tokens or 0 for call in counted),
-        counted=len(counted),
-        cost=round(sum(sorted(priced)), 9),
-        priced=len(priced),
-        seconds=round(sum(sorted(timed)), 3),
-        timed=len(timed),
-    )
+
+    def __init__(self, price: Price | None = None) -> None:
+        self._price = price
+        self._completions = self._attempts = self._counted = 0
+        self._prompt_tokens = self._cached_tokens = self._completion_tokens = 0
+        # Sums of floats depend on their order, so every one is kept.
+        self._costs, self._seconds = array("d"), array("d")
+
+    def add(self, call: CallFacts) -> None:
+        """Count a call."""
+        self._completions += 1
+        self._attempts += call.attempts
+        if call.prompt_tokens is not None and call.completion_tokens is not None:
+            self._counted += 1
+            self._prompt_tokens += call.prompt_tokens
+            self._cached_tokens += call.cached_tokens or 0
+            self._completion_tokens += call.completion_tokens
+        cost = self._cost(call)
+        if cost is not None:
+            self._costs.append(cost)
+        if call.latency is not None:
+            self._seconds.append(call.latency)
+
+    def _cost(self, call: CallFacts) -> float | None:
+        if call.cost is not None or self._price is None or not call.prompt_tokens or call.completion_tokens is None:
+            return call.cost
+        return self._price.cost(call.prompt_tokens, call.cached_tokens or 0, call.completion_tokens)
+
+    def spending(self, judge: str) -> Spending:
+        """What they took, under the name of the judge."""
+        return Spending(
+            judge=judge,
+            completions=self._completions,
+            attempts=self._attempts,
+            prompt_tokens=self._prompt_tokens,
+            cached_tokens=self._cached_tokens,
+            completion_tokens=self._completion_tokens,
+            counted=self._counted,
+            cost=round(sum(sorted(self._costs)), 9),
+            priced=len(self._costs),
+            seconds=round(sum(sorted(self._seconds)), 3),
+            timed=len(self._seconds),
+        )
 
 
-def _cost(call: CallFacts, price: Price | None) -> float | None:
-    if call.cost is not None or price is None or not call.prompt_tokens or call.completion_tokens is None:
-        return call.cost
-    return price.cost(call.prompt_tokens, call.cached_tokens or 0, call.completion_tokens)
+def add_up(judge: str, calls: Iterable[CallFacts], price: Price | None = None) -> Spending:
+    """What the calls of a judge took; `CallSum` has the price."""
+    total = CallSum(price)
+    for call in calls:
+        total.add(call)
+    return total.spending(judge)
 
 
 def read_spending(path: StrPath) -> tuple[JournalSpending, ...]:

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from judge.errors import InputError
+from judge.files.content import Pieces, jsonl_pieces
 from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.files.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
@@ -26,7 +27,26 @@ EXCLUDED_COLUMNS = ("run_id", "turn_id", "rank", "reason", "detail")
 
 def pool_jsonl(pool: Pool) -> bytes:
     """`pool.jsonl`: one pooled response a line, fields in the order of the record."""
-    return jsonl_bytes(pool.responses)
+    return bytes(stored_pool(pool)["pool.jsonl"])
+
+
+def passages_jsonl(pool: Pool) -> bytes:
+    """`passages.jsonl`: every passage text that a request may quote, a line each, by key."""
+    return bytes(stored_pool(pool)["passages.jsonl"])
+
+
+def bank_json(pool: Pool) -> bytes:
+    """`bank.json`: response id to text, in the form of the CAsT-ReGIn response bank."""
+    return bytes(stored_pool(pool)["bank.json"])
+
+
+def stored_pool(pool: Pool) -> dict[str, Pieces]:
+    """The files of a pool that grow with its texts, by their names."""
+    return {
+        "pool.jsonl": Pieces(lambda: jsonl_pieces(pool.responses)),
+        "bank.json": Pieces(lambda: _bank(pool)),
+        "passages.jsonl": Pieces(lambda: jsonl_pieces(_passage_lines(pool))),
+    }
 
 
 def pool_lines(pool: Pool, tag: str = "judge") -> str:
@@ -34,10 +54,18 @@ def pool_lines(pool: Pool, tag: str = "judge") -> str:
     return "".join(f"{column(r.listed_under)} Q0 {r.response_id} 1 0.0 {column(tag)}\n" for r in pool.responses)
 
 
-def bank_json(pool: Pool) -> bytes:
-    """`bank.json`: response id to text, in the form of the CAsT-ReGIn response bank."""
-    bank = {r.response_id: r.text for r in sorted(pool.responses, key=lambda r: natural_key(r.response_id))}
-    return json.dumps(bank, indent=4, ensure_ascii=False).encode() + b"\n"
+def _bank(pool: Pool) -> Iterator[bytes]:
+    """The bank as `json.dumps` writes it with an indent of four."""
+    begin = b"{\n"
+    for response in sorted(pool.responses, key=lambda response: natural_key(response.response_id)):
+        name, text = (json.dumps(part, ensure_ascii=False) for part in (response.response_id, response.text))
+        yield begin + f"    {name}: {text}".encode()
+        begin = b",\n"
+    yield b"\n}\n" if pool.responses else b"{}\n"
+
+
+def _passage_lines(pool: Pool) -> Iterator["_PassageLine"]:
+    return (_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
 
 
 class _PassageLine(msgspec.Struct, frozen=True):
@@ -47,12 +75,6 @@ class _PassageLine(msgspec.Struct, frozen=True):
     contents: str
     key: str
     source: Literal["run", "verified", "collection"]
-
-
-def passages_jsonl(pool: Pool) -> bytes:
-    """`passages.jsonl`: every passage text that a request may quote, a line each, by key."""
-    lines = (_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
-    return jsonl_bytes(lines)
 
 
 def runs_jsonl(pool: Pool) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
-from judge.results.turns import RunTurns, run_turns, worst_grade
+from judge.results.turns import RunTurns, had_to_answer, run_turns, worst_grade
 from judge.text.ids import is_own_turn, is_unreached, natural_key, topic_of
 from judge.text.table import sequence
 from judge.text.tsv import tsv
@@ -53,6 +53,12 @@ def topic_rows(
         expected: As for `leaderboard`.
     """
     results = sequence(results)
+    if not any(is_own_turn(response.turn_id) for response in pool.responses) and not any(
+        is_own_turn(turn_id)
+        for turns in (had_to_answer(pool) if expected is None else expected).values()
+        for turn_id in turns
+    ):
+        return ()
     return tuple(
         row
         for criterion in criteria

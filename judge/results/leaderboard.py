@@ -7,6 +7,7 @@ from itertools import groupby
 import msgspec
 
 from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import results_of
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason
 from judge.results.rows import LeaderboardRow, RowFlag, noted
@@ -121,9 +122,8 @@ def _rows(
     """The rows under one criterion, in natural order of run id, without ranks."""
     grades = {
         result.response_id: result.grade
-        for result in results
-        if isinstance(result, Judgment)
-        and (result.criterion, result.variant, result.unable) == (criterion.name, criterion.variant, False)
+        for result in results_of(results, criterion.name)
+        if isinstance(result, Judgment) and (result.variant, result.unable) == (criterion.variant, False)
     }
     in_qrels = {response.listed_under for response in pool.responses if response.response_id in grades}
     positive = {name for name, grade in grades.items() if grade in criterion.scale.positive}

@@ -2,15 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import results_of
 from judge.files.trec import QrelRow, column, qrels_lines, safe_name
 from judge.records import Criterion, Level, Scale
-from judge.results.sentences import label_counts
+from judge.results.sentences import LabelCounts
 from judge.text.ids import natural_key
-
-_Result = TypeVar("_Result", Judgment, Failure)
 
 NOTE = "Grades by a machine judge, not by human assessors."
 
@@ -20,7 +19,7 @@ def qrel_name(criterion: Criterion) -> str:
     return f"response_{safe_name(criterion.name)}.llm.qrel"
 
 
-def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
+def qrels_text(results: Iterable[Judgment | Failure], criterion: Criterion) -> str:
     """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
 
     Responses are listed by turn, dialogues by topic.
@@ -28,18 +27,20 @@ def qrels_text(judgments: Iterable[Judgment], criterion: Criterion) -> str:
     Raises:
         ValueError: A response has two judgments under the criterion.
     """
-    grades: dict[tuple[str, str], int] = {}
-    for judgment in _under(judgments, criterion):
-        if judgment.unable:
+    grades: dict[str, dict[str, int]] = {}
+    for judgment in _under(results, criterion):
+        if isinstance(judgment, Failure) or judgment.unable:
             continue
-        key = (_listed_under(judgment, criterion), judgment.response_id)
-        if key in grades:
+        listed, response_id = _listed_under(judgment, criterion), judgment.response_id
+        given = grades.setdefault(listed, {})
+        if response_id in given:
             what = "topic" if criterion.unit == "dialogue" else "turn"
-            raise ValueError(f"{key[1]} of {what} {key[0]} has two judgments under {criterion.prompt_id}")
-        grades[key] = judgment.grade
-    order = sorted(grades, key=lambda key: (natural_key(key[0]), natural_key(key[1])))
+            raise ValueError(f"{response_id} of {what} {listed} has two judgments under {criterion.prompt_id}")
+        given[response_id] = judgment.grade
     return qrels_lines(
-        QrelRow(column(listed), column(response), grades[listed, response]) for listed, response in order
+        QrelRow(column(listed), column(response_id), grades[listed][response_id])
+        for listed in sorted(grades, key=natural_key)
+        for response_id in sorted(grades[listed], key=natural_key)
     )
 
 
@@ -48,21 +49,35 @@ def _listed_under(judgment: Judgment, criterion: Criterion) -> str:
     return judgment.topic_id if criterion.unit == "dialogue" else judgment.turn_id
 
 
-def sidecar(
-    criterion: Criterion, judgments: Iterable[Judgment], failures: Iterable[Failure], calibration: str
-) -> dict[str, Any]:
+def sidecar(criterion: Criterion, results: Iterable[Judgment | Failure], calibration: str) -> dict[str, Any]:
     """How the qrels of one criterion were made, as JSON values.
 
     Args:
         criterion: The prompt of the qrels; results under other prompts are skipped.
-        judgments: Judgments under any prompts.
-        failures: Failures under any prompts.
+        results: Judgments and failures under any prompts.
         calibration: How far the grades may be trusted, in words.
     """
-    under = tuple(_under(judgments, criterion))
-    failed = tuple(_under(failures, criterion))
-    graded = [judgment.grade for judgment in under if not judgment.unable]
-    counts = Counter(graded)
+    counts: Counter[int] = Counter()
+    failures: Counter[str] = Counter()
+    unable = 0
+    listed, judges, models = set(), set(), set()
+    sentences = LabelCounts(criterion)
+    # Two judges of a cascade do not use the same labels of sentences.
+    one_judge = criterion.answer == "sentences"
+    for result in _under(results, criterion):
+        judges.add(result.judge)
+        one_judge = one_judge and result.cascade is None
+        if isinstance(result, Failure):
+            failures[result.reason] += 1
+            continue
+        sentences.add(result)
+        if result.model is not None:
+            models.add(result.model)
+        if result.unable:
+            unable += 1
+        else:
+            counts[result.grade] += 1
+            listed.add(_listed_under(result, criterion))
     scale = criterion.scale
     return {
         "file": qrel_name(criterion),
@@ -80,22 +95,17 @@ def sidecar(
             "unable": _level(scale.unable) if scale.unable else None,
         },
         "reading": f"{scale.polarity} grades are better; {_unable(scale.unable)}",
-        "share": _share(scale, len({_listed_under(judgment, criterion) for judgment in under if not judgment.unable})),
-        "judges": sorted({result.judge for result in under} | {result.judge for result in failed}),
-        "models_returned": sorted({judgment.model for judgment in under if judgment.model is not None}),
+        "share": _share(scale, len(listed)),
+        "judges": sorted(judges),
+        "models_returned": sorted(models),
         "counts": {
-            "graded": len(graded),
+            "graded": counts.total(),
             "by_grade": {str(level.grade): counts[level.grade] for level in scale.levels},
-            "unable": len(under) - len(graded),
-            "failures": dict(sorted(Counter(failure.reason for failure in failed).items())),
+            "unable": unable,
+            "failures": dict(sorted(failures.items())),
         },
-        **({"sentences": label_counts(under, criterion)} if _one_labels(criterion, (*under, *failed)) else {}),
+        **({"sentences": sentences.counted()} if one_judge else {}),
     }
-
-
-def _one_labels(criterion: Criterion, results: Iterable[Judgment | Failure]) -> bool:
-    """Whether one judge labels the sentences; the two of a cascade do not use the same labels."""
-    return criterion.answer == "sentences" and all(result.cascade is None for result in results)
 
 
 def _share(scale: Scale, turns: int) -> str:
@@ -115,10 +125,9 @@ def _share(scale: Scale, turns: int) -> str:
     )
 
 
-def _under(results: Iterable[_Result], criterion: Criterion) -> Iterator[_Result]:
+def _under(results: Iterable[Judgment | Failure], criterion: Criterion) -> Iterator[Judgment | Failure]:
     """The results that this prompt asked for."""
-    wanted = (criterion.name, criterion.variant)
-    return (result for result in results if (result.criterion, result.variant) == wanted)
+    return (result for result in results_of(results, criterion.name) if result.variant == criterion.variant)
 
 
 def _level(level: Level) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool
@@ -148,10 +147,21 @@ def share_text(row: SentenceRow) -> str:
     return f"{decimals(row.share.value if row.share else None, 2) or '-'} (in {row.with_label})"
 
 
-def label_counts(judgments: Iterable[Judgment], criterion: Criterion) -> dict[str, dict[str, int]]:
-    """For each label of the criterion: its sentences, and the responses with at least one; `unable` ones included."""
-    labeled = [judgment.sentences for judgment in judgments if judgment.sentences]
-    sentences = Counter(label for labels in labeled for label in labels)
-    responses = Counter(label for labels in labeled for label in set(labels))
-    names: list[Any] = [level.label for level in criterion.sentence_levels]
-    return {name: {"sentences": sentences[name], "responses": responses[name]} for name in names}
+class LabelCounts:
+    """For each label of a criterion its sentences, and the responses with at least one; `unable` ones included."""
+
+    def __init__(self, criterion: Criterion) -> None:
+        self._labels = [level.label for level in criterion.sentence_levels]
+        self._sentences: Counter[str] = Counter()
+        self._responses: Counter[str] = Counter()
+
+    def add(self, judgment: Judgment) -> None:
+        """Count the sentences of a response."""
+        self._sentences.update(judgment.sentences)
+        self._responses.update(set(judgment.sentences))
+
+    def counted(self) -> dict[str, dict[str, int]]:
+        """The counts by label."""
+        return {
+            label: {"sentences": self._sentences[label], "responses": self._responses[label]} for label in self._labels
+        }

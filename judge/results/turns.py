@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
+from judge.ask.stored_results import results_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
 from judge.text.ids import NaturalKey, is_own_turn, is_unreached, natural_key, topic_of
@@ -204,8 +205,8 @@ def _of_run(
 def _outcomes(results: Iterable[Judgment | Failure], criterion: Criterion) -> dict[str, TurnGrade | FailureReason]:
     """Response id to its grade under a prompt, or to the reason why there is none."""
     outcomes: dict[str, TurnGrade | FailureReason] = {}
-    for result in results:
-        if (result.criterion, result.variant) != (criterion.name, criterion.variant):
+    for result in results_of(results, criterion.name):
+        if result.variant != criterion.variant:
             continue
         if isinstance(result, Failure):
             outcomes.setdefault(result.response_id, result.reason)

@@ -460,7 +460,7 @@ def test_a_forecast_explains_every_judgment_without_asking(tmp_path: Path) -> No
 def test_tasks_go_by_criterion_and_then_by_turn() -> None:
     one = pool(["a", "b"])
     first, second = criterion("groundedness"), criterion("naturalness")
-    assert tasks(one, [first, second]) == (
+    assert tuple(tasks(one, [first, second])) == (
         Task(one.responses[0], first),
         Task(one.responses[1], first),
         Task(one.responses[0], second),

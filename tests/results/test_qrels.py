@@ -59,11 +59,11 @@ def test_dialogues_are_listed_by_topic() -> None:
     of_dialogues = msgspec.structs.replace(criterion(), unit="dialogue")
     judgments = [judgment("9-1_7~0123456789abcdef", "R00002", 1), judgment("9-1_7~fedcba9876543210", "R00001", 0)]
     assert qrels_text(judgments, of_dialogues) == "9-1 0 R00001 0\n9-1 0 R00002 1\n"
-    described = sidecar(of_dialogues, judgments, (), "")
+    described = sidecar(of_dialogues, judgments, "")
     assert (described["unit"], described["rows"]) == ("dialogue", "topic_id 0 response_id grade")
     # The file has one topic, and so has the share of it.
     assert "over the 1 turns of this file" in described["share"]
-    assert "unit" not in sidecar(criterion(), judgments, (), "")
+    assert "unit" not in sidecar(criterion(), judgments, "")
     with pytest.raises(ValueError, match="R00002 of topic 9-1 has two judgments"):
         qrels_text([*judgments, judgments[0]], of_dialogues)
 
@@ -116,7 +116,7 @@ def test_the_sidecar_says_what_was_asked_who_answered_and_what_is_missing() -> N
     ]
     failures = [failure("R5", "unreadable"), failure("R6", "refused"), failure("R7", "refused"),
                 failure("R8", "budget", name="naturalness")]  # fmt: skip
-    found = sidecar(criterion(), judgments, failures, "CALIBRATED: or so it says.")
+    found = sidecar(criterion(), [*judgments, *failures], "CALIBRATED: or so it says.")
     assert found["criterion"] == "groundedness"
     assert (found["prompt"], found["prompt_version"], found["prompt_digest"]) == ("groundedness/yesno", 2, "c" * 64)
     assert found["scale"] == {
@@ -148,13 +148,13 @@ def test_the_sidecar_says_which_share_a_reader_of_the_qrels_gets() -> None:
     levels = tuple(Level(grade, str(grade), "") for grade in range(4))
     graded = msgspec.structs.replace(criterion(), scale=Scale(levels, "higher", (2, 3), None))
     judgments = [judgment("9-1_2", "R00001", 1), judgment("9-1_2", "R00002", 3), judgment("9-1_3", "R00003", 3)]
-    assert sidecar(graded, judgments, [], "")["share"] == (
+    assert sidecar(graded, judgments, "")["share"] == (
         "P(rel=2)@1 of this file and response_runs/, by `trec_eval -c` or ir-measures, is share_of_turns of "
         "leaderboard.tsv: over the 2 turns of this file, where a turn without a grade is not positive; share_positive "
         "there is over the graded turns of the run alone"
     )
     gap = msgspec.structs.replace(graded, scale=Scale(levels, "higher", (1, 3), None))
-    assert sidecar(gap, judgments, [], "")["share"].startswith("trec_eval cannot")
+    assert sidecar(gap, judgments, "")["share"].startswith("trec_eval cannot")
 
 
 def test_released_grades_come_out_in_natural_order_with_nothing_lost(shared: Path) -> None:

@@ -84,7 +84,7 @@ def test_people_read_it_under_the_leaderboard() -> None:
 
 
 def test_the_sidecar_counts_labels() -> None:
-    assert sidecar(CRITERION, RESULTS, [], "")["sentences"] == {
+    assert sidecar(CRITERION, RESULTS, "")["sentences"] == {
         SUPPORTED: {"sentences": 2, "responses": 2},
         CONTRADICTED: {"sentences": 2, "responses": 2},
         UNSUPPORTED: {"sentences": 3, "responses": 1},
@@ -95,11 +95,11 @@ def test_the_sidecar_counts_labels() -> None:
 def test_the_labels_of_the_two_judges_of_a_cascade_are_not_mixed() -> None:
     cascaded = [msgspec.structs.replace(one, cascade="checker/overlap@0.1:0.8+server/m") for one in RESULTS]
     assert not sentence_rows(POOL, cascaded, [CRITERION])
-    assert "sentences" not in sidecar(CRITERION, cascaded, [], "")
+    assert "sentences" not in sidecar(CRITERION, cascaded, "")
 
 
 def test_a_prompt_for_one_grade_has_no_rows() -> None:
     graded = find_criterion("groundedness/graded")
     assert not sentence_rows(POOL, [judgment(A, 3)], [graded])
-    assert "sentences" not in sidecar(graded, [judgment(A, 3)], [], "")
+    assert "sentences" not in sidecar(graded, [judgment(A, 3)], "")
     assert sentences_markdown(()) == ""

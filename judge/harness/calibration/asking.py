@@ -9,6 +9,7 @@ from judge.ask.cascading import OpenCascade, ask_checker
 from judge.ask.loop import Progress, assess
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, open_one
+from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task
 from judge.gold import match
 from judge.gold.rows import GoldRow
@@ -19,7 +20,6 @@ from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
 from judge.text.ids import natural_key
-from judge.text.table import Table
 
 ProgressReport = Callable[[Progress], None]
 
@@ -59,7 +59,7 @@ class Asking:
 
     def ask(
         self, model: Model, wanted: Sequence[Task], journal: OpenJournal, pool: Pool, turns: Mapping[str, Turn] | None
-    ) -> Table[Judgment | Failure]:
+    ) -> StoredResults:
         """Ask the model every task, within the rest of the budget.
 
         Raises:

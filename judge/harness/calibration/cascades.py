@@ -12,7 +12,6 @@ from judge.ask.cascading import OpenCascade, open_cascade
 from judge.ask.estimates import estimated_call
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import Results
 from judge.ask.tasks import Task
 from judge.calibrate.cascades import cascade_bounds, tried_bounds
 from judge.calibrate.findings import CascadeBounds, CascadeCost, CascadeRow
@@ -75,7 +74,7 @@ class PlannedCascades:
         questions: Questions,
         journal: Journal,
         pool: Pool,
-    ) -> Results:
+    ) -> list[Judgment | Failure]:
         """The results of each cascade with a model that was asked everything.
 
         Args:
@@ -86,7 +85,7 @@ class PlannedCascades:
             journal: Holds every completion.
             pool: The pool of the responses.
         """
-        results: Results = []
+        results: list[Judgment | Failure] = []
         for opened in self._before(model):
             self._by_judge[opened.cascade.judge(model.name)] = opened
             name = opened.checker.name
@@ -125,7 +124,7 @@ class PlannedCascades:
         journal: Journal,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
-    ) -> Results:
+    ) -> list[Judgment | Failure]:
         """Ask a cascade as `judge run` does: the model only what the checker leaves open."""
         said = self._asking.check(opened, wanted, journal, pool)
         settled = opened.settled(wanted, said, model.name)

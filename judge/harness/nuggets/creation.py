@@ -155,7 +155,7 @@ class _Steps:
             account=self._account,
         )
         self.results += answers
-        return answers
+        return list(answers)
 
 
 def _create(
