@@ -142,6 +142,7 @@ def fill(folder: Path) -> None:
     model = prepared.models[0]
     path = folder / "filling.sqlite"
     path.unlink(missing_ok=True)
+    (folder / "out").mkdir(exist_ok=True)
     with Journal(path) as journal:
         questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
 
@@ -154,7 +155,7 @@ def fill(folder: Path) -> None:
 
         for batch in batched(rows()):
             journal.record(batch)
-    path.replace(folder / "journal.sqlite")
+    path.replace(folder / "out" / "journal.sqlite")
 
 
 def batched(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
@@ -189,17 +190,19 @@ def main() -> None:
     for judgments in args.judgments:
         with tempfile.TemporaryDirectory() as temporary:
             folder = (args.keep or Path(temporary)) / str(judgments)
-            if not (folder / "journal.sqlite").exists():
+            out = folder / "out"
+            if not (out / "journal.sqlite").exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 begun = time.perf_counter()
                 make(folder, judgments // (RUNS * len(CRITERIA) * SAMPLES))
                 print(f"made in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
                 fill(folder)
                 print(f"filled in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
-            out = folder / "out"
-            shutil.rmtree(out, ignore_errors=True)
-            out.mkdir()
-            shutil.copy(folder / "journal.sqlite", out / "journal.sqlite")
+            for path in out.iterdir() if args.steps is None or "run" in args.steps else ():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name != "journal.sqlite":
+                    path.unlink()
             judge = [sys.executable, "-m", "judge"]
             run = [*judge, "run", "--runs", str(folder / "runs"), "--passages", str(folder / "passages.jsonl")]
             prompts = [part for name in CRITERIA for part in ("--prompt", str(folder / "prompts" / f"{name}.md"))]
