@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -205,7 +206,12 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     judge(tmp_path, "report", "out", "--gold", "gold.jsonl")
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "25 dialogues of 9 runs on 3 topics" in report
-    assert "it counts dialogues, one for each topic" in report
+    assert "<th" in report and "topics graded" in report and "good dialogues" in report
+    for told in ("the worst grade for each topic without one", "Compared on: the dialogues that both graded"):
+        assert told in report
+    for table in ("out/leaderboard.md", "corrected/corrected.md"):
+        told = (tmp_path / table).read_text(encoding="utf-8")
+        assert not re.search(r"\b([Tt]urns?|[Rr]esponses?)\b(?! runs)", told), table
     judge(tmp_path, "release", "out", "--out", "bundle")
     assert (tmp_path / "bundle/qrels/response_usefulness.llm.qrel").read_bytes() == (
         tmp_path / "out/qrels/response_usefulness.llm.qrel"
