@@ -5,6 +5,7 @@ import http.client
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,12 @@ def start_mock(*arguments: str) -> Iterator[Mock]:
         process.terminate()
         process.wait(timeout=10)
         process.stdout.close()
+
+
+def wait_for_paid(mock: Mock, process: subprocess.Popen[Any], least: int) -> None:
+    """Return once a process that asks the server has paid for so many calls."""
+    deadline = time.monotonic() + 60
+    while sum(mock.paid_per_item().values()) < least:
+        assert process.poll() is None, "it ended before it could be stopped"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

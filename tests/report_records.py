@@ -17,7 +17,7 @@ from judge.calibrate.findings import (
 from judge.records import Estimate
 from judge.results.rows import CorrectedRow
 from judge.stats.marginals import MarginalTest
-from judge.stats.ranking import Halves
+from judge.stats.system_agreement import Halves
 
 NOTHING = Calibration(**dict.fromkeys(Calibration.__struct_fields__, ()))
 

@@ -1,6 +1,6 @@
 """Ask: the question to a judge, the meaning of its reply, and the loop that asks everything once.
 
-criteria   prompt files, checked on load; front_matter: their TOML header, every problem with its line
+criteria   prompts, found by name; prompt_file: one file, checked on load; front_matter: its TOML header
 subjects   what criteria are about: responses, dialogues, nuggets
 prompt     a criterion and a pooled response as messages; blocks: strangers' texts between tags that hold them
 verdict    reads a completion, never with a default; reply: finds the verdict in a reply

@@ -7,7 +7,7 @@ import numpy as np
 from judge.ask.cascade import Cascade, asked_model, is_cascade
 from judge.calibrate.findings import CascadeBounds, CascadeRow, Split
 from judge.calibrate.panel import Column, Panel
-from judge.calibrate.together import common_values, reversed_pair
+from judge.calibrate.together import ColumnKey, beside_alone, common_values
 from judge.stats.agreement import primary_statistic
 from judge.stats.comparison import Comparison, compare
 
@@ -27,14 +27,8 @@ def cascade_rows(
         statistic: Key of `STATISTICS`.
         compared: Every pair of them.
     """
-    named = {(column.judge, column.prompt): column for column in columns}
-    pairs = {(pair.a, pair.b): pair for pair in compared}
     rows = []
-    for column in columns:
-        alone = named.get((asked_model(column.judge), column.prompt)) if is_cascade(column.judge) else None
-        if alone is None:
-            continue
-        pair = pairs.get((column.name, alone.name)) or reversed_pair(pairs[alone.name, column.name])
+    for column, alone, pair in beside_alone(columns, compared, _asked_alone):
         value_alone, value_cascade = common_values(panel, alone, column, split, statistic)
         judged, settled = _settled(panel, column, split)
         rows.append(
@@ -55,6 +49,10 @@ def cascade_rows(
             )
         )
     return tuple(rows)
+
+
+def _asked_alone(column: Column) -> ColumnKey | None:
+    return (asked_model(column.judge), column.prompt) if is_cascade(column.judge) else None
 
 
 def tried_bounds(cascade: Cascade) -> tuple[Cascade, ...]:

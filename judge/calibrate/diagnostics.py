@@ -24,8 +24,8 @@ from judge.calibrate.panel import Column, Panel
 from judge.stats.alternative import alternative_annotator
 from judge.stats.contrasts import slope_interval, welch
 from judge.stats.probabilities import PROBABILITY, Forecasts, brier_of_shares
-from judge.stats.ranking import split_half, system_agreement
 from judge.stats.resampling import jackknife_interval
+from judge.stats.system_agreement import split_half, system_agreement
 from judge.stats.tables import Undefined
 from judge.text.ids import natural_key
 

@@ -7,7 +7,7 @@ import msgspec
 from judge.records import Estimate
 from judge.stats.comparison import Comparison
 from judge.stats.marginals import MarginalTest
-from judge.stats.ranking import Halves
+from judge.stats.system_agreement import Halves
 
 Split = Literal["all", "dev", "test"]
 """A part of the gold; `all` where it is not split."""

@@ -1,6 +1,6 @@
 """What it costs in agreement to ask for a criterion together with others, against asking for it alone. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -11,6 +11,9 @@ from judge.records import Estimate
 from judge.stats.agreement import point
 from judge.stats.comparison import Comparison
 from judge.stats.tables import Undefined
+
+ColumnKey = tuple[str, str | None]
+"""A judge and its prompt."""
 
 
 def together_rows(
@@ -25,26 +28,18 @@ def together_rows(
         statistic: Key of `STATISTICS`.
         compared: Every pair of them.
     """
-    named = {(column.judge, column.prompt): column for column in columns}
-    pairs = {(pair.a, pair.b): pair for pair in compared}
-    rows = []
-    for column in columns:
-        members = group_members(column.prompt or "")
-        alone = named.get((column.judge, members[0])) if members else None
-        if alone is not None:
-            rows.append(_row(panel, alone, column, split, statistic, pairs))
-    return tuple(rows)
+    return tuple(
+        _row(panel, alone, column, split, statistic, pair)
+        for column, alone, pair in beside_alone(columns, compared, _asked_alone)
+    )
 
 
-def _row(
-    panel: Panel,
-    alone: Column,
-    together: Column,
-    split: Split,
-    statistic: str,
-    pairs: Mapping[tuple[str, str], Comparison],
-) -> TogetherRow:
-    found = pairs.get((together.name, alone.name)) or reversed_pair(pairs[alone.name, together.name])
+def _asked_alone(column: Column) -> ColumnKey | None:
+    members = group_members(column.prompt or "")
+    return (column.judge, members[0]) if members else None
+
+
+def _row(panel: Panel, alone: Column, together: Column, split: Split, statistic: str, found: Comparison) -> TogetherRow:
     values = common_values(panel, alone, together, split, statistic)
     return TogetherRow(
         criterion=panel.criterion,
@@ -61,6 +56,25 @@ def _row(
     )
 
 
+def beside_alone(
+    columns: Sequence[Column], compared: Sequence[Comparison], alone: Callable[[Column], ColumnKey | None]
+) -> Iterator[tuple[Column, Column, Comparison]]:
+    """Each column whose simpler way of asking was compared too: both columns, and the first minus the other.
+
+    Args:
+        columns: The judges that were compared.
+        compared: Every pair of them.
+        alone: From a column to the judge and prompt of the simpler way; None where it is the simpler way itself.
+    """
+    named = {(column.judge, column.prompt): column for column in columns}
+    pairs = {(pair.a, pair.b): pair for pair in compared}
+    for column in columns:
+        key = alone(column)
+        other = named.get(key) if key is not None else None
+        if other is not None:
+            yield column, other, pairs.get((column.name, other.name)) or _reversed(pairs[other.name, column.name])
+
+
 def common_values(
     panel: Panel, a: Column, b: Column, split: Split, statistic: str
 ) -> tuple[float | None, float | None]:
@@ -70,7 +84,7 @@ def common_values(
     return None if isinstance(of_a, Undefined) else float(of_a), None if isinstance(of_b, Undefined) else float(of_b)
 
 
-def reversed_pair(pair: Comparison) -> Comparison:
+def _reversed(pair: Comparison) -> Comparison:
     """A comparison the other way round."""
     return msgspec.structs.replace(pair, a=pair.b, b=pair.a, difference=turned(pair.difference))
 

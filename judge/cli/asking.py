@@ -4,11 +4,13 @@ import argparse
 from pathlib import Path
 
 from judge.ask.budget import EVERY_OTHER
+from judge.ask.criteria import criterion_names
 from judge.ask.loop import Settings
 from judge.cli.options import amount_or_zero, positive, positive_amount
 from judge.cli.parser import OneOrMore
 from judge.cli.printing import say
 from judge.harness.manifest import JOURNAL
+from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.models.journal_rows import lacks_log
 from judge.models.model import ModelOptions, Price
 from judge.models.prices import read_prices
@@ -49,6 +51,38 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="ask for one label without reasons, and for the probability of every label",
     )
+
+
+def add_criteria_option(group: argparse._ArgumentGroup) -> None:
+    """Declare the option that names criteria."""
+    group.add_argument(
+        "--criteria",
+        nargs="+",
+        choices=criterion_names(),
+        metavar="CRITERION",
+        help=f"{', '.join(criterion_names())} (default {' '.join(DEFAULT_CRITERIA)})",
+    )
+
+
+def add_prompt_option(group: argparse._ArgumentGroup) -> None:
+    """Declare the option that names prompts, one for each criterion."""
+    group.add_argument(
+        "--prompt",
+        action="append",
+        default=[],
+        metavar="NAME|PATH",
+        help="prompt for its criterion, as criterion/variant or a file of your own; may be repeated",
+    )
+
+
+def add_dry_run_option(group: argparse._ArgumentGroup, what: str) -> None:
+    """Declare the option that only counts.
+
+    Args:
+        group: Where it stands.
+        what: What is asked.
+    """
+    group.add_argument("--dry-run", action="store_true", help=f"count {what}, tokens and cost; send and write nothing")
 
 
 def add_together_option(group: argparse._ArgumentGroup) -> None:

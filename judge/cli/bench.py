@@ -11,8 +11,10 @@ from pathlib import Path
 from judge.ask.progress import FetchReporter, Reporter
 from judge.cli.asking import (
     ASKING,
+    add_dry_run_option,
     add_judge_arguments,
     add_loop_arguments,
+    add_prompt_option,
     loop_settings,
     model_options,
     say_lacking_log,
@@ -57,17 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_argument(
         "--stored", action="store_true", help="the judges whose labels were released with the data, in place of --model"
     )
-    asking.add_argument(
-        "--prompt",
-        action="append",
-        default=[],
-        metavar="NAME|PATH",
-        help="prompt for its criterion, as criterion/variant or a file of your own; may be repeated",
-    )
+    add_prompt_option(asking)
     add_judge_arguments(asking)
     loop = parser.add_argument_group("the loop")
     add_loop_arguments(loop)
-    loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
+    add_dry_run_option(loop, "judgments")
     add_output_option(parser, "DIR", "folder for card, items and journal", required=True)
     add_form_option(parser)
     add_config_arguments(parser)

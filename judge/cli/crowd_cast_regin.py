@@ -11,8 +11,8 @@ from judge.calibrate.report.terminal import short
 from judge.cli.look import columns
 from judge.cli.options import add_output_option
 from judge.cli.printing import print_json, progress, say
+from judge.crowd.regin.kinds import RELEVANT
 from judge.crowd.regin.matching import MatchedRun, Score
-from judge.crowd.regin.resource import RELEVANT
 from judge.harness.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin
 from judge.records import Problem
 from judge.text.cells import count, fold, pad, shorten

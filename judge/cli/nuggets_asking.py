@@ -1,14 +1,17 @@
 """The options of every command that asks a judge about nuggets, and what it says of its forecast."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from judge.cli.asking import add_judge_arguments, add_loop_arguments, loop_settings, model_options
+from judge.ask.account import JudgeAccount
+from judge.cli.asking import add_dry_run_option, add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.config import add_config_arguments
 from judge.cli.options import add_journal_option, add_output_option, positive
 from judge.cli.printing import print_fact, say
-from judge.cli.spending import print_forecast
+from judge.cli.run import ASK_AGAIN
+from judge.cli.spending import print_forecast, say_accounts
 from judge.harness.dry_run import ModelForecast
 
 
@@ -43,7 +46,7 @@ def add_asking_arguments(parser: argparse.ArgumentParser, criterion: str, limite
     add_judge_arguments(asking)
     loop = parser.add_argument_group("the loop")
     add_loop_arguments(loop)
-    loop.add_argument("--dry-run", action="store_true", help="count questions, tokens and cost; send and write nothing")
+    add_dry_run_option(loop, "questions")
     add_output_option(parser, "DIR", f"folder for {answers} and journal", required=True)
     add_journal_option(parser)
     add_config_arguments(parser)
@@ -63,6 +66,46 @@ def asked_fields(args: argparse.Namespace) -> dict[str, Any]:
         "settings": loop_settings(args),
         "limit": args.limit,
     }
+
+
+class MissingLabel(Protocol):
+    """A question without an answer."""
+
+    @property
+    def reason(self) -> str:
+        """Why, as a code."""
+
+
+def end_asking(
+    account: JudgeAccount,
+    notes: Sequence[str],
+    answers: int,
+    missing: Sequence[MissingLabel],
+    said: tuple[str, str, str],
+) -> int:
+    """Say what asking brought.
+
+    Args:
+        account: What the calls took.
+        notes: A sentence each.
+        answers: How many questions have an answer.
+        missing: Those without one.
+        said: What there is, what is missing, and what another call of the command would ask again.
+
+    Returns:
+        The exit code: 3 if asking again may bring missing answers, 1 if there is no answer.
+    """
+    given, lacking, stopped = said
+    say_accounts((account,))
+    for note in notes:
+        say(f"note: {note}")
+    say(given)
+    if missing:
+        say(f"{lacking}, see failures.jsonl")
+    if any(failure.reason in ASK_AGAIN for failure in missing):
+        say(f"the same command asks again where a passing failure or the budget stopped {stopped}")
+        return 3
+    return 0 if answers else 1
 
 
 def print_asking_forecast(counts: ModelForecast, what: str, of: str) -> None:

@@ -10,10 +10,8 @@ import argparse
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.subjects import NUGGET_PRECISION
 from judge.cli.asking import say_lacking_log
-from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, print_asking_forecast
-from judge.cli.printing import progress, say
-from judge.cli.run import ASK_AGAIN
-from judge.cli.spending import say_accounts
+from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, end_asking, print_asking_forecast
+from judge.cli.printing import progress
 from judge.harness.nuggets.claiming import NuggetClaimsPlan, forecast_claims, label_claims
 from judge.nuggets.claim_tasks import claim_counts
 from judge.text.cells import count
@@ -34,14 +32,12 @@ def main(args: argparse.Namespace) -> int:
     say_lacking_log(args.out)
     with progress("reading the pool") as line, Reporter(args.model, line) as reporter:
         outcome = label_claims(plan, reporter, FetchReporter(line))
-    say_accounts((outcome.account,))
-    for note in outcome.notes:
-        say(f"note: {note}")
     given = ", ".join(f"{number} {label}" for label, number in claim_counts(outcome.claims).items())
-    say(f"sentences of {count(len(outcome.claims), 'response')} in {args.out}: {given}")
-    if outcome.failures:
-        say(f"{count(len(outcome.failures), 'response')} without labels, see failures.jsonl")
-    if any(failure.reason in ASK_AGAIN for failure in outcome.failures):
-        say("the same command asks again where a passing failure or the budget stopped an answer")
-        return 3
-    return 0 if outcome.claims else 1
+    return end_asking(
+        *(outcome.account, outcome.notes, len(outcome.claims), outcome.failures),
+        (
+            f"sentences of {count(len(outcome.claims), 'response')} in {args.out}: {given}",
+            f"{count(len(outcome.failures), 'response')} without labels",
+            "an answer",
+        ),
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING
 from judge.cli.asking import (
+    add_dry_run_option,
     add_judge_arguments,
     add_loop_arguments,
     loop_settings,
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge_arguments(asking)
     loop = parser.add_argument_group("the loop")
     add_loop_arguments(loop)
-    loop.add_argument("--dry-run", action="store_true", help="count questions, tokens and cost; send and write nothing")
+    add_dry_run_option(loop, "questions")
     add_output_option(parser, "DIR", "folder for bank and journal", required=True)
     add_config_arguments(parser)
 

@@ -9,10 +9,8 @@ import argparse
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.subjects import NUGGET
 from judge.cli.asking import say_lacking_log
-from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, print_asking_forecast
-from judge.cli.printing import progress, say
-from judge.cli.run import ASK_AGAIN
-from judge.cli.spending import say_accounts
+from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, end_asking, print_asking_forecast
+from judge.cli.printing import progress
 from judge.harness.nuggets.matching import NuggetMatchPlan, forecast_matching, match_nuggets
 from judge.nuggets.pairs import label_counts
 from judge.text.cells import count
@@ -33,14 +31,12 @@ def main(args: argparse.Namespace) -> int:
     say_lacking_log(args.out)
     with progress("reading the pool") as line, Reporter(args.model, line) as reporter:
         outcome = match_nuggets(plan, reporter, FetchReporter(line))
-    say_accounts((outcome.account,))
-    for note in outcome.notes:
-        say(f"note: {note}")
     given = ", ".join(f"{number} {label}" for label, number in label_counts(outcome.matches).items())
-    say(f"{count(len(outcome.matches), 'match', 'matches')} in {args.out}: {given}")
-    if outcome.failures:
-        say(f"{len(outcome.failures)} missing, see failures.jsonl")
-    if any(failure.reason in ASK_AGAIN for failure in outcome.failures):
-        say("the same command asks again where a passing failure or the budget stopped a match")
-        return 3
-    return 0 if outcome.matches else 1
+    return end_asking(
+        *(outcome.account, outcome.notes, len(outcome.matches), outcome.failures),
+        (
+            f"{count(len(outcome.matches), 'match', 'matches')} in {args.out}: {given}",
+            f"{len(outcome.failures)} missing",
+            "a match",
+        ),
+    )

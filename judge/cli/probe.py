@@ -8,12 +8,13 @@ Copies in other words, longer or formatted must keep their grade. Word overlap i
 import argparse
 from pathlib import Path
 
-from judge.ask.criteria import criterion_names
 from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.probe.page import probe_grids, probe_notes
 from judge.calibrate.probe.records import KINDS
 from judge.calibrate.probe.rules import MARGIN
 from judge.cli.asking import (
+    add_criteria_option,
+    add_dry_run_option,
     add_judge_arguments,
     add_loop_arguments,
     loop_settings,
@@ -26,7 +27,7 @@ from judge.cli.options import add_output_option, add_runs_option, positive, posi
 from judge.cli.printing import print_fact, print_text, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
-from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL
+from judge.harness.prepared import DEFAULT_MODEL
 from judge.harness.probe.job import ProbeForecast, ProbeOutcome, forecast_probe, probe_judges
 from judge.harness.probe.plan import ITEMS, SEED, ProbePlan
 from judge.text.cells import count
@@ -81,13 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BACKEND/MODEL",
         help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL}); may be repeated",
     )
-    asking.add_argument(
-        "--criteria",
-        nargs="+",
-        choices=criterion_names(),
-        metavar="CRITERION",
-        help=f"{', '.join(criterion_names())} (default {' '.join(DEFAULT_CRITERIA)})",
-    )
+    add_criteria_option(asking)
     asking.add_argument(
         "--prompt",
         action="append",
@@ -98,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_judge_arguments(asking)
     loop = parser.add_argument_group("the loop")
     add_loop_arguments(loop)
-    loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
+    add_dry_run_option(loop, "judgments")
     output = parser.add_argument_group("output")
     add_output_option(output, "DIR", "folder for tables, picture, twins and journal", required=True)
     output.add_argument(

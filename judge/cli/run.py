@@ -13,14 +13,16 @@ from pathlib import Path
 
 import msgspec
 
-from judge.ask.criteria import criterion_names
 from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.stored_results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import (
     add_cascade_options,
+    add_criteria_option,
+    add_dry_run_option,
     add_judge_arguments,
     add_loop_arguments,
+    add_prompt_option,
     add_together_option,
     loop_settings,
     model_options,
@@ -35,7 +37,7 @@ from judge.cli.spending import print_forecast, say_accounts
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
-from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
+from judge.harness.prepared import DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
 from judge.harness.rounds import under_way
 from judge.harness.run import Outcome, carry_out
 from judge.text.cells import count
@@ -50,20 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_pooling_arguments(parser)
     asking = parser.add_argument_group("asking")
-    asking.add_argument(
-        "--criteria",
-        nargs="+",
-        choices=criterion_names(),
-        metavar="CRITERION",
-        help=f"{', '.join(criterion_names())} (default {' '.join(DEFAULT_CRITERIA)})",
-    )
-    asking.add_argument(
-        "--prompt",
-        action="append",
-        default=[],
-        metavar="NAME|PATH",
-        help="prompt for its criterion, as criterion/variant or a file of your own; may be repeated",
-    )
+    add_criteria_option(asking)
+    add_prompt_option(asking)
     asking.add_argument(
         "--model",
         action="append",
@@ -96,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ask a part of the judgments a second time and say how many differ: a share such as 2%%, or a number, of "
         "those under each prompt",
     )
-    loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
+    add_dry_run_option(loop, "judgments")
     output = parser.add_argument_group("output")
     output.add_argument(
         "-o", "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"

@@ -10,7 +10,8 @@ from judge.harness.recheck import Rechecked
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, Problem
 from judge.results.differences import told_apart
-from judge.results.leaderboard import BOUND, HEADER, OF_DIALOGUES, ON_TERMINAL, flag_lines, leaderboard_cells
+from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
+from judge.results.nouns import unit_in, worded
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
@@ -32,7 +33,7 @@ def print_leaderboard(
     clustered: Sequence[str] = (),
 ) -> None:
     """Print banner and clustering, then one table per criterion, with a sentence on which pairs of runs differ."""
-    apart = told_apart(pairs)
+    apart, unit = told_apart(pairs), unit_in(criteria)
     print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
     for line in clustered:
         print()
@@ -44,12 +45,11 @@ def print_leaderboard(
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}, grades {min(grades)} to {max(grades)}, {better}")
         cells = leaderboard_cells([row for row in rows if row.criterion == criterion.name])
         below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in cells]
-        header, *lines = ([row[HEADER.index(name)] for name in ON_TERMINAL] for row in (HEADER, *cells))
-        print_table(header, lines, words=2, keys=2, below=below)
+        lines = [[row[HEADER.index(name)] for name in ON_TERMINAL] for row in cells]
+        print_table([worded(name, unit) for name in ON_TERMINAL], lines, words=2, keys=2, below=below)
         if criterion.name in apart:
             print_text(apart[criterion.name])
-    of_dialogues = [OF_DIALOGUES] if any(criterion.unit == "dialogue" for criterion in criteria) else []
-    for line in (*of_dialogues, BOUND, *flag_lines(rows)):
+    for line in (worded(BOUND, unit), *flag_lines(rows, unit)):
         print()
         print_text(line)
 

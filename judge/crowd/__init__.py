@@ -1,8 +1,8 @@
 """Crowd: one grade for each item from workers' labels, or from the grades of a jury of judges.
 
 labels       workers' labels of one criterion, as arrays
-tables       tables of labels, read (sheets) and checked (rows); layout is how, tasks what is labeled,
-             problems what is wrong
+tables       tables of labels, read (sheets, frames) and checked (rows, distinct); layout is how, tasks what is
+             labeled, problems what is wrong
 platforms    exports of MTurk, Toloka and Label Studio (answers, annotations); wide surveys, with Prolific's submissions
 known        leaves workers who contradict a known item out of that topic (known_file reads known items)
 aggregators  ways from labels to one grade for each item, in a table

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.crowd.distinct import distinct
 from judge.crowd.labels import CrowdLabels
-from judge.crowd.rows import distinct
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.alpha import alpha_of_coincidences

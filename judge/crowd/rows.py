@@ -2,18 +2,17 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Collection, Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.crowd.distinct import factorize
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheets import LabelSheet
+from judge.crowd.sheet import LabelSheet
 from judge.gold.words import CANNOT, folded, means_unable
 from judge.records import Problem, Severity
 from judge.text.cells import count as count_of
@@ -26,7 +25,6 @@ _UNABLE = "unable_to_judge"
 _LEFT_OUT = {"not_labeled": "label is empty", _UNABLE: CANNOT.lower()}
 """Code to why a row has no vote."""
 IDS = ("worker", "turn_id", "response_id", "criterion")
-_DIGITS = re.compile(r"\d+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 _WORDS = 12
 """Texts that stand for grades that a warning names."""
@@ -297,54 +295,3 @@ class Rows:
     def _where(self, row: int) -> str:
         file, where = self._place(row)
         return f"{where} of {file}"
-
-
-def factorize(series: "pl.Series") -> tuple[list[str], NDArray[np.int32]]:
-    """The distinct texts of a column, stripped and in natural order, and each row's index among them."""
-    import polars as pl
-
-    if (
-        series.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
-        and not series.null_count()
-    ):
-        series = series.cast(pl.Int64)
-        distinct = series.unique().sort()
-        raw, places = distinct.cast(pl.String).to_list(), _integer_places(series.to_numpy(), distinct.to_numpy())
-    else:
-        texts = series.cast(pl.String).fill_null("")
-        raw = texts.unique().to_list()
-        places = texts.cast(pl.Enum(raw)).to_physical().to_numpy().astype(np.int64)
-    stripped = [text.strip() for text in raw]
-    names = sorted(set(stripped), key=natural_text)
-    code = dict(zip(names, count(), strict=False))
-    return names, np.array([code[text] for text in stripped], dtype=np.int32)[places]
-
-
-def natural_text(text: str) -> str:
-    """A text that sorts as `natural_key` does, at a tenth of the cost; the given text must not hold a NUL.
-
-    Each number is preceded by its count of digits. An end mark below any such count follows, and then the text.
-    """
-    return f"{_DIGITS.sub(_counted, text)}\0\0{text}"
-
-
-def _counted(digits: re.Match[str]) -> str:
-    plain = digits[0].lstrip("0")
-    # Longer ids are refused elsewhere; the limit only avoids a traceback before that.
-    return f"\0{chr(min(len(plain) + 1, sys.maxunicode))}{plain}"
-
-
-def _integer_places(values: NDArray[np.int64], distinct: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The index of each value among the sorted distinct ones."""
-    if not len(distinct) or (span := int(distinct[-1]) - int(distinct[0]) + 1) > 4 * len(values) + 1000:
-        return np.asarray(np.searchsorted(distinct, values), dtype=np.int64)
-    table = np.zeros(span, dtype=np.int64)
-    table[distinct - distinct[0]] = np.arange(len(distinct))
-    return np.asarray(table[values - distinct[0]])
-
-
-def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct values, ascending; `numpy.unique` hashes, which takes a minute on products of indices."""
-    ordered = np.sort(values)
-    first = np.append(np.ones(len(ordered[:1]), dtype=np.bool_), ordered[1:] != ordered[:-1])
-    return np.asarray(ordered[first])

@@ -1,61 +1,29 @@
-"""One table of labels with the number of each row: CSV, TSV, JSON, JSON Lines or Parquet, gzipped or not; a data frame.
+"""One table of labels with the number of each row: CSV, TSV, JSON, JSON Lines or Parquet, gzipped or not.
 
 This module only checks that it is a table; `tables` reads the meaning of its cells.
 """
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from judge.crowd.annotations import annotation_rows
-from judge.errors import InputError, UsageError
+from judge.crowd.frames import typed_sheet
+from judge.crowd.sheet import LabelSheet, cell_text, too_big
+from judge.errors import InputError
 from judge.files.jsonl import decode_lines
-from judge.files.limits import MAX_COLUMNS, largest_file, most_values
-from judge.files.stored import read_stored, sha256, unpack
+from judge.files.limits import most_values
+from judge.files.stored import read_stored, unpack
 from judge.files.tabular import read_table, read_text
 from judge.records import Problem
 from judge.text.safe import shown
 
-if TYPE_CHECKING:
-    import polars as pl
-
 _DELIMITERS = ",\t;"
 _PARQUET = b"PAR1"
-_EXACT = 2**53
-_CELL = 16
-"""Bytes that a short cell takes in a data frame."""
-
-
-class DataFrame(Protocol):
-    """A data frame of polars, of pandas, or of a library that is like these."""
-
-    @property
-    def columns(self) -> Any:
-        """The names of the columns."""
-
-
-@dataclass(frozen=True, eq=False)
-class LabelSheet:
-    """A table of texts; columns of Parquet that hold integers stay integers. An empty cell is null or blank."""
-
-    file: str
-    frame: "pl.DataFrame"
-    numbers: NDArray[np.int64]
-    """The number of each row, as a message names it."""
-    unit: str
-    """`line` of a text file, `row` of a Parquet file or data frame, `entry` of a JSON list."""
-    problems: dict[str, dict[int, Problem]] = field(default_factory=dict)
-    """Column and row number (0 for all rows) to the problem that counts if the column is needed."""
-
-    def kept(self, mask: "pl.Series") -> "LabelSheet":
-        """The sheet with the rows that the mask selects."""
-        return replace(self, frame=self.frame.filter(mask), numbers=self.numbers[mask.to_numpy()])
 
 
 def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
@@ -79,23 +47,10 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     if text is None:
         return None
     head = text.lstrip("\n").partition("\n")[0]
-    if problem := _too_big(str(path), text.count("\n"), max(map(head.count, _DELIMITERS)) + 1):
+    if problem := too_big(str(path), text.count("\n"), max(map(head.count, _DELIMITERS)) + 1):
         problems.append(problem)
         return None
     return _plain(path, text) or _quoted(path, problems)
-
-
-def _too_big(file: str, rows: int, columns: int, most: int | None = None) -> Problem | None:
-    """The problem of a table that would fill the memory: small files can be made to unpack to any number of cells."""
-    most = most or largest_file() // _CELL
-    if columns > MAX_COLUMNS:
-        code, message = "too_many_columns", f"{columns:,} columns: at most {MAX_COLUMNS:,} are read"
-    elif rows * columns > most:
-        code = "too_many_cells"
-        message = f"{rows:,} rows of {columns:,} columns: at most {most:,} cells are read; --max-file-size allows more"
-    else:
-        return None
-    return Problem(code, "error", file, None, "", message)
 
 
 def _plain(path: Path, text: str) -> LabelSheet | None:
@@ -161,7 +116,7 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelShee
             problems.append(row)
             continue
         names.update(row)
-        if problem := _too_big(file, len(rows) + 1, len(names), most_values()):
+        if problem := too_big(file, len(rows) + 1, len(names), most_values()):
             problems.append(problem)
             break
         rows.append((number, row))
@@ -184,7 +139,7 @@ def _json_list(file: str, content: bytes, problems: list[Problem]) -> LabelSheet
     if not rows:
         problems.append(Problem("empty_file", "error", file, None, "", "the list holds no label"))
         return None
-    if problem := _too_big(file, len(rows), len({name for _, row in rows for name in row}), most_values()):
+    if problem := too_big(file, len(rows), len({name for _, row in rows for name in row}), most_values()):
         problems.append(problem)
         return None
     return _objects(file, rows, "entry")
@@ -206,7 +161,7 @@ def _objects(file: str, rows: Sequence[tuple[int, Mapping[str, Any]]], unit: str
             cells = columns.setdefault(name, [])
             # Rows that lack the field have empty cells.
             cells += [""] * (len(numbers) - len(cells))
-            cells.append(_text(value))
+            cells.append(cell_text(value))
         numbers.append(number)
     for cells in columns.values():
         cells += [""] * (len(numbers) - len(cells))
@@ -214,109 +169,17 @@ def _objects(file: str, rows: Sequence[tuple[int, Mapping[str, Any]]], unit: str
     return LabelSheet(file, frame, np.array(numbers, dtype=np.int64), unit, cell_problems)
 
 
-def is_frame(table: object) -> TypeGuard[DataFrame]:
-    """Whether something is a data frame rather than a path."""
-    return hasattr(table, "columns")
-
-
-def frame_digest(name: str, table: DataFrame) -> str:
-    """SHA-256 of a data frame's columns and cells, which are the same from polars and from pandas."""
-    sheet = frame_sheet(name, table, [])
-    return sha256(sheet.frame.write_csv().encode() if sheet else b"")
-
-
-def frame_sheet(name: str, table: DataFrame, problems: list[Problem]) -> LabelSheet | None:
-    """A data frame of polars, pandas or any library that has `to_dict("list")`, under a name for messages.
-
-    Raises:
-        UsageError: It is no data frame.
-    """
-    import polars as pl
-
-    if isinstance(table, pl.DataFrame):
-        frame = table
-    elif callable(to_dict := getattr(table, "to_dict", None)):
-        columns = to_dict("list")
-        # Library types, such as pandas' NA and timestamps, have a text each; a column of mixed types stays mixed.
-        plain = {str(column): [_plain_cell(cell) for cell in cells] for column, cells in columns.items()}
-        frame = pl.DataFrame({column: _series(cells) for column, cells in plain.items()})
-    else:
-        raise UsageError(f"{name}: {type(table).__name__} is neither a path nor a data frame")
-    return _framed(name, frame, problems)
-
-
-def _plain_cell(cell: object) -> object:
-    """A cell as polars knows it: no value, a boolean, a number, a list or object; anything else as text."""
-    if cell is None or isinstance(cell, str | bool | int | float | list | dict):
-        return cell
-    if isinstance(cell, np.generic):
-        return cell.item()
-    # pandas' NA and NaT are equal to nothing, not even to themselves.
-    text = str(cell)
-    return None if text in ("<NA>", "NaT", "nan") else text
-
-
-def _series(cells: list[object]) -> "pl.Series":
-    import polars as pl
-
-    kinds = {type(cell) for cell in cells if cell is not None}
-    if int in kinds and any(type(cell) is int and abs(cell) >= 2**63 for cell in cells):
-        return pl.Series([None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
-    if kinds <= {int} or kinds <= {int, float} or kinds <= {str} or kinds <= {bool}:
-        return pl.Series(cells, dtype=pl.Float64 if float in kinds else None)
-    if kinds & {list, dict}:
-        return pl.Series([[_text(cell)] for cell in cells])
-    return pl.Series([None if cell is None or cell != cell else _text(cell) for cell in cells], dtype=pl.String)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if value is None or isinstance(value, dict | list):
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _parquet(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
     import polars as pl
 
     try:
         size = pl.scan_parquet(io.BytesIO(content))
-        if problem := _too_big(file, size.select(pl.len()).collect().item(), len(size.collect_schema())):
+        if problem := too_big(file, size.select(pl.len()).collect().item(), len(size.collect_schema())):
             problems.append(problem)
             return None
-        return _framed(file, pl.read_parquet(io.BytesIO(content)), problems)
+        return typed_sheet(file, pl.read_parquet(io.BytesIO(content)), problems)
     # A damaged file can make the reader panic, which is no Exception.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).partition("\n")[0][:200]
         problems.append(Problem("unreadable_file", "error", file, None, "", f"not readable as Parquet: {reason}"))
         return None
-
-
-def _framed(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelSheet | None:
-    """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
-    import polars as pl
-    from polars import selectors
-
-    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
-    frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
-    frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
-    frame = frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String))
-    if not frame.height:
-        problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
-        return None
-    message = "holds lists, objects or bytes: expected texts or numbers"
-    cell_problems = {
-        name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
-    }
-    return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", cell_problems)
-
-
-def _plain_numbers(column: "pl.Series") -> "pl.Series":
-    """Floats as integers if all are whole, since pandas stores integers with gaps as floats; else as texts."""
-    import polars as pl
-
-    column = column.fill_nan(None)
-    whole = ((column == column.round()) & (column.abs() <= _EXACT)).fill_null(True)
-    integers = column.zip_with(whole, pl.Series([None], dtype=column.dtype)).cast(pl.Int64)
-    return integers if whole.all() else integers.cast(pl.String).zip_with(whole, column.cast(pl.String))

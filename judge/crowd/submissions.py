@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from judge.crowd.platforms import text_of
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheets import LabelSheet
+from judge.crowd.sheet import LabelSheet
 from judge.records import Problem
 from judge.text.cells import count
 from judge.text.safe import shown

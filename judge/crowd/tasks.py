@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheets import LabelSheet
+from judge.crowd.sheet import LabelSheet
 from judge.errors import UsageError
 from judge.records import Problem
 from judge.text.safe import shown

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from judge.crowd.layout import SURVEY, Layout, Question, Wide
 from judge.crowd.platforms import text_of, with_place, without
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheets import LabelSheet
+from judge.crowd.sheet import LabelSheet
 from judge.errors import InputError, UsageError
 from judge.files.tabular import read_table
 from judge.records import Problem

@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.crowd.distinct import distinct
 from judge.crowd.labels import CrowdLabels
 from judge.crowd.reliability import statistic_of
-from judge.crowd.rows import distinct
 from judge.stats.consensus import entropy, without_one
 from judge.text.ids import natural_key
 

@@ -7,7 +7,8 @@ import msgspec
 
 from judge.crowd.regin.checks import check
 from judge.crowd.regin.matching import MatchedRun, Score, TextIndex, evaluate, match_run, not_matched_tsv, scores_tsv
-from judge.crowd.regin.resource import Part, qrels_of, read_resource, read_turns, regenerate
+from judge.crowd.regin.regenerated import qrels_of, regenerate
+from judge.crowd.regin.resource import Part, read_resource, read_turns
 from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder
 from judge.files.paths import JobPlan, StrPath

@@ -11,6 +11,7 @@ from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
 from judge.crowd.audit import ItemGrade, item_grades
+from judge.crowd.frames import DataFrame, frame_digest, is_frame
 from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
 from judge.crowd.known_file import read_known
@@ -19,7 +20,6 @@ from judge.crowd.layout import TASK, Scales
 from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
 from judge.crowd.problems import LabelProblems
 from judge.crowd.regin.resource import read_turns
-from judge.crowd.sheets import DataFrame, frame_digest, is_frame
 from judge.crowd.study import Study, StudySettings, cautions, study
 from judge.crowd.tables import MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines, jsonl_bytes
+from judge.files.jsonl import jsonl_bytes
 from judge.files.stored import read_stored, unpack
 from judge.gold.rows import text_digest
+from judge.nuggets.label_lines import label_lines, missing_lines
 from judge.nuggets.records import Nugget, NuggetBank
 from judge.pool.records import Pool, PooledResponse
 from judge.records import FailureReason, Problem, Record
@@ -123,30 +124,21 @@ def parse_claims(content: bytes, name: str) -> tuple[ResponseClaims, ...]:
     Raises:
         InputError: There is no row, or rows have problems; every problem is listed.
     """
-    rows: list[ResponseClaims] = []
-    problems: list[Problem] = []
     first: dict[tuple[str, str | None, str | None], int] = {}
-    for number, line in decode_lines(content, _Line, name, "bad_claims"):
-        if isinstance(line, Problem):
-            problems.append(line)
-            continue
-        message = None
+
+    def problem_of(line: _Line, number: int) -> str | None:
         key = line.response_id, line.assessor, line.judge
         if (line.assessor is None) == (line.judge is None):
-            message = "expected `assessor` for a person's labels, or `judge` for a judge's"
-        elif first.setdefault(key, number) != number:
+            return "expected `assessor` for a person's labels, or `judge` for a judge's"
+        if first.setdefault(key, number) != number:
             who = "judge" if line.judge else "assessor"
-            message = f"the same response by the same {who} is on line {first[key]}"
-        elif "passage" in line.labels and not line.passages:
-            message = 'the label "passage" without `"passages": true`, which says that passages were shown'
-        if message is not None:
-            problems.append(Problem("bad_claims", "error", name, line.turn_id, f"line {number}: $", message))
-        rows.append(line)
-    if not rows and not problems:
-        problems.append(Problem("empty_file", "error", name, None, "", "expected the labels of one response or more"))
-    if problems:
-        raise InputError(f"{name}: not usable as claims: {count(len(problems), 'problem')}", problems)
-    return tuple(rows)
+            return f"the same response by the same {who} is on line {first[key]}"
+        if "passage" in line.labels and not line.passages:
+            return 'the label "passage" without `"passages": true`, which says that passages were shown'
+        return None
+
+    expected = "the labels of one response or more"
+    return label_lines(content, name, _Line, problem_of, code="bad_claims", what="claims", expected=expected)
 
 
 def read_claim_failures(path: Path) -> tuple[ClaimFailure, ...]:
@@ -155,14 +147,7 @@ def read_claim_failures(path: Path) -> tuple[ClaimFailure, ...]:
     Raises:
         InputError: Lines are damaged; each of them is listed.
     """
-    if not path.exists():
-        return ()
-    lines = decode_lines(unpack(read_stored(path), str(path)), ClaimFailure, str(path), "bad_claims")
-    rows = [row for _, row in lines]
-    problems = [row for row in rows if isinstance(row, Problem)]
-    if problems:
-        raise InputError(f"{path}: not usable as missing claims", problems)
-    return tuple(row for row in rows if isinstance(row, ClaimFailure))
+    return missing_lines(path, ClaimFailure, code="bad_claims", what="claims")
 
 
 def claims_jsonl(rows: Iterable[ResponseClaims | ClaimFailure]) -> bytes:

@@ -7,12 +7,13 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines, jsonl_bytes
+from judge.files.jsonl import jsonl_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, unpack
 from judge.gold.rows import text_digest
 from judge.nuggets.assignments import is_assignments, parse_assignments
 from judge.nuggets.forms.own import first_object
+from judge.nuggets.label_lines import label_lines, missing_lines
 from judge.nuggets.records import MatchedNugget, MatchFailure, MatchLabel, NuggetBank
 from judge.nuggets.study import STUDY_LINE, read_study
 from judge.pool.records import Pool
@@ -86,29 +87,19 @@ def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
     Raises:
         InputError: There is no row, or rows have problems; every problem is listed.
     """
-    rows: list[MatchedNugget] = []
-    problems: list[Problem] = []
     first: dict[tuple[object, ...], int] = {}
-    for number, line in decode_lines(content, _Line, name, "bad_match"):
-        if isinstance(line, Problem):
-            problems.append(line)
-            continue
-        message = None
+
+    def problem_of(line: _Line, number: int) -> str | None:
         key = (line.turn_id, line.response_id, line.run_id, line.nugget_id, line.assessor, line.judge)
         if (line.assessor is None) == (line.judge is None):
-            message = "expected `assessor` for a person's match, or `judge` for a judge's"
-        elif line.response_id is None and line.run_id is None:
-            message = "expected `response_id`, or `run_id` for the response that a run ranked first"
-        elif first.setdefault(key, number) != number:
-            message = f"the same pair by the same {'judge' if line.judge else 'assessor'} is on line {first[key]}"
-        if message is not None:
-            problems.append(Problem("bad_match", "error", name, line.turn_id, f"line {number}: $", message))
-        rows.append(line)
-    if not rows and not problems:
-        problems.append(Problem("empty_file", "error", name, None, "", "expected one match or more"))
-    if problems:
-        raise InputError(f"{name}: not usable as matches: {count(len(problems), 'problem')}", problems)
-    return tuple(rows)
+            return "expected `assessor` for a person's match, or `judge` for a judge's"
+        if line.response_id is None and line.run_id is None:
+            return "expected `response_id`, or `run_id` for the response that a run ranked first"
+        if first.setdefault(key, number) != number:
+            return f"the same pair by the same {'judge' if line.judge else 'assessor'} is on line {first[key]}"
+        return None
+
+    return label_lines(content, name, _Line, problem_of, code="bad_match", what="matches", expected="one match or more")
 
 
 def read_match_failures(path: Path) -> tuple[MatchFailure, ...]:
@@ -117,14 +108,7 @@ def read_match_failures(path: Path) -> tuple[MatchFailure, ...]:
     Raises:
         InputError: Lines are damaged; each of them is listed.
     """
-    if not path.exists():
-        return ()
-    content = unpack(read_stored(path), str(path))
-    rows = [row for _, row in decode_lines(content, MatchFailure, str(path), "bad_match")]
-    problems = [row for row in rows if isinstance(row, Problem)]
-    if problems:
-        raise InputError(f"{path}: not usable as missing matches", problems)
-    return tuple(row for row in rows if isinstance(row, MatchFailure))
+    return missing_lines(path, MatchFailure, code="bad_match", what="matches")
 
 
 def matches_jsonl(rows: Iterable[MatchedNugget | MatchFailure]) -> bytes:

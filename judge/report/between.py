@@ -8,7 +8,7 @@ from judge.calibrate.intake import same_grades
 from judge.errors import JudgeError
 from judge.evaluate.sets.grades import SetsAgreement
 from judge.harness.evaluation.qrels import QrelsPlan, compare_qrels
-from judge.records import Scale
+from judge.records import JudgedUnit, Scale
 from judge.report.folders import ReportedFolder, RunFolder
 
 
@@ -23,6 +23,8 @@ class FoldersCompared(msgspec.Struct, frozen=True):
     """How far the grades agree, or why they cannot be compared."""
     binary: bool
     """Whether the grades are compared as positive or not, since the scales differ."""
+    unit: JudgedUnit
+    """What both graded."""
 
 
 def compare_folders(folders: Sequence[ReportedFolder]) -> tuple[FoldersCompared, ...]:
@@ -40,7 +42,7 @@ def _compared(folders: Sequence[RunFolder]) -> Iterator[FoldersCompared]:
                 binary = not same_grades(*scales)
                 positive = (_worst_positive(scales[0]), _worst_positive(scales[1])) if binary else None
                 agreement = _agreement(first, other, ours.name, positive)
-                yield FoldersCompared(first.name, other.name, ours.name, agreement, binary)
+                yield FoldersCompared(first.name, other.name, ours.name, agreement, binary, ours.unit)
 
 
 def _worst_positive(scale: Scale) -> int:

@@ -12,6 +12,7 @@ from judge.records import Estimate
 from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.parts import Content, ReportTable, Section
 from judge.results.leaderboard import by_criterion
+from judge.results.nouns import worded
 from judge.text.cells import count
 
 
@@ -46,7 +47,8 @@ def _of(folder: ReportedFolder) -> Iterator[Picture]:
         for name, rows in by_criterion(folder.rows):
             if not any(row.n for row in rows):
                 continue
-            forms = interval_plot([(row.run_id, row.mean) for row in rows], "mean grade", f"{name} by run", "turns")
+            means = [(row.run_id, row.mean) for row in rows]
+            forms = interval_plot(means, "mean grade", f"{name} by run", worded("turns", folder.judged.pool.unit))
             about = f"Mean grades of {count(len(rows), 'run')} under {name} with 95 % intervals, as in the table."
             yield _picture(f"leaderboard-{slugs[name]}", about, forms)
         if folder.corrected is not None and not isinstance(folder.corrected, str):
@@ -78,7 +80,8 @@ def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
             ]
             name = kind if len(sheets) == 1 else f"{kind}-{number}"
             about = f"{sheet.grid.title}: the average of the better runs; the table has the numbers."
-            yield _picture(kind, about, interval_plot(rows, "average grade", sheet.grid.title, "turns"), name)
+            forms = interval_plot(rows, "average grade", sheet.grid.title, sheet.grid.columns[1])
+            yield _picture(kind, about, forms, name)
 
 
 def _picture(section: str, about: str, forms: tuple[bytes, bytes], name: str = "") -> Picture:

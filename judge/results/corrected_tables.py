@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from judge.records import Criterion
+from judge.records import Criterion, JudgedUnit
 from judge.results.leaderboard import FLAGS as BOARD_FLAGS
+from judge.results.nouns import unit_in, worded
 from judge.results.rows import CorrectedRow, RankingChange, noted
 from judge.stats.separation import FEWEST_TOPICS_APART
 from judge.text.cells import count, interval, markdown_cell, number, shorten
@@ -88,7 +89,9 @@ def corrected_markdown(
         cautions: What limits the corrected means.
         clustered: From `clustering`.
     """
-    parts = ["# Leaderboard, corrected by gold\n", f"\n{_TARGETS[target]}\n", *(f"\n{note}.\n" for note in clustered)]
+    unit = unit_in(criteria)
+    about = worded(_TARGETS[target], unit)
+    parts = ["# Leaderboard, corrected by gold\n", f"\n{about}\n", *(f"\n{note}.\n" for note in clustered)]
     parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]
     for criterion in criteria:
         parts.append(f"\n## {markdown_cell(criterion.name)}\n\n{markdown_cell(reading(criterion))}.\n\n")
@@ -96,8 +99,8 @@ def corrected_markdown(
         lines += [_markdown_cells(row) for row in rows if row.criterion == criterion.name]
         parts += [f"| {' | '.join(line)} |\n" for line in lines]
         parts.append(f"\n{change_text(changes[criterion.name])}\n")
-    parts.append(_NOTES)
-    parts.append("".join(f"\n{flag}: {meaning}.\n" for flag, meaning in _flags(rows).items()))
+    parts.append(worded(_NOTES, unit))
+    parts += [f"\n{line}.\n" for line in flag_lines(rows, unit)]
     return "".join(parts)
 
 
@@ -162,14 +165,10 @@ def change_text(change: RankingChange) -> str:
     return f"Raw against corrected order: {', '.join(parts)}; {change.flips} of {pairs} of runs change places."
 
 
-def flag_lines(rows: Iterable[CorrectedRow]) -> list[str]:
-    """The meaning of each flag in the rows."""
-    return [f"{flag}: {meaning}" for flag, meaning in _flags(rows).items()]
-
-
-def _flags(rows: Iterable[CorrectedRow]) -> dict[str, str]:
+def flag_lines(rows: Iterable[CorrectedRow], unit: JudgedUnit) -> list[str]:
+    """The meaning of each flag in the rows, in the nouns of the unit."""
     used = {flag for row in rows for flag in row.flags}
-    return {flag: meaning for flag, meaning in FLAGS.items() if flag in used}
+    return [f"{flag}: {worded(meaning, unit)}" for flag, meaning in FLAGS.items() if flag in used]
 
 
 def _ranks(row: CorrectedRow) -> str:

@@ -9,7 +9,8 @@ import msgspec
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import results_of
 from judge.pool.records import Pool
-from judge.records import Criterion, Estimate, FailureReason
+from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
+from judge.results.nouns import unit_in, worded
 from judge.results.rows import LeaderboardRow, RowFlag, noted
 from judge.results.sentences import SentenceRow, sentences_markdown
 from judge.results.turns import HARNESS, RunTurns, run_turns, top_pooled, worst_grade
@@ -35,9 +36,6 @@ HEADER = (
 ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive")
 """The columns that a terminal shows, the important ones first; those of no grade and flags stand below a row."""
 BOUND = "bound: the mean over all turns, with the worst grade where there is none; ranks go by it"
-OF_DIALOGUES = (
-    "A grade is of a dialogue: where a table says turns or responses, it counts dialogues, one for each topic"
-)
 FLAGS: dict[RowFlag, str] = {
     "MISSING": "turns without a grade count against the run in its bound and its rank",
     "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
@@ -58,17 +56,32 @@ turns of the qrels, which is what `trec_eval -c` makes of the published qrels an
 
 no grade: *unable*, the judge could not say; *missing*, the judge was asked and failed (`failures.jsonl`), for a reason
 that may lie in the response; *harness*, the provider failed or the budget was spent; *not asked*, the response was left
-out of a trial (`--limit`); *unanswered*, there is no response, or the one that the run ranks first is excluded
+out of a trial (`--limit`); *unanswered*, """
+_UNANSWERED: dict[JudgedUnit, str] = {
+    "response": """there is no response, or the one that the run ranks first is excluded
 (`excluded.tsv`). A response ranked lower never takes its place.
-"""
-_CLUSTERED: dict[Cluster, str] = {
-    "topic": f"""
+""",
+    "dialogue": """the run said nothing in the topic, or the dialogue is excluded
+(`excluded.tsv`).
+""",
+}
+_CLUSTERED: dict[tuple[JudgedUnit, Cluster], str] = {
+    ("response", "topic"): f"""
 95 % interval: of Student's t over topics, from {FEWEST_TOPICS} topics on. The topic of a turn is its id up to the last
 `_`: `9-1` and `9-2`, two personas of one theme, count as two topics.
 """,
-    "theme": f"""
+    ("dialogue", "topic"): f"""
+95 % interval: of Student's t over topics, from {FEWEST_TOPICS} topics on. `9-1` and `9-2`, two personas of one theme,
+count as two topics.
+""",
+    ("response", "theme"): f"""
 95 % interval: of Student's t over themes, from {FEWEST_TOPICS} themes on. The theme of a turn is its topic id up to
 the first `-`: `9-1` and `9-2`, two personas of one theme, count as one. In `leaderboard.tsv` and `differences.tsv`, the
+column `topics` counts themes.
+""",
+    ("dialogue", "theme"): f"""
+95 % interval: of Student's t over themes, from {FEWEST_TOPICS} themes on. The theme of a topic is its id up to the
+first `-`: `9-1` and `9-2`, two personas of one theme, count as one. In `leaderboard.tsv` and `differences.tsv`, the
 column `topics` counts themes.
 """,
 }
@@ -258,24 +271,26 @@ def leaderboard_markdown(
         sentences: The labels of sentences, where a prompt asks for them.
     """
     prompts = {criterion.name: criterion for criterion in criteria}
+    unit = unit_in(criteria)
+    header = [worded(name, unit) for name in HEADER]
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):
-        table = [HEADER, ["---:", "---"] + ["---:"] * (len(HEADER) - 3) + ["---"]]
+        table = [header, ["---:", "---"] + ["---:"] * (len(HEADER) - 3) + ["---"]]
         table += [[rank, markdown_cell(run_id), *numbers] for rank, run_id, *numbers in leaderboard_cells(group)]
         parts.append(f"\n## {markdown_cell(name)}\n\n")
         if name in prompts:
             parts.append(markdown_cell(reading(prompts[name])) + "\n\n")
         parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
         parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
-    clustered = _CLUSTERED[next((row.cluster for row in rows), "topic")]
-    parts += [sentences_markdown(sentences), _NOTES, clustered]
-    return "".join([*parts, *(f"\n{line}.\n" for line in flag_lines(rows))])
+    clustered = _CLUSTERED[unit, next((row.cluster for row in rows), "topic")]
+    parts += [sentences_markdown(sentences), worded(_NOTES, unit), _UNANSWERED[unit], clustered]
+    return "".join([*parts, *(f"\n{line}.\n" for line in flag_lines(rows, unit))])
 
 
-def flag_lines(rows: Iterable[LeaderboardRow]) -> list[str]:
-    """The meaning of each flag in the rows."""
+def flag_lines(rows: Iterable[LeaderboardRow], unit: JudgedUnit) -> list[str]:
+    """The meaning of each flag in the rows, in the nouns of the unit."""
     used = {flag for row in rows for flag in row.flags}
-    return [f"{flag}: {meaning}" for flag, meaning in FLAGS.items() if flag in used]
+    return [f"{flag}: {worded(meaning, unit)}" for flag, meaning in FLAGS.items() if flag in used]
 
 
 def reading(criterion: Criterion) -> str:
@@ -283,11 +298,10 @@ def reading(criterion: Criterion) -> str:
     scale = criterion.scale
     grades = ", ".join(str(level.grade) for level in scale.levels)
     positive = ", ".join(map(str, sorted(scale.positive)))
-    text = (
+    return (
         f"Prompt {criterion.prompt_id}, grades {grades}: {scale.polarity} is better; positive: {positive} "
         "(share, then positive and other counts)."
     )
-    return f"{text} {OF_DIALOGUES}." if criterion.unit == "dialogue" else text
 
 
 def _interval(mean: Estimate) -> str:

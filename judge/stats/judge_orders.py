@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from judge.stats.ranking import SPLITS, kendall_tau_b
+from judge.stats.ranking import kendall_tau_b
 from judge.stats.resampling import FEWEST_RESAMPLED, topic_draws, undefined_too_often
+from judge.stats.system_agreement import SPLITS
 from judge.stats.tables import Floats, Undefined
 
 

@@ -17,7 +17,7 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.gold import match
 from judge.gold.rows import GoldRow
 from judge.records import Level, Scale
-from judge.stats.ranking import Halves
+from judge.stats.system_agreement import Halves
 from tests.calibration_world import RUNS, SCALE, Item, gold_rows, items, labels, pool, row
 
 WORLD = items(12, 5)

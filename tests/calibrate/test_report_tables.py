@@ -31,7 +31,7 @@ from judge.calibrate.report.tables import (
 from judge.records import Estimate
 from judge.stats import agreement as stats
 from judge.stats.marginals import MarginalTest
-from judge.stats.ranking import Halves
+from judge.stats.system_agreement import Halves
 from judge.text.cells import markdown_cell
 from judge.text.safe import unescape
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate

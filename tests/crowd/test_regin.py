@@ -14,6 +14,7 @@ from sklearn.metrics import ndcg_score
 
 from judge.cli import main
 from judge.crowd.regin.checks import check, near_equal_texts, retests
+from judge.crowd.regin.kinds import KINDS
 from judge.crowd.regin.matching import (
     TextIndex,
     average_precision,
@@ -23,7 +24,8 @@ from judge.crowd.regin.matching import (
     not_matched_tsv,
     reciprocal_rank,
 )
-from judge.crowd.regin.resource import KINDS, read_regin, read_resource, read_turns, regenerate
+from judge.crowd.regin.regenerated import regenerate
+from judge.crowd.regin.resource import read_regin, read_resource, read_turns
 from judge.errors import InputError
 from judge.runs.records import Response, Run, RunTurn
 from judge.stats.means import mean_interval

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.crowd.distinct import distinct, factorize, natural_text
 from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.rows import distinct, factorize, natural_text
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import Question, read_questions
 from judge.errors import InputError, JudgeError, UsageError

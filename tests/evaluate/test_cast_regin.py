@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
-from judge.crowd.regin.resource import KINDS, Name, read_resource, regenerate
+from judge.crowd.regin.kinds import KINDS, Name
+from judge.crowd.regin.regenerated import regenerate
+from judge.crowd.regin.resource import read_resource
 from judge.errors import InputError
 from judge.evaluate.published import PublishedNumber, Reproduction, reproduce_publication
 from judge.records import Estimate

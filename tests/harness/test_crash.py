@@ -18,7 +18,7 @@ from judge.models.journal_check import verify_journal
 from judge.models.journal_rows import read_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock, start_mock, wait_for_paid
 
 pytestmark = pytest.mark.slow
 
@@ -56,14 +56,6 @@ def mock(server: Mock) -> Mock:
 
 def judgments(out: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-def wait_for_paid(mock: Mock, process: subprocess.Popen[Any], least: int) -> None:
-    deadline = time.monotonic() + 60
-    while sum(mock.paid_per_item().values()) < least:
-        assert process.poll() is None, "it ended before it could be stopped"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_an_untroubled_run_judges_everything_once(mock: Mock, tmp_path: Path) -> None:

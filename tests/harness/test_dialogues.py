@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -15,7 +16,8 @@ from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.calibration.session import calibrate_judges
 from judge.harness.gold import GoldCheckPlan, GoldDrawPlan, check_gold_files, draw_gold_plan
 from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
-from judge.harness.nuggets.matching import NuggetMatchPlan, prepare_matching
+from judge.harness.nuggets.matching import MATCHING, NuggetMatchPlan
+from judge.harness.nuggets.questions import prepare_questions
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, pool_runs
 from judge.harness.prepared import Plan, prepare
@@ -121,8 +123,9 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     both.write_bytes(gold.read_bytes() + json.dumps(grounded).encode() + b"\n")
     assert len(check_gold_files(GoldCheckPlan(files=[both], pool=of_responses)).rows) == 2
     with pytest.raises(UsageError, match=r"^nugget/graded: about responses, but dialogues are judged here$"):
-        prepare_matching(
-            NuggetMatchPlan(pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches")
+        prepare_questions(
+            MATCHING,
+            NuggetMatchPlan(pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches"),
         )
     with pytest.raises(UsageError, match="a pool of dialogues: name the criteria to label"):
         draw_gold_plan(GoldDrawPlan(pool=pool, n=9, seed=1, out=tmp_path / "plan.jsonl"))
@@ -203,7 +206,12 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     judge(tmp_path, "report", "out", "--gold", "gold.jsonl")
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "25 dialogues of 9 runs on 3 topics" in report
-    assert "it counts dialogues, one for each topic" in report
+    assert "<th" in report and "topics graded" in report and "good dialogues" in report
+    for told in ("the worst grade for each topic without one", "Compared on: the dialogues that both graded"):
+        assert told in report
+    for table in ("out/leaderboard.md", "corrected/corrected.md"):
+        told = (tmp_path / table).read_text(encoding="utf-8")
+        assert not re.search(r"\b([Tt]urns?|[Rr]esponses?)\b(?! runs)", told), table
     judge(tmp_path, "release", "out", "--out", "bundle")
     assert (tmp_path / "bundle/qrels/response_usefulness.llm.qrel").read_bytes() == (
         tmp_path / "out/qrels/response_usefulness.llm.qrel"

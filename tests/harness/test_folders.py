@@ -14,7 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from judge.cli import main
-from judge.crowd.regin.resource import KINDS, read_resource, regenerate
+from judge.crowd.regin.kinds import KINDS
+from judge.crowd.regin.regenerated import regenerate
+from judge.crowd.regin.resource import read_resource
 from judge.files.stored import sha256
 from judge.text.ids import topic_of
 from judge.text.sentences import split_sentences
@@ -55,9 +57,8 @@ CALLERS = {
     "harness/evaluation/qrels",
     "harness/evaluation/wording",
     "harness/nuggets/asking",
-    "harness/nuggets/claiming",
     "harness/nuggets/creation",
-    "harness/nuggets/matching",
+    "harness/nuggets/questions",
     "harness/nuggets/scoring",
     "harness/probe/job",
     "harness/pooled",

@@ -12,9 +12,9 @@ import pytest
 from judge.models.journal_check import verify_journal
 from judge.models.journal_rows import read_journal
 from tests.conftest import PROJECT
-from tests.harness.test_crash import command, finish, started, wait_for_paid
+from tests.harness.test_crash import command, finish, started
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock, start_mock, wait_for_paid
 
 pytestmark = pytest.mark.slow
 

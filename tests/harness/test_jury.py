@@ -19,9 +19,8 @@ from judge.models.backends.baseline import Overlap
 from judge.models.model import Price
 from judge.models.records import Completion, Request
 from tests.conftest import PROJECT
-from tests.harness.test_crash import wait_for_paid
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock, start_mock, wait_for_paid
 
 pytestmark = pytest.mark.slow
 

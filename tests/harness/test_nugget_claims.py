@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from judge.harness.nuggets.claiming import NuggetClaimsPlan, forecast_claims, la
 from judge.models.model import ModelOptions, Price
 from judge.text.sentences import split_sentences
 from tests.conftest import PROJECT
-from tests.mock import Mock, start_mock
+from tests.mock import Mock, start_mock, wait_for_paid
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
@@ -30,15 +29,6 @@ RESPONSES = 77
 def server() -> Iterator[Mock]:
     with start_mock() as mock:
         yield mock
-
-
-@pytest.fixture(scope="module")
-def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("pooled") / "out"
-    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
-    runs += ["--passages", str(PROJECT / "examples/passages.jsonl")]
-    assert main(["pool", *runs, "--out", str(out)]) == 0
-    return out
 
 
 def plan(mock: Mock, pooled: Path, out: Path, **more: object) -> NuggetClaimsPlan:
@@ -116,8 +106,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tm
     process = subprocess.Popen(
         command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    while server.stats()["paid"] < 10 and process.poll() is None:
-        time.sleep(0.01)
+    wait_for_paid(server, process, 10)
     process.kill()
     process.wait(timeout=30)
     server.config(latency=0.0)

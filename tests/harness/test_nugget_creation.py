@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from judge.harness.nuggets.creation_plan import NuggetCreatePlan, bank_notes, pr
 from judge.models.model import ModelOptions, Price
 from judge.nuggets.forms import read_bank
 from tests.conftest import PROJECT
-from tests.mock import Mock, start_mock
+from tests.mock import Mock, start_mock, wait_for_paid
 
 pytestmark = pytest.mark.slow
 
@@ -31,15 +30,6 @@ SOURCES = 121
 def server() -> Iterator[Mock]:
     with start_mock() as mock:
         yield mock
-
-
-@pytest.fixture(scope="module")
-def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("pooled") / "out"
-    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(TOPICS)]
-    runs += ["--passages", str(PROJECT / "examples/passages.jsonl")]
-    assert main(["pool", *runs, "--out", str(out)]) == 0
-    return out
 
 
 def plan(mock: Mock, pooled: Path, out: Path, **more: object) -> NuggetCreatePlan:
@@ -195,8 +185,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tm
     words += ["--base-url", server.base_url, "--concurrency", "4", "--out", str(tmp_path / "out")]
     environment = os.environ | {"PYTHONPATH": str(PROJECT)}
     process = subprocess.Popen([sys.executable, "-m", "judge", *words], env=environment, stderr=subprocess.DEVNULL)
-    while server.stats()["paid"] < 30:
-        time.sleep(0.05)
+    wait_for_paid(server, process, 30)
     process.kill()
     process.wait()
     assert created(tmp_path / "out")["status"] == "unfinished"

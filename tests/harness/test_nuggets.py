@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +12,12 @@ import pytest
 from judge.ask.loop import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
-from judge.harness.nuggets.matching import NuggetMatchPlan, forecast_matching, match_nuggets, prepare_matching
+from judge.harness.nuggets.matching import MATCHING, NuggetMatchPlan, forecast_matching, match_nuggets
+from judge.harness.nuggets.questions import prepare_questions
 from judge.models.model import ModelOptions, Price
 from judge.text.ids import is_own_turn
 from tests.conftest import PROJECT
-from tests.mock import Mock, start_mock
+from tests.mock import Mock, start_mock, wait_for_paid
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
@@ -31,15 +31,6 @@ PAIRS = 211
 def server() -> Iterator[Mock]:
     with start_mock() as mock:
         yield mock
-
-
-@pytest.fixture(scope="module")
-def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("pooled") / "out"
-    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
-    runs += ["--passages", str(PROJECT / "examples/passages.jsonl")]
-    assert main(["pool", *runs, "--out", str(out)]) == 0
-    return out
 
 
 def plan(mock: Mock, pooled: Path, out: Path, **more: object) -> NuggetMatchPlan:
@@ -114,8 +105,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tm
     process = subprocess.Popen(
         command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    while server.stats()["paid"] < 20 and process.poll() is None:
-        time.sleep(0.01)
+    wait_for_paid(server, process, 20)
     process.kill()
     process.wait(timeout=30)
     server.config(latency=0.0)
@@ -182,14 +172,14 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Moc
             pool=tmp_path / name, bank=bank, model="server/mock", out=out, prompt=prompt, options=options, **more
         )  # type: ignore[arg-type]
 
-    prepared = prepare_matching(of("alone"))
-    asked = {pair.response.turn_id for pair in prepared.pairs}
+    prepared = prepare_questions(MATCHING, of("alone"))
+    asked = {pair.response.turn_id for pair in prepared.questions}
     assert asked and all(map(is_own_turn, asked))
     assert any(prepared.asking.turns[turn_id].context for turn_id in asked)
     outcome = match_nuggets(of("alone"))
-    assert (len(outcome.matches), len(outcome.failures)) == (len(prepared.pairs), 0)
+    assert (len(outcome.matches), len(outcome.failures)) == (len(prepared.questions), 0)
     with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):
-        prepare_matching(of("mixed"))
-    mixed = prepare_matching(of("mixed", topics=topics))
-    assert {is_own_turn(pair.response.turn_id) for pair in mixed.pairs} == {True, False}
-    assert len(match_nuggets(of("mixed", topics=topics)).matches) == len(mixed.pairs)
+        prepare_questions(MATCHING, of("mixed"))
+    mixed = prepare_questions(MATCHING, of("mixed", topics=topics))
+    assert {is_own_turn(pair.response.turn_id) for pair in mixed.questions} == {True, False}
+    assert len(match_nuggets(of("mixed", topics=topics)).matches) == len(mixed.questions)

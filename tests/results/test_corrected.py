@@ -450,8 +450,8 @@ def test_the_terminal_table_fits_80_columns() -> None:
 
 
 def test_only_flags_that_are_there_are_explained() -> None:
-    assert flag_lines([row("a", 1, 1)]) == []
-    assert flag_lines([RAW]) == ["UNCORRECTED: too little gold for a correction"]
+    assert flag_lines([row("a", 1, 1)], "response") == []
+    assert flag_lines([RAW], "response") == ["UNCORRECTED: too little gold for a correction"]
 
 
 def test_undefined_numbers_are_none() -> None:

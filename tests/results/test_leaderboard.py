@@ -1,5 +1,6 @@
 import math
 import random
+import re
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,6 @@ from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.leaderboard import (
     COLUMNS,
     HEADER,
-    OF_DIALOGUES,
     by_criterion,
     leaderboard,
     leaderboard_cells,
@@ -590,5 +590,10 @@ def test_a_leaderboard_of_dialogues_is_over_topics_and_says_so() -> None:
     # One of two topics is positive for each, though the pool has three dialogues.
     assert [row.share_of_turns for row in rows] == [0.5, 0.5]
     assert rows[1].flags == ("UNREACHED",)
-    assert OF_DIALOGUES in leaderboard_markdown(rows, "", [of_dialogues])
-    assert OF_DIALOGUES not in leaderboard_markdown(rows, "", [criterion()])
+    text = leaderboard_markdown(rows, "", [of_dialogues])
+    assert "| bound | positive | all topics | expected | n/topics |" in text
+    assert "with the worst\ngrade for each topic without one; so a run gains nothing by dialogues that nobody" in text
+    assert not re.search(r"\b([Tt]urns?|[Rr]esponses?)\b(?! runs)", text)
+    text = leaderboard_markdown(rows, "", [criterion()])
+    assert "| bound | positive | all turns | expected | n/turns |" in text
+    assert "topic without" not in text and "dialogue" not in text

@@ -9,16 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from judge.records import Estimate
-from judge.stats.ranking import (
-    Halves,
-    kendall_tau_b,
-    rbo,
-    split_half,
-    system_agreement,
-    tau_ap,
-    tau_ap_b,
-    top_k_overlap,
-)
+from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, tau_ap_b, top_k_overlap
+from judge.stats.system_agreement import Halves, split_half, system_agreement
 from judge.stats.tables import Undefined
 
 # The example in the README of the R package ircor (Urbano & Marrero 2017), and its test data: x, y, and both with ties.

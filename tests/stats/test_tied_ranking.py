@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.ranking import SYSTEM, rbo, system_agreement, tau_ap, top_k_overlap
+from judge.stats.ranking import SYSTEM, rbo, tau_ap, top_k_overlap
+from judge.stats.system_agreement import system_agreement
 from judge.stats.tied_ranking import TIED, rbo_b
 
 TIE = [3.0, 2.0, 2.0, 1.0]

@@ -5,17 +5,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from judge.crowd.regin.resource import (
-    GRADES,
-    RELEVANT,
-    Judged,
-    Part,
-    of_turns,
-    qrels_bytes,
-    qrels_of,
-    qrels_path,
-    turns_with_relevant,
-)
+from judge.crowd.regin.kinds import GRADES, RELEVANT, qrels_path
+from judge.crowd.regin.regenerated import of_turns, qrels_bytes, qrels_of, turns_with_relevant
+from judge.crowd.regin.resource import Judged, Part
 from judge.errors import InputError
 from judge.files.trec import parse_qrels
 from judge.records import Problem

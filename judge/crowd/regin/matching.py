@@ -22,7 +22,8 @@ from typing import Literal
 
 import msgspec
 
-from judge.crowd.regin.resource import GRADES, RELEVANT, Part
+from judge.crowd.regin.kinds import GRADES, RELEVANT
+from judge.crowd.regin.resource import Part
 from judge.records import Estimate
 from judge.runs.records import Run
 from judge.stats.means import mean_interval

@@ -1,113 +1,25 @@
-"""CAsT-ReGIn as published: its judgments read, and its qrels, pools and banks made again from them, byte for byte.
+"""CAsT-ReGIn as published, read: its judgments, its banks and the other files that were released.
 
-The resource has two parts of one build, responses and clarifying questions. `checks` lists its
-known problems, and `matching` maps runs to its bank ids and evaluates them.
+The resource has two parts of one build, responses and clarifying questions. `checks` lists its known problems,
+`regenerated` makes its files again, and `matching` maps runs to its bank ids and evaluates them.
 """
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from judge.crowd.regin.kinds import GRADES, KINDS, Name, ResourceKind, qrels_path
 from judge.errors import InputError
 from judge.files.stored import read_stored
-from judge.files.trec import QrelRow, column, qrels_lines
+from judge.files.trec import column
 from judge.records import Problem
 from judge.runs.document import decode, file_name
 from judge.text.cells import count
 from judge.text.safe import MAX_ID, shown, storable
-
-GRADES = range(4)
-RELEVANT = 2
-"""The least grade that counts as relevant in the published evaluation."""
-TAG = "dummytag"
-"""The run tag of the released pools."""
-
-Name = Literal["response", "question"]
-
-
-@dataclass(frozen=True)
-class ResourceKind:
-    """The names and forms of one part of the resource."""
-
-    name: Name
-    folder: str
-    list_field: str
-    labels: tuple[str, ...]
-    all_turns: Mapping[str, str]
-    """Criterion to the name of the qrels of all turns."""
-    escaped: bool
-    """Whether the bank writes characters beyond ASCII as escapes."""
-    criterion_of_subsets: str | None = None
-
-    @property
-    def id_field(self) -> str:
-        """The field with an item's id."""
-        return f"{self.name.title()} ID"
-
-    @property
-    def text_field(self) -> str:
-        """The field with an item's text."""
-        return f"{self.name.title()} Text"
-
-    @property
-    def judgments(self) -> str:
-        """Path of the judgments in the part's folder."""
-        return f"qrels/{self.name}_judgments.json"
-
-    @property
-    def bank(self) -> str:
-        """Path of the bank."""
-        return f"{self.name}_bank.json"
-
-    @property
-    def pool(self) -> str:
-        """Path of the pool."""
-        return f"{self.name}_pool_depth_1.pool"
-
-    @property
-    def filtered(self) -> str:
-        """Name of the qrels without the turns that have nothing relevant."""
-        return f"{self.name}_relevance_filtered"
-
-    @property
-    def mi_subset(self) -> str:
-        """Name of the qrels of the turns that call for initiative."""
-        return f"{self.name}_relevance_mi_subset"
-
-    @property
-    def qrels(self) -> tuple[str, ...]:
-        """Names of all qrels of the part."""
-        subsets = (self.filtered, self.mi_subset) if self.criterion_of_subsets else ()
-        return (*self.all_turns.values(), *subsets)
-
-
-def _kind(name: Name, folder: str, list_field: str, labels: tuple[str, ...], *, questions: bool) -> ResourceKind:
-    names = {label.lower(): f"{name}_{label.lower()}" for label in labels}
-    if questions:
-        names["relevance"] += "_all"
-    return ResourceKind(name, folder, list_field, labels, names, questions, "relevance" if questions else None)
-
-
-KINDS = {
-    "response": _kind(
-        "response",
-        "response_evaluation",
-        "Responses",
-        ("Relevance", "Naturalness", "Conciseness"),
-        questions=False,
-    ),
-    "question": _kind(
-        "question",
-        "clarifying_question_evaluation",
-        "Questions",
-        ("Relevance", "Novelty", "Diversity"),
-        questions=True,
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -325,54 +237,6 @@ def _bank(value: Any, file: str, problems: list[Problem]) -> dict[str, str]:
 def usable_id(text: str) -> bool:
     """Whether an id can be a column as it is."""
     return len(text) <= MAX_ID and storable(text) and column(text) == text
-
-
-def regenerate(part: Part, mi_turns: Collection[str] | None = None) -> dict[str, bytes]:
-    """Path in the part's folder to content: every qrels file, the pool and the bank in their released forms.
-
-    The question pool is in the order of code points of its ids, the response pool in the judgments' own, which
-    is the same. The subset of the turns that call for initiative can be told from no label: without `mi_turns`
-    there is none. It derives from the qrels of all turns, not from the filtered ones.
-    """
-    kind = part.kind
-    files = {qrels_path(name): qrels_bytes(rows) for name, rows in qrels_of(part, mi_turns).items()}
-    lines = (f"{turn_id}\tQ0\t{item_id}\t1\t0.0\t{TAG}\n" for turn_id, item_id in sorted(part.keys))
-    files[kind.pool] = "".join(lines).encode()
-    if kind.bank in part.released:
-        files[kind.bank] = json.dumps(part.bank, indent=4, ensure_ascii=kind.escaped).encode()
-    return files
-
-
-def qrels_of(part: Part, mi_turns: Collection[str] | None = None) -> dict[str, list[tuple[str, str, int]]]:
-    """Name of each qrels file to its rows; `filtered` has the turns with at least one grade of RELEVANT or more."""
-    kind = part.kind
-    qrels = {name: part.graded(criterion) for criterion, name in kind.all_turns.items()}
-    if kind.criterion_of_subsets:
-        rows = part.graded(kind.criterion_of_subsets)
-        qrels[kind.filtered] = of_turns(rows, turns_with_relevant(rows))
-        if mi_turns is not None:
-            qrels[kind.mi_subset] = of_turns(rows, mi_turns)
-    return qrels
-
-
-def turns_with_relevant(rows: Iterable[tuple[str, str, int]]) -> set[str]:
-    """The turns that have a grade of RELEVANT or more."""
-    return {turn_id for turn_id, _, grade in rows if grade >= RELEVANT}
-
-
-def of_turns(rows: Iterable[tuple[str, str, int]], turns: Collection[str]) -> list[tuple[str, str, int]]:
-    """The rows of some turns, in their order."""
-    return [row for row in rows if row[0] in turns]
-
-
-def qrels_path(name: str) -> str:
-    """Path of a qrels file in the part's folder."""
-    return f"qrels/{name}.qrel"
-
-
-def qrels_bytes(rows: Iterable[tuple[str, str, int]]) -> bytes:
-    """A qrels file."""
-    return qrels_lines(QrelRow(*row) for row in rows).encode()
 
 
 def read_turns(path: Path) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from judge.ask.criteria import bundled_criteria, load_criterion, parse_criterion, prompt_path
+from judge.ask.criteria import bundled_criteria, load_criterion, prompt_path
+from judge.ask.prompt_file import parse_criterion
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.paths import StrPath

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from judge.crowd.regin.resource import GRADES, RELEVANT, read_resource
+from judge.crowd.regin.kinds import GRADES, RELEVANT
+from judge.crowd.regin.resource import read_resource
 from judge.evaluate.datasets import Dataset, LabeledResponse
 from judge.evaluate.datasets.finding import find_file
 from judge.evaluate.datasets.reading import DatasetReading, Fill, read_by, skipped_by

@@ -9,21 +9,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from judge.crowd.regin.checks import check
-from judge.crowd.regin.resource import (
-    GRADES,
-    KINDS,
-    RELEVANT,
-    Name,
-    Part,
-    of_turns,
-    qrels_bytes,
-    qrels_of,
-    qrels_path,
-    read_resource,
-    read_turns,
-    regenerate,
-    turns_with_relevant,
-)
+from judge.crowd.regin.kinds import GRADES, KINDS, RELEVANT, Name, qrels_path
+from judge.crowd.regin.regenerated import of_turns, qrels_bytes, qrels_of, regenerate, turns_with_relevant
+from judge.crowd.regin.resource import Part, read_resource, read_turns
 from judge.errors import InputError
 from judge.evaluate.published import PublishedNumber, Reproduction, beside_ours, counted
 from judge.evaluate.published.cast_regin_beyond import beyond

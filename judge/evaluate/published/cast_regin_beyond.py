@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.regin.checks import retests
-from judge.crowd.regin.resource import GRADES, Part
+from judge.crowd.regin.kinds import GRADES
+from judge.crowd.regin.resource import Part
 from judge.evaluate.published.lengths import lengths_grid
 from judge.records import Estimate
 from judge.runs.tokens import countable

@@ -9,8 +9,8 @@ from judge.evaluate.sets.grades import GradeSet
 from judge.evaluate.sets.holes import RunHoles, TauRange, rounded, run_holes, tau_range
 from judge.evaluate.sets.measures import MEAN, OrderedRun, measure_facts, measure_of
 from judge.records import Estimate, Record
-from judge.stats.ranking import system_agreement
 from judge.stats.run_differences import run_differences
+from judge.stats.system_agreement import system_agreement
 from judge.stats.tables import Floats
 from judge.stats.tied_ranking import TIED
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of

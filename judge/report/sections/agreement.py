@@ -6,9 +6,10 @@ from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, T
 from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
 from judge.calibrate.report.phrases import basis, grades_of, heading
 from judge.files.trec import safe_names
-from judge.records import Estimate
+from judge.records import Estimate, JudgedUnit
 from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section, Tone
 from judge.report.sections.words import capped, titled
+from judge.results.nouns import worded
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number
 from judge.text.grid import Cell, Grid, p_cell
@@ -49,8 +50,13 @@ def _verdict(verdict: TrustVerdict) -> str:
     return text + (f" Because: {'; '.join(map(printable, verdict.reasons))}." if verdict.reasons else "")
 
 
-def agreements(calibration: Calibration) -> Iterator[Section]:
-    """A section for each criterion: agreement, the table of grades, and every pair with the chosen judge."""
+def agreements(calibration: Calibration, unit: JudgedUnit = "response") -> Iterator[Section]:
+    """A section for each criterion: agreement, the table of grades, and every pair with the chosen judge.
+
+    Args:
+        calibration: What was found.
+        unit: What is judged.
+    """
     slugs = safe_names(criteria(calibration))
     for name in criteria(calibration):
         rows = best_first(of(calibration.agreement, name))
@@ -58,7 +64,7 @@ def agreements(calibration: Calibration) -> Iterator[Section]:
         parts: list[ReportPart] = []
         for part in ("test", "all", "dev"):
             if within := [row for row in rows if row.split == part]:
-                parts.append(_agreement(within, chosen))
+                parts.append(_agreement(within, chosen, unit))
         selection = selection_of(calibration, name)
         if selection and len(selection.tried) > 1:
             text = f"{printable(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')}"
@@ -67,12 +73,12 @@ def agreements(calibration: Calibration) -> Iterator[Section]:
             parts.append(Said(text))
         row = row_of(rows, chosen, split) or next((row for row in rows if not row.baseline), None)
         if row:
-            parts.append(_confusion(row))
-        parts += _comparisons(of(calibration.comparisons, name), chosen)
+            parts.append(_confusion(row, unit))
+        parts += _comparisons(of(calibration.comparisons, name), chosen, unit)
         yield Section(f"agreement-{slugs[name]}", f"Agreement with people: {name}", tuple(parts))
 
 
-def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> ReportTable:
+def _agreement(rows: Sequence[AgreementRow], chosen: str | None, unit: JudgedUnit) -> ReportTable:
     primary = rows[0].primary
     names = [primary, *(name for name in _BESIDE if name != primary)]
     columns = ("judge", *map(called, names))
@@ -83,9 +89,9 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> ReportTable:
     marks = tuple((Mark(row.statistics[primary], hollow=row.baseline),) for row in rows)
     ceiling = next((row.ceiling for row in rows if row.ceiling and row.ceiling.value is not None), None)
     reading = (
-        f"A line for each judge beside {rows[0].reference}. {_said(primary)}; 1 is perfect, 0 is what chance alone "
-        f"gives. {'. '.join(_said(name) for name in names[1:])}. A baseline is nothing that anybody would use: a judge "
-        "has to be better. Compared on: the responses that both graded."
+        f"A line for each judge beside {rows[0].reference}. {_said(primary, unit)}; 1 is perfect, 0 is what chance "
+        f"alone gives. {'. '.join(_said(name, unit) for name in names[1:])}. A baseline is nothing that anybody would "
+        f"use: a judge has to be better. Compared on: the {unit}s that both graded."
     )
     if ceiling:
         reading += f" People agree among themselves to {interval(ceiling, 2)}."
@@ -101,8 +107,9 @@ def called(statistic: str) -> str:
     return _NAMES.get(statistic, heading(statistic))
 
 
-def _said(statistic: str) -> str:
-    return _READING.get(statistic) or capped(f"{called(statistic)}: {STATISTICS[statistic].about}")[:-1]
+def _said(statistic: str, unit: JudgedUnit) -> str:
+    said = _READING.get(statistic) or capped(f"{called(statistic)}: {STATISTICS[statistic].about}")[:-1]
+    return worded(said, unit)
 
 
 def _line(row: AgreementRow, names: Sequence[str], chosen: str | None) -> tuple[Cell, ...]:
@@ -118,7 +125,7 @@ def _line(row: AgreementRow, names: Sequence[str], chosen: str | None) -> tuple[
     )
 
 
-def _confusion(row: AgreementRow) -> ReportTable:
+def _confusion(row: AgreementRow, unit: JudgedUnit) -> ReportTable:
     totals = [sum(counts) for counts in row.confusion]
     columns = ("people", *(f"judge: {grade}" for grade in row.grades), "in all")
     lines: list[tuple[Cell, ...]] = [
@@ -132,14 +139,14 @@ def _confusion(row: AgreementRow) -> ReportTable:
     missing = ", ".join(f"{n} {reason}" for reason, n in sorted(row.without_grade.items()))
     return ReportTable(
         Grid(f"Grades of {printable(row.name)} beside people's", columns, tuple(lines)),
-        "A line for each grade that people gave, a column for each grade of the judge: how many responses have both. "
+        f"A line for each grade that people gave, a column for each grade of the judge: how many {unit}s have both. "
         "On the diagonal they agree; the darker a cell, the more of its line it holds."
         + (f" Without a grade by the judge: {missing}." if missing else ""),
         shares=shares,
     )
 
 
-def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[ReportPart]:
+def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None, unit: JudgedUnit) -> Iterator[ReportPart]:
     pairs = [row for row in rows if chosen in (row.a, row.b)] or list(rows)
     if not pairs:
         return
@@ -150,6 +157,6 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
     columns = ("this", "against this", "difference", "told apart", "p", "compared on", "grades")
     yield ReportTable(
         Grid(f"Judges and prompts compared: {pairs[0].criterion}", columns, tuple(lines), (), 2),
-        f"Two judges or prompts on the same responses, by {called(pairs[0].statistic)}: above zero, the first comes "
+        f"Two judges or prompts on the same {unit}s, by {called(pairs[0].statistic)}: above zero, the first comes "
         "nearer to people. p: how often chance alone gives such a difference somewhere among all the pairs (max-T).",
     )

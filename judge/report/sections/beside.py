@@ -86,7 +86,7 @@ def _agreement(pair: FoldersCompared) -> Iterator[ReportPart]:
     yield ReportTable(
         Grid(f"{pair.first} and {pair.second}: how far the grades agree", ("measure", "value"), lines, (), 2),
         ("The scales differ, so grades count as positive (1) or not (0). " if pair.binary else "")
-        + f"Of the {count(found.items, 'response')} that both graded. Same grade: the share with equal grades. Kappa: "
+        + f"Of the {count(found.items, pair.unit)} that both graded. Same grade: the share with equal grades. Kappa: "
         f"agreement beyond chance, 1 is perfect{weighted}. Difference: the mean of {pair.second} less that of "
         f"{pair.first}.",
         Plot("drawn", low, 1.0, marks),
@@ -107,7 +107,7 @@ def _table(pair: FoldersCompared, found: SetsAgreement) -> ReportTable:
     columns = ("grade", *(f"{pair.second}: {grade}" for grade in found.b.scale), "in all")
     return ReportTable(
         Grid(f"Grades of {pair.first} beside those of {pair.second}", columns, tuple(lines)),
-        f"A line for each grade of {pair.first}, a column for each of {pair.second}: how many responses have both. On "
-        "the diagonal they agree; the list of judgments begins with those on which they do not.",
+        f"A line for each grade of {pair.first}, a column for each of {pair.second}: how many {pair.unit}s have both. "
+        "On the diagonal they agree; the list of judgments begins with those on which they do not.",
         shares=shares,
     )

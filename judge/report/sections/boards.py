@@ -11,7 +11,8 @@ from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said,
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.corrected_tables import change_text
 from judge.results.differences import ALPHA, told_apart
-from judge.results.leaderboard import OF_DIALOGUES, by_criterion
+from judge.results.leaderboard import by_criterion
+from judge.results.nouns import worded
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference
 from judge.stats.separation import compact_letters
 from judge.text.cells import number
@@ -48,7 +49,7 @@ def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) 
 
 
 def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> ReportTable:
-    notes = [", ".join(FLAGS[flag] for flag in row.flags) for row in rows]
+    notes = [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) for row in rows]
     columns: list[tuple[str, list[Cell]]] = [
         ("rank", [row.rank for row in rows]),
         ("run", [row.run_id for row in rows]),
@@ -70,8 +71,6 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
             " A turn whose grade is lacking through the provider, the budget or a trial counts there as the run's "
             "other responses do on average."
         )
-    if criterion.unit == "dialogue":
-        reading += f" {OF_DIALOGUES}."
     if any(row.n for row in rows):
         positive = ", ".join(map(str, sorted(criterion.scale.positive)))
         reading += f" Good responses: the share with a positive grade ({positive})."
@@ -80,10 +79,11 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
     reasons = {row.mean.reason for row in rows if row.mean.reason}
     if reasons:
         reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
+    columns = [(worded(name, criterion.unit), cells) for name, cells in columns]
     grid = _grid(f"{titled(criterion.name)}: {scale_of(criterion)}", columns)
     grades = [level.grade for level in criterion.scale.levels]
     plot = Plot("mean grade, drawn", min(grades), max(grades), tuple((Mark(row.mean),) for row in rows))
-    return ReportTable(grid, reading, plot)
+    return ReportTable(grid, worded(reading, criterion.unit), plot)
 
 
 def _share(row: LeaderboardRow) -> str | None:
@@ -110,9 +110,12 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
         return
     parts: list[ReportPart] = [
         Said(
-            "People graded a part of these responses (the gold). Where they and the judge disagree, the judge's means "
-            "are shifted by as much: the corrected mean is what people would have given, as far as the gold tells "
-            "(prediction-powered inference, PPI++)."
+            worded(
+                "People graded a part of these responses (the gold). Where they and the judge disagree, the judge's "
+                "means are shifted by as much: the corrected mean is what people would have given, as far as the gold "
+                "tells (prediction-powered inference, PPI++).",
+                folder.judged.pool.unit,
+            )
         )
     ]
     if outcome.cautions:
@@ -141,20 +144,21 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Repo
         ("possible ranks", [_ranks(row) for row in rows]),
         ("over all turns", [row.bound for row in rows]),
         ("gold grades", [f"{row.gold} of {row.n}" for row in rows]),
-        ("note", [", ".join(FLAGS[flag] for flag in row.flags) or None for row in rows]),
+        ("note", [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows]),
     ]
+    columns = [(worded(name, criterion.unit), cells) for name, cells in columns]
     grid = _grid(f"{titled(criterion.name)}, corrected: {scale_of(criterion)}", columns)
     grades = [level.grade for level in criterion.scale.levels]
     lines = tuple((Mark(_alone(row.raw), hollow=True), Mark(row.corrected)) for row in rows)
-    return ReportTable(
-        grid,
+    reading = (
         "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
         "one, and the bar its 95 % range. The range in the leaderboard above is about topics like these; this one is "
         "about these responses alone, and has no width where people graded every one. Judge minus people: on the "
         "responses that both graded; above zero, the judge gave the higher grades. "
-        "Over all turns: the corrected mean with the worst grade for each turn that has none; ranks go by it.",
-        Plot("ring: judge, dot: corrected", min(grades), max(grades), lines),
+        "Over all turns: the corrected mean with the worst grade for each turn that has none; ranks go by it."
     )
+    plot = Plot("ring: judge, dot: corrected", min(grades), max(grades), lines)
+    return ReportTable(grid, worded(reading, criterion.unit), plot)
 
 
 def _value(estimate: Estimate) -> str | None:

@@ -9,6 +9,7 @@ from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
 from judge.report.parts import Mark, Plot, ReportPart, ReportTable, Section
 from judge.report.sections.words import titled
+from judge.results.nouns import worded
 from judge.results.turns import run_turns, worst_grade
 from judge.stats.means import mean_interval
 from judge.text.cells import count
@@ -68,7 +69,9 @@ def _sheet(
     reading = Reading((low, high), criterion.scale.polarity == "higher", folder.judged.cluster)
     grid = by_group(runs, groups, kind, reading)
     # The first column names the measure, which is one and the same here.
-    columns: tuple[str, ...] = (_NAMES[kind], "turns", "better half", "lowest run", "middle run", "highest run")
+    unit = folder.judged.pool.unit
+    counted = "turns" if unit == "response" else "dialogues"
+    columns: tuple[str, ...] = (_NAMES[kind], counted, "better half", "lowest run", "middle run", "highest run")
     # Of one run, lowest and highest say nothing that its average does not.
     kept = slice(2, None) if len(runs) > 1 else slice(2, 4)
     columns = columns if len(runs) > 1 else (*columns[:2], "average")
@@ -91,6 +94,6 @@ def _sheet(
         sentence += " The bar is its 95 % range, from 3 topics on."
     return ReportTable(
         Grid(f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}", columns, lines, (), 2),
-        sentence,
+        worded(sentence, unit),
         Plot(f"{columns[2]}, drawn", low, high, marks),
     )

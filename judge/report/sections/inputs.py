@@ -7,6 +7,7 @@ from judge.pool.build import lacking_texts
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import SCREENED, excluded_words, problem_words
+from judge.results.nouns import worded
 from judge.text.cells import count
 from judge.text.grid import Cell, Grid
 from judge.text.ids import natural_key
@@ -56,7 +57,10 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
             ("reason", "entries", "runs", "in words"),
             tuple((reason, reasons[reason], len(runs[reason]), excluded_words(reason)) for reason in sorted(reasons)),
         ),
-        "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
+        worded(
+            "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
+            folder.judged.pool.unit,
+        ),
     )
 
 
@@ -91,6 +95,7 @@ def _limit(folder: RunFolder) -> int:
 def _screened(folder: RunFolder) -> Iterator[ReportPart]:
     if not folder.screen:
         return
+    unit = folder.judged.pool.unit
     runs_of = {response.response_id: response.runs for response in folder.judged.pool.responses}
     codes = Counter(code for code, _ in folder.screen)
     lines: list[tuple[Cell, ...]] = []
@@ -101,7 +106,7 @@ def _screened(folder: RunFolder) -> Iterator[ReportPart]:
         words = SCREENED.get(code, code)  # type: ignore[call-overload]
         lines.append((words, codes[code], len(runs), None if most is None else f"{most} ({runs[most]})"))
     yield ReportTable(
-        Grid("What the screen noticed", ("a response that", "responses", "of runs", "most of one run"), tuple(lines)),
+        Grid("What the screen noticed", (f"a {unit} that", f"{unit}s", "of runs", "most of one run"), tuple(lines)),
         "Signs that can be counted without a judge. A flag is a reason to look, not a verdict; screen.tsv has each.",
     )
 

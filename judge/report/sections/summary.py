@@ -11,6 +11,7 @@ from judge.report.sections.spending import in_all
 from judge.report.sections.words import capped, scale_of, titled
 from judge.results.differences import told_apart
 from judge.results.leaderboard import by_criterion
+from judge.results.nouns import worded
 from judge.results.rows import LeaderboardRow
 from judge.text.cells import count, number
 from judge.text.safe import printable
@@ -53,8 +54,8 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
     asked = folder.manifest.get("asked")
     if folder.manifest.get("status") == "trial" and isinstance(asked, dict):
         yield Said(
-            f"A trial: only {asked.get('judgments')} judgments were asked for, spread over the responses. Means and "
-            "ranks will change when all are judged.",
+            f"A trial: only {asked.get('judgments')} judgments were asked for, spread over the "
+            f"{folder.judged.pool.unit}s. Means and ranks will change when all are judged.",
             "warn",
         )
     for note in cascade_notes(folder.judged.results):
@@ -68,25 +69,26 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
         if not placed:
             yield Said(f"{titled(name)}: no run has a grade.")
             continue
-        sentence = f"{titled(name)} ({scale_of(criteria[name])}): {order_of(placed)}"
+        sentence = f"{titled(name)} ({scale_of(criteria[name])}): {order_of(placed, folder.judged.pool.unit)}"
         yield Said(f"{sentence}. {apart.get(name, '').replace('; differences.tsv', '')}".strip())
     yield Facts(tuple(_facts(folder)))
 
 
-def order_of(placed: Sequence[LeaderboardRow]) -> str:
+def order_of(placed: Sequence[LeaderboardRow], unit: JudgedUnit = "response") -> str:
     """Who is first and who is last, with the means; a mean over all turns, by which ranks go, where it is another.
 
     Args:
         placed: The rows with a rank, best first; at least one.
+        unit: What is judged.
     """
     first = [row for row in placed if row.rank == placed[0].rank]
     last = [row for row in placed if row.rank == placed[-1].rank]
     if len(placed) == 1:
-        return f"{printable(placed[0].run_id)} has {_mean(first)}"
+        return f"{printable(placed[0].run_id)} has {_mean(first, unit)}"
     if len(first) == len(placed):
-        return f"the {len(placed)} runs have the same rank with {_mean(first)}"
+        return f"the {len(placed)} runs have the same rank with {_mean(first, unit)}"
     verb = "comes" if len(first) == 1 else "come"
-    return f"{_named(first)} {verb} first with {_mean(first)}, {_named(last)} last with {_mean(last)}"
+    return f"{_named(first)} {verb} first with {_mean(first, unit)}, {_named(last)} last with {_mean(last, unit)}"
 
 
 def _named(rows: Sequence[LeaderboardRow]) -> str:
@@ -96,16 +98,15 @@ def _named(rows: Sequence[LeaderboardRow]) -> str:
     return name if len(rows) == 1 else f"{name} and {len(rows) - 1} others"
 
 
-def _mean(rows: Sequence[LeaderboardRow]) -> str:
+def _mean(rows: Sequence[LeaderboardRow], unit: JudgedUnit) -> str:
     """The mean of runs of one rank."""
     means = {number(row.mean.value, 2) for row in rows}
     bound = number(rows[0].bound, 2)
     if means == {bound}:
         return f"a mean of {bound}"
     # Runs of one rank have one mean over all turns, and may have others over those with a grade.
-    return (
-        f"a mean of {means.pop()} ({bound} over all turns)" if len(means) == 1 else f"a mean over all turns of {bound}"
-    )
+    over = worded("over all turns", unit)
+    return f"a mean of {means.pop()} ({bound} {over})" if len(means) == 1 else f"a mean {over} of {bound}"
 
 
 def _without_places(warning: str, folder: RunFolder) -> str:

@@ -1,0 +1,108 @@
+"""Data frames of labels, and other tables with typed columns, as sheets."""
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+
+import numpy as np
+
+from judge.crowd.sheet import LabelSheet, cell_text
+from judge.errors import UsageError
+from judge.files.stored import sha256
+from judge.records import Problem
+from judge.text.safe import shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_EXACT = 2**53
+
+
+class DataFrame(Protocol):
+    """A data frame of polars, of pandas, or of a library that is like these."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+
+
+def is_frame(table: object) -> TypeGuard[DataFrame]:
+    """Whether something is a data frame rather than a path."""
+    return hasattr(table, "columns")
+
+
+def frame_digest(name: str, table: DataFrame) -> str:
+    """SHA-256 of a data frame's columns and cells, which are the same from polars and from pandas."""
+    sheet = frame_sheet(name, table, [])
+    return sha256(sheet.frame.write_csv().encode() if sheet else b"")
+
+
+def frame_sheet(name: str, table: DataFrame, problems: list[Problem]) -> LabelSheet | None:
+    """A data frame of polars, pandas or any library that has `to_dict("list")`, under a name for messages.
+
+    Raises:
+        UsageError: It is no data frame.
+    """
+    import polars as pl
+
+    if isinstance(table, pl.DataFrame):
+        frame = table
+    elif callable(to_dict := getattr(table, "to_dict", None)):
+        columns = to_dict("list")
+        # Library types, such as pandas' NA and timestamps, have a text each; a column of mixed types stays mixed.
+        plain = {str(column): [_plain_cell(cell) for cell in cells] for column, cells in columns.items()}
+        frame = pl.DataFrame({column: _series(cells) for column, cells in plain.items()})
+    else:
+        raise UsageError(f"{name}: {type(table).__name__} is neither a path nor a data frame")
+    return typed_sheet(name, frame, problems)
+
+
+def _plain_cell(cell: object) -> object:
+    """A cell as polars knows it: no value, a boolean, a number, a list or object; anything else as text."""
+    if cell is None or isinstance(cell, str | bool | int | float | list | dict):
+        return cell
+    if isinstance(cell, np.generic):
+        return cell.item()
+    # pandas' NA and NaT are equal to nothing, not even to themselves.
+    text = str(cell)
+    return None if text in ("<NA>", "NaT", "nan") else text
+
+
+def _series(cells: list[object]) -> "pl.Series":
+    import polars as pl
+
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if int in kinds and any(type(cell) is int and abs(cell) >= 2**63 for cell in cells):
+        return pl.Series([None if cell is None else cell_text(cell) for cell in cells], dtype=pl.String)
+    if kinds <= {int} or kinds <= {int, float} or kinds <= {str} or kinds <= {bool}:
+        return pl.Series(cells, dtype=pl.Float64 if float in kinds else None)
+    if kinds & {list, dict}:
+        return pl.Series([[cell_text(cell)] for cell in cells])
+    return pl.Series([None if cell is None or cell != cell else cell_text(cell) for cell in cells], dtype=pl.String)
+
+
+def typed_sheet(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelSheet | None:
+    """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
+    import polars as pl
+    from polars import selectors
+
+    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
+    frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
+    frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
+    frame = frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String))
+    if not frame.height:
+        problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
+        return None
+    message = "holds lists, objects or bytes: expected texts or numbers"
+    cell_problems = {
+        name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
+    }
+    return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", cell_problems)
+
+
+def _plain_numbers(column: "pl.Series") -> "pl.Series":
+    """Floats as integers if all are whole, since pandas stores integers with gaps as floats; else as texts."""
+    import polars as pl
+
+    column = column.fill_nan(None)
+    whole = ((column == column.round()) & (column.abs() <= _EXACT)).fill_null(True)
+    integers = column.zip_with(whole, pl.Series([None], dtype=column.dtype)).cast(pl.Int64)
+    return integers if whole.all() else integers.cast(pl.String).zip_with(whole, column.cast(pl.String))
