@@ -160,8 +160,9 @@ def contradiction(row: Sequence[Any]) -> str:
         entry = read_row(row)
     except DamagedRow as error:
         return str(error)
-    asked = question_digest(entry.judge, entry.parameters, entry.messages, entry.sample)
-    return "" if entry.sealed or entry.digest == asked else "its digest is not that of its question"
+    if entry.sealed or entry.digest == question_digest(entry.judge, entry.parameters, entry.messages, entry.sample):
+        return ""
+    return "its digest is not that of its question"
 
 
 def columns_of(connection: sqlite3.Connection) -> str:
