@@ -15,6 +15,7 @@ from judge.models.journal_rows import (
     COLUMNS,
     SCHEMA,
     SCHEMA_VERSION,
+    WIDE_CACHE,
     columns_of,
     contradiction,
     lacks_log,
@@ -114,6 +115,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     try:
         new.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(sqlite3.connect(new)) as target:
+            target.execute(WIDE_CACHE)
             target.executescript(SCHEMA)
             with target:
                 target.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))

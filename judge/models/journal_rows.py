@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS completion (
 );
 """
 ADD_CHECKSUM = "ALTER TABLE completion ADD COLUMN checksum TEXT"
+WIDE_CACHE = "PRAGMA cache_size = -65536"
+"""64 MiB of pages for a connection that writes: digests are inserted in no order, so each needs another page."""
 _WAL_MODE = 2
 """Byte 18 of a journal that is in use, or was when its process was killed."""
 CHECKED = COLUMNS[:10]
