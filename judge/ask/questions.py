@@ -134,8 +134,8 @@ class Questions:
         self._account.rest(self._model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
         return outcome(task, found.answers[-1], self._model.name, found.digest)
 
-    def next_request(self, task: Task) -> Request | None:
-        """The request that the outcome of a task waits for; None if the journal holds every completion that it needs.
+    def next_request(self, task: Task) -> tuple[str, Request] | None:
+        """Digest and request that the outcome of a task waits for; None if the journal holds every completion it needs.
 
         That is the first request, the repair of an unreadable reply, or the request in another form after a reply that
         was of no use.
@@ -143,7 +143,7 @@ class Questions:
         if self._found(task) is not None:
             return None
         walks = (self._walked(task, form) for form in self.forms(task.criterion))
-        return next((walked for walked in walks if isinstance(walked, Request)), None)
+        return next((walked for walked in walks if not isinstance(walked, _Found)), None)
 
     def calls(self, task: Task) -> dict[str, tuple[Request, Completion]]:
         """The requests that the outcome of a task rests on with their completions, by digest; empty without one."""
@@ -157,7 +157,7 @@ class Questions:
         calls: dict[str, tuple[Request, Completion]] = {}
         for form in forms if self._journal else ():
             recorded = self._walked(task, form)
-            if isinstance(recorded, Request):
+            if not isinstance(recorded, _Found):
                 continue
             answers.append(recorded.answers[-1])
             calls |= recorded.calls
@@ -165,7 +165,7 @@ class Questions:
                 return _Found(answers, recorded.digest, calls)
         return None
 
-    def _walked(self, task: Task, form: AnswerForm) -> "_Found | Request":
+    def _walked(self, task: Task, form: AnswerForm) -> "_Found | tuple[str, Request]":
         """The end of an inquiry in one form if the journal holds it all, else the first request that it lacks."""
         talk = inquiry(task.criterion, self.request(task, form))
         calls: dict[str, tuple[Request, Completion]] = {}
@@ -175,7 +175,7 @@ class Questions:
                 digest = self.digest(request)
                 completion = self._journal.get(digest)
                 if completion is None:
-                    return request
+                    return digest, request
                 calls[digest] = request, completion
                 request = talk.send(completion)
         except StopIteration as stop:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.budget import price_of
+from judge.ask.dialogue import Task
 from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.bundle import __version__
@@ -23,6 +24,7 @@ from judge.models.batch.questions import QUESTIONS, QuestionFile, write_question
 from judge.models.batch.records import OpenQuestion, without_texts
 from judge.models.batch.shards import Shard, write_shards
 from judge.models.batch.taking import TakenCompletions, take_completions
+from judge.models.digests import DigestSet
 from judge.models.journal_view import JournalView
 from judge.models.journals import check_database, open_journal
 from judge.models.model import Model, Price
@@ -184,25 +186,28 @@ def _prices(prepared: Prepared) -> dict[str, Price]:
 
 def _open_questions(prepared: Prepared, journal: JournalView, steps: Steps) -> Iterator[OpenQuestion]:
     """Every request that the plan still needs, once, in the order in which the loop would ask."""
-    total = len(prepared.asked) * len(prepared.models)
+    # A jury makes its tasks anew each time.
+    asked = prepared.asked
+    total = len(asked) * len(prepared.models)
     done = 0
     for model in prepared.models:
-        for question in _of_model(prepared, model, journal):
+        for question in _of_model(prepared, asked, model, journal):
             done += 1
             steps(Step("looking for open questions", done, total))
             if question is not None:
                 yield question
 
 
-def _of_model(prepared: Prepared, model: Model, journal: JournalView) -> Iterator[OpenQuestion | None]:
+def _of_model(
+    prepared: Prepared, asked: Sequence[Task], model: Model, journal: JournalView
+) -> Iterator[OpenQuestion | None]:
     questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
-    seen: set[str] = set()
-    for task in prepared.asked:
-        request = None if questions.gap(task) is not None else questions.next_request(task)
-        digest = None if request is None else questions.digest(request)
-        if request is None or digest is None or digest in seen:
+    seen = DigestSet()
+    for task in asked:
+        following = questions.next_request(task) if questions.gap(task) is None else None
+        if following is None or not seen.add(following[0]):
             yield None
             continue
-        seen.add(digest)
+        digest, request = following
         parameters = msgspec.to_builtins(model.parameters(request))
         yield OpenQuestion(digest, model.name, parameters, without_texts(request))

@@ -65,8 +65,8 @@ class DigestSet:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __contains__(self, digest: str) -> bool:
-        return _number(digest) in self._numbers
+    def __contains__(self, digest: object) -> bool:
+        return isinstance(digest, str) and _number(digest) in self._numbers
 
     def add(self, digest: str) -> bool:
         """Put a digest into the set, and say whether it is new there."""

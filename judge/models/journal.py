@@ -22,6 +22,7 @@ from judge.models.journal_rows import (
     INSERT,
     SCHEMA,
     SCHEMA_VERSION,
+    WIDE_CACHE,
     WITHOUT_CHECKSUMS,
     DamagedRow,
     check_row,
@@ -33,7 +34,7 @@ from judge.models.journal_rows import (
     times_of,
     unreadable,
 )
-from judge.models.journal_sum import SUM, DigestSum, DisorderError, KnownDigests, ascending
+from judge.models.journal_sum import SUM, DigestSum, DisorderError, KnownDigests, ascending, first_apart
 from judge.models.journal_writer import GroupWriter
 from judge.models.open_journal import QuestionClaims
 from judge.models.records import Completion, Message, Request
@@ -44,6 +45,8 @@ _THERE = "SELECT 1 FROM completion WHERE digest = ?"
 _IN_INDEX = "SELECT digest FROM completion ORDER BY digest"
 _IN_TABLE = "SELECT digest FROM completion NOT INDEXED"
 _ADOPT = f"INSERT OR IGNORE INTO completion ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - names of columns only
+_TOGETHER = 10_000
+"""Most completions that one transaction takes over."""
 
 
 class Journal:
@@ -76,6 +79,7 @@ class Journal:
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.execute(WIDE_CACHE)
             self._connection.executescript(SCHEMA)
             self._settle_version()
             self._sum = self._read_sum()
@@ -117,10 +121,13 @@ class Journal:
             return found
         # Another program wrote it, or an older version of judge, which kept no sum; else the index is damaged.
         if DigestSum().plus(row[0] for row in self._connection.execute(_IN_TABLE)) != found:
-            listed, known = ({row[0] for row in self._connection.execute(each)} for each in (_IN_TABLE, _IN_INDEX))
-            raise self._damaged(f"its index is damaged at the completion {min(map(str, listed ^ known))}")
+            first = first_apart(lambda: self._digests(_IN_TABLE), lambda: self._digests(_IN_INDEX))
+            raise self._damaged(f"its index is damaged{first and f' at the completion {first}'}")
         self.set_meta(SUM, found.text())
         return found
+
+    def _digests(self, query: str) -> Iterator[str]:
+        return (str(digest) for (digest,) in self._connection.execute(query))
 
     def _damaged(self, why: str) -> InputError:
         return InputError(f"{self._name}: {why}{'' if self._path is None else f'; {salvage_hint(self._path)}'}")
@@ -237,17 +244,22 @@ class Journal:
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of another journal into this one, so that no call is paid for again.
 
+        What is copied before an error stays; the same call goes on from there.
+
         Raises:
             InputError: The other journal cannot be read, or this one cannot be written.
         """
         try:
             with contextlib.closing(open_to_read(Path(path))) as source:
                 completions = source.execute(f"SELECT {columns_of(source)} FROM completion")  # noqa: S608 - names of columns only
-                facts = source.execute("SELECT * FROM meta WHERE key NOT IN ('schema', ?)", (SUM,))
+                facts = source.execute("SELECT * FROM meta WHERE key NOT IN ('schema', ?)", (SUM,)).fetchall()
+                # The `-wal` file grows as large as a transaction.
+                while rows := list(map(_checked, completions.fetchmany(_TOGETHER))):
+                    with self._lock, self._connection:
+                        total = self._add(_ADOPT, self._noted(rows))
+                    self._sum = total
                 with self._lock, self._connection:
-                    total = self._add(_ADOPT, self._noted(map(_checked, completions)))
                     self._connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", facts)
-                self._sum = total
         except (sqlite3.Error, DamagedRow) as error:
             raise InputError(f"{path}: its completions cannot be taken over: {unreadable(path, error)}") from error
 

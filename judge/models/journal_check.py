@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.paths import StrPath
-from judge.models.journal_pages import LOST, FoundRow, found_rows
+from judge.models.digests import DigestSet
+from judge.models.journal_pages import found_rows, indexed_digests
 from judge.models.journal_rows import (
     COLUMNS,
     SCHEMA,
     SCHEMA_VERSION,
+    WIDE_CACHE,
     columns_of,
     contradiction,
     lacks_log,
@@ -22,6 +24,7 @@ from judge.models.journal_rows import (
 
 _SHOWN = 10
 """Most problems of structure that SQLite is asked for."""
+_LOST = "its page cannot be read"
 _UNREACHED = "it is in the file, but SQLite does not reach it"
 
 
@@ -46,44 +49,33 @@ def verify_journal(path: StrPath) -> JournalReport:
     problems: dict[tuple[str, str], None] = {}
     if lacks_log(path):
         problems["", f"its -wal file is missing: bring {path.name}-wal, which may hold later completions"] = None
-    sound: dict[str, bool] = {}
+    # Sets of digests, not the rows: a journal may hold more than memory does.
+    sound, unsealed = DigestSet(), DigestSet()
     for digest, sealed, why in _read(path):
         if why:
             problems[digest, why] = None
-        else:
-            sound[digest] = sealed
-    in_pages = _Collected()
-    for found in found_rows(path):
-        in_pages.add(found)
-    if not sound and not in_pages.sound and problems:
-        raise InputError(f"{path}: cannot be read as a journal: {next(iter(problems))[1]}")
-    problems |= {(digest, _UNREACHED): None for digest in in_pages.sound - sound.keys()}
-    problems |= {(digest, why): None for digest, why in in_pages.lost() if digest not in sound}
-    named = {digest for digest, _ in problems}
-    unsealed = sum(not sealed for digest, sealed in sound.items() if digest not in named)
-    return JournalReport(len(sound.keys() - named), unsealed, tuple(sorted(problems)))
-
-
-class _Collected:
-    """What the pages of a journal hold, a digest each."""
-
-    def __init__(self) -> None:
-        self.sound: set[str] = set()
-        self._damaged: dict[str, str] = {}
-
-    def add(self, found: FoundRow) -> bool:
-        """Whether a row is sound and new."""
+        elif sound.add(digest) and not sealed:
+            unsealed.add(digest)
+    unreached: set[str] = set()
+    damaged: dict[str, str] = {}
+    for found in found_rows(path, known=sound):
         if found.row is None:
-            if self._damaged.get(found.digest, LOST) == LOST:
-                self._damaged[found.digest] = found.why
-        elif found.digest not in self.sound:
-            self.sound.add(found.digest)
-            return True
-        return False
-
-    def lost(self) -> list[tuple[str, str]]:
-        """Digest of each completion of which no page holds a sound row, and why."""
-        return sorted((digest, why) for digest, why in self._damaged.items() if digest not in self.sound)
+            damaged.setdefault(found.digest, found.why)
+        else:
+            unreached.add(found.digest)
+    if not sound and not unreached and problems:
+        raise InputError(f"{path}: cannot be read as a journal: {next(iter(problems))[1]}")
+    for digest in indexed_digests(path):
+        if digest not in sound:
+            damaged.setdefault(digest, _LOST)
+    problems |= {(digest, _UNREACHED): None for digest in unreached}
+    problems |= {(digest, why): None for digest, why in damaged.items() if digest not in unreached}
+    named = {digest for digest, _ in problems}
+    return JournalReport(
+        sound=len(sound) - sum(digest in sound for digest in named),
+        unsealed=len(unsealed) - sum(digest in unsealed for digest in named),
+        problems=tuple(sorted(problems)),
+    )
 
 
 def _read(path: Path) -> Iterator[tuple[str, bool, str]]:
@@ -117,25 +109,33 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     path, new = _file(path), Path(new)
     if os.path.lexists(new):
         raise UsageError(f"{new}: is there already; -o names a new file")
-    in_pages, unsealed = _Collected(), 0
+    sound, unsealed = DigestSet(), 0
+    damaged: dict[str, str] = {}
     marks = ", ".join("?" for _ in COLUMNS)
     try:
         new.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.closing(sqlite3.connect(new)) as target:
+            target.execute(WIDE_CACHE)
             target.executescript(SCHEMA)
             with target:
                 target.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
                 for found in found_rows(path):
-                    if in_pages.add(found) and found.row is not None:
+                    if found.row is None:
+                        damaged.setdefault(found.digest, found.why)
+                    elif sound.add(found.digest):
                         target.execute(f"INSERT INTO completion VALUES ({marks})", found.row)  # noqa: S608 - question marks only
                         unsealed += found.row[-1] is None
     except (OSError, sqlite3.Error) as error:
         new.unlink(missing_ok=True)
         raise OperationalError(f"{new}: cannot be written: {error}") from error
-    if not in_pages.sound:
+    if not sound:
         new.unlink()
         raise InputError(f"{path}: holds no completion that is sound")
-    return JournalReport(len(in_pages.sound), unsealed, tuple(in_pages.lost()))
+    for digest in indexed_digests(path):
+        if digest not in sound:
+            damaged.setdefault(digest, _LOST)
+    lost = sorted((digest, why) for digest, why in damaged.items() if digest not in sound)
+    return JournalReport(len(sound), unsealed, tuple(lost))
 
 
 def _file(path: StrPath) -> Path:

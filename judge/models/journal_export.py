@@ -5,7 +5,7 @@ Parameters, messages and completion stand in a line as the journal holds them, s
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from judge.files.extras import need_extra
 from judge.files.folder import open_new, temporary_name
 from judge.files.paths import StrPath
 from judge.models.journal_rows import COLUMNS, DamagedRow, Recorded, checksum, completion_of, journal_rows, read_row
-from judge.models.secrets import redact, scrub
+from judge.models.secrets import redactor, scrub
 from judge.models.shared.address import SHARED, is_database
 
 _LONGEST = 1 << 26
@@ -51,8 +51,9 @@ def exported_lines(path: StrPath) -> Iterator[bytes]:
     Raises:
         InputError: The file is missing, is no journal, or is damaged.
     """
+    redact = redactor()
     for row in _stored_rows(path):
-        values = dict(zip(COLUMNS, _without_secrets(row), strict=True))
+        values = dict(zip(COLUMNS, _without_secrets(row, redact), strict=True))
         for name in ("parameters", "messages", "completion"):
             values[name] = msgspec.Raw(values[name].encode())
         yield _encode(_Line(**values)) + b"\n"
@@ -147,7 +148,7 @@ def _lines(path: Path) -> Iterator[tuple[Any, ...]]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _without_secrets(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _without_secrets(row: tuple[Any, ...], redact: Callable[[str], str]) -> tuple[Any, ...]:
     """The row without secrets in what came back; a row that held one gets the checksum of what is left."""
     completion = completion_of(row)
     clean = msgspec.structs.replace(

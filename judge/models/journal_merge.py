@@ -12,7 +12,7 @@ from judge.files.folder import temporary_name
 from judge.files.paths import StrPath
 from judge.models.address import without_credentials
 from judge.models.journal_export import is_exported, recorded_rows
-from judge.models.journal_rows import COLUMNS, SCHEMA, SCHEMA_VERSION, completion_of, open_to_read
+from judge.models.journal_rows import COLUMNS, SCHEMA, SCHEMA_VERSION, WIDE_CACHE, completion_of, open_to_read
 from judge.models.journal_sum import SUM, DigestSum
 from judge.models.shared.address import is_database
 
@@ -63,6 +63,7 @@ def merge_journals(paths: Sequence[StrPath], new: StrPath) -> MergeReport:
         new.parent.mkdir(parents=True, exist_ok=True)
         temporary.unlink(missing_ok=True)
         with contextlib.closing(sqlite3.connect(temporary)) as target:
+            target.execute(WIDE_CACHE)
             target.executescript(SCHEMA)
             with target:
                 target.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))

@@ -4,25 +4,27 @@ The format is that of https://www.sqlite.org/fileformat2.html. Whatever is found
 row says whether it is what was recorded, so a page that is stale or damaged can do no harm.
 """
 
-import mmap
+import contextlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from judge.models.journal_rows import COLUMNS, contradiction
 
 _TABLE_LEAF, _INDEX_LEAF, _INDEX_NODE = 0x0D, 0x0A, 0x02
 _USUAL_PAGE = 4096
 """Bytes of a page, where the head of the file does not say."""
+_LONGEST = 1 << 27
+"""Bytes of a row; a damaged page may name any number."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _WIDTHS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8}
 """Bytes of a number by its serial type."""
-LOST = "its page cannot be read"
 
 
 class FoundRow(NamedTuple):
-    """A completion that a page of a journal names."""
+    """A completion in a page of a journal."""
 
     digest: str
     row: tuple[Any, ...] | None
@@ -31,57 +33,124 @@ class FoundRow(NamedTuple):
     """Why it is not sound."""
 
 
-class _Pages(NamedTuple):
-    """The pages of a journal by number, from 1; those of the write-ahead log stand in for older ones."""
+class _Pages:
+    """The pages of a journal by number, from 1; those of the write-ahead log stand in for older ones.
 
-    data: bytes | mmap.mmap
-    size: int
-    usable: int
-    """Bytes of a page that SQLite uses."""
-    newer: Mapping[int, bytes]
+    Args:
+        file: The journal.
+        log: Its write-ahead log, and where in it each page begins; None to look at the journal alone.
+    """
+
+    def __init__(self, file: IO[bytes], log: tuple[IO[bytes], Mapping[int, int]] | None) -> None:
+        head = _read(file, 0, 100)
+        self.size = _page_size(head)
+        self.usable = self.size - (head[20] if len(head) > 20 and head[20] <= self.size - 480 else 0)
+        """Bytes of a page that SQLite uses."""
+        self._file = file
+        self._number = -(-file.seek(0, 2) // self.size)
+        self._log = log
 
     def get(self, number: int) -> bytes:
-        return self.newer.get(number) or self.data[(number - 1) * self.size : number * self.size]
+        """The bytes of a page; fewer where the file ends."""
+        if self._log is not None and number in self._log[1]:
+            return _read(self._log[0], self._log[1][number], self.size)
+        return _read(self._file, (number - 1) * self.size, self.size) if number else b""
 
-    def numbers(self) -> Collection[int]:
-        return {*range(1, -(-len(self.data) // self.size) + 1), *self.newer}
+    def numbers(self) -> Iterator[int]:
+        """The pages of the journal, then those that only the log has."""
+        newer = self._log[1] if self._log is not None else {}
+        return chain(range(1, self._number + 1), sorted(number for number in newer if number > self._number))
 
 
-def found_rows(path: Path) -> Iterator[FoundRow]:
+def found_rows(path: Path, known: Container[str] = ()) -> Iterator[FoundRow]:
     """Every completion in the pages of a journal and of its `-wal` file; some come twice, and nothing is changed.
+
+    Args:
+        path: The journal.
+        known: Digests whose rows are left out.
 
     Raises:
         OSError: A file cannot be read.
     """
-    with path.open("rb") as file:
-        if not path.stat().st_size:
-            return
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    with data:
-        size = int.from_bytes(data[16:18], "big")
-        size = 65536 if size == 1 else size if size >= 512 and size & (size - 1) == 0 else _USUAL_PAGE
-        usable = size - (data[20] if len(data) > 20 and data[20] <= size - 480 else 0)
-        log = path.with_name(f"{path.name}-wal")
-        newer = _logged(log.read_bytes(), size) if log.exists() else {}
+    for pages, page, start, kind in _cells(path):
+        if kind != _TABLE_LEAF:
+            continue
+        try:
+            if known:
+                digest = _first(_payload(pages, page, start, table=True, whole=False))
+                if isinstance(digest, str) and digest in known:
+                    continue
+            values = _record(_payload(pages, page, start, table=True))
+        except (IndexError, ValueError):
+            continue
+        if len(values) < len(COLUMNS) - 1 or not isinstance(values[0], str):
+            continue
+        # A row written before there were checksums ends earlier.
+        row = (*values, None)[: len(COLUMNS)]
+        why = contradiction(row)
+        if not why or _DIGEST.fullmatch(row[0]):
+            yield FoundRow(row[0], None if why else row, why)
+
+
+def indexed_digests(path: Path) -> Iterator[str]:
+    """Every digest that the index of a journal and of its `-wal` file names; some come twice.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    for pages, page, start, kind in _cells(path):
+        if kind == _TABLE_LEAF:
+            continue
+        try:
+            digest = _first(_payload(pages, page, start, table=False))
+        except (IndexError, ValueError):
+            continue
+        if isinstance(digest, str) and _DIGEST.fullmatch(digest):
+            yield digest
+
+
+def _cells(path: Path) -> Iterator[tuple[_Pages, bytes, int, int]]:
+    """Every cell of table and index: the pages, its page, the place where it begins there, and the kind of the page."""
+    log_path = path.with_name(f"{path.name}-wal")
+    with contextlib.ExitStack() as files:
+        # A page at a time: what is mapped counts as this process's memory.
+        file = files.enter_context(path.open("rb", buffering=0))
+        if log_path.exists():
+            log = files.enter_context(log_path.open("rb", buffering=0))
+            newer = _logged(log, _page_size(_read(file, 0, 100)))
+            if newer:
+                yield from _cells_of(_Pages(file, (log, newer)))
         # Without the log once more: what a damaged log hides may be whole in the file.
-        for pages in (_Pages(data, size, usable, newer), _Pages(data, size, usable, {}))[: 2 if newer else 1]:
-            yield from _rows(pages)
+        yield from _cells_of(_Pages(file, None))
 
 
-def _logged(log: bytes, size: int) -> dict[int, bytes]:
-    """The newest pages of a write-ahead log, up to its last commit."""
-    frames: list[tuple[int, bytes]] = []
-    committed = 0
-    for start in range(32, len(log) - size - 23, size + 24):
-        if log[start + 8 : start + 16] != log[16:24]:
+def _read(file: IO[bytes], start: int, size: int) -> bytes:
+    file.seek(start)
+    return file.read(size)
+
+
+def _page_size(head: bytes) -> int:
+    size = int.from_bytes(head[16:18], "big")
+    return 65536 if size == 1 else size if size >= 512 and size & (size - 1) == 0 else _USUAL_PAGE
+
+
+def _logged(log: IO[bytes], size: int) -> dict[int, int]:
+    """The places of the newest pages in a write-ahead log, up to its last commit."""
+    salt = _read(log, 16, 8)
+    committed: dict[int, int] = {}
+    since: dict[int, int] = {}
+    for start in range(32, log.seek(0, 2) - size - 23, size + 24):
+        head = _read(log, start, 16)
+        if head[8:] != salt:
             break
-        frames.append((int.from_bytes(log[start : start + 4], "big"), log[start + 24 : start + 24 + size]))
-        if any(log[start + 4 : start + 8]):
-            committed = len(frames)
-    return dict(frames[:committed])
+        since[int.from_bytes(head[:4], "big")] = start + 24
+        if any(head[4:8]):
+            committed |= since
+            since = {}
+    return committed
 
 
-def _rows(pages: _Pages) -> Iterator[FoundRow]:
+def _cells_of(pages: _Pages) -> Iterator[tuple[_Pages, bytes, int, int]]:
     for number in pages.numbers():
         page = pages.get(number)
         head = 100 if number == 1 else 0
@@ -92,30 +161,15 @@ def _rows(pages: _Pages) -> Iterator[FoundRow]:
         more = 4 if kind == _INDEX_NODE else 0
         for place in range(int.from_bytes(page[head + 3 : head + 5], "big")):
             pointer = head + 8 + more + 2 * place
-            start = int.from_bytes(page[pointer : pointer + 2], "big") + more
-            try:
-                values = _record(_payload(pages, page, start, table=kind == _TABLE_LEAF))
-            except (IndexError, ValueError):
-                continue
-            digest = values[0] if values else None
-            if not isinstance(digest, str):
-                continue
-            if kind == _TABLE_LEAF and len(values) >= len(COLUMNS) - 1:
-                # A row written before there were checksums ends earlier.
-                row = (*values, None)[: len(COLUMNS)]
-                why = contradiction(row)
-                if not why or _DIGEST.fullmatch(digest):
-                    yield FoundRow(digest, None if why else row, why)
-            elif kind != _TABLE_LEAF and _DIGEST.fullmatch(digest):
-                yield FoundRow(digest, None, LOST)
+            yield pages, page, int.from_bytes(page[pointer : pointer + 2], "big") + more, kind
 
 
-def _payload(pages: _Pages, page: bytes, start: int, *, table: bool) -> bytes:
-    """The bytes of a cell's record, with those on overflow pages; shorter where such a page is missing."""
+def _payload(pages: _Pages, page: bytes, start: int, *, table: bool, whole: bool = True) -> bytes:
+    """The bytes of a cell's record, with those on overflow pages if it is to be whole; shorter where one is missing."""
     usable = pages.usable
     size, start = _varint(page, start)
-    if size > len(pages.data) + len(pages.newer) * pages.size:
-        raise ValueError("longer than the file")
+    if size > _LONGEST:
+        raise ValueError("longer than a row")
     least = (usable - 12) * 32 // 255 - 23
     most = usable - 35 if table else (usable - 12) * 64 // 255 - 23
     if table:
@@ -124,12 +178,21 @@ def _payload(pages: _Pages, page: bytes, start: int, *, table: bool) -> bytes:
         return page[start : start + size]
     local = least + (size - least) % (usable - 4)
     local = local if local <= most else least
+    if not whole:
+        return page[start : start + local]
     parts = [page[start : start + local]]
     following, left = int.from_bytes(page[start + local : start + local + 4], "big"), size - local
     while left > 0 and following and (more := pages.get(following)):
         parts.append(more[4 : 4 + min(left, usable - 4)])
         following, left = int.from_bytes(more[:4], "big"), left - (usable - 4)
     return b"".join(parts)
+
+
+def _first(payload: bytes) -> Any:
+    """The first value of a record, if it is a text."""
+    end, place = _varint(payload, 0)
+    kind, _ = _varint(payload, place)
+    return payload[end : end + (kind - 13) // 2].decode("utf-8", "replace") if kind >= 13 and kind % 2 else None
 
 
 def _record(payload: bytes) -> list[Any]:

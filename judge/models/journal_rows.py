@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS completion (
 );
 """
 ADD_CHECKSUM = "ALTER TABLE completion ADD COLUMN checksum TEXT"
+WIDE_CACHE = "PRAGMA cache_size = -65536"
+"""64 MiB of pages for a connection that writes: digests are inserted in no order, so each needs another page."""
 _WAL_MODE = 2
 """Byte 18 of a journal that is in use, or was when its process was killed."""
 CHECKED = COLUMNS[:10]
@@ -160,8 +162,9 @@ def contradiction(row: Sequence[Any]) -> str:
         entry = read_row(row)
     except DamagedRow as error:
         return str(error)
-    asked = question_digest(entry.judge, entry.parameters, entry.messages, entry.sample)
-    return "" if entry.sealed or entry.digest == asked else "its digest is not that of its question"
+    if entry.sealed or entry.digest == question_digest(entry.judge, entry.parameters, entry.messages, entry.sample):
+        return ""
+    return "its digest is not that of its question"
 
 
 def columns_of(connection: sqlite3.Connection) -> str:

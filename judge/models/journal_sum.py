@@ -4,10 +4,11 @@ Without it, only a look at every row of the table could say so, and rows are lon
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple, Self
 
-from judge.models.digests import NumberSet
+from judge.models.digests import DigestSet, NumberSet
 
 SUM = "digests"
 """The key of the sum among a journal's facts."""
@@ -58,6 +59,18 @@ class KnownDigests:
     def may_hold(self, digest: str) -> bool:
         """False where the digest was not noted."""
         return _start(digest) in self._starts
+
+
+def first_apart(listed: Callable[[], Iterable[str]], indexed: Callable[[], Iterable[str]]) -> str:
+    """The first digest that only one of a journal's table and its index has; empty if there is none.
+
+    Args:
+        listed: Reads the digests of the table.
+        indexed: Reads those of the index.
+    """
+    in_table, in_index = DigestSet(listed()), DigestSet(indexed())
+    hidden = (digest for digest in listed() if digest not in in_index)
+    return min(chain(hidden, (digest for digest in indexed() if digest not in in_table)), default="")
 
 
 def _start(digest: str) -> int:

@@ -214,6 +214,30 @@ def test_a_journal_takes_over_what_another_paid_for(tmp_path: Path) -> None:
         journal.adopt(tmp_path / "absent")
 
 
+def test_a_journal_is_taken_over_in_transactions_of_a_bounded_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands before the damage stays, and is not taken twice."""
+    monkeypatch.setattr("judge.models.journal._TOGETHER", 2)
+    with Journal(tmp_path / "a") as journal:
+        put(journal, "d", *"01234")
+    with contextlib.closing(sqlite3.connect(tmp_path / "a")) as connection, connection:
+        kept = connection.execute("SELECT completion FROM completion WHERE digest = 'd3'").fetchone()
+        connection.execute("UPDATE completion SET completion = '{}' WHERE digest = 'd3'")
+    with Journal(tmp_path / "b") as journal:
+        with pytest.raises(InputError, match="damaged at the completion d3"):
+            journal.adopt(tmp_path / "a")
+        assert [f"d{i}" in journal for i in range(5)] == [True, True, False, False, False]
+        assert len(journal) == 2
+        with contextlib.closing(sqlite3.connect(tmp_path / "a")) as connection, connection:
+            connection.execute("UPDATE completion SET completion = ? WHERE digest = 'd3'", kept)
+        journal.adopt(tmp_path / "a")
+        assert len(journal) == 5
+        assert journal.get("d3") == completion("3")
+    with Journal(tmp_path / "b") as journal:
+        assert len(journal) == 5
+
+
 def test_a_damaged_completion_is_named(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         put(journal, "d", "Grade: 1")

@@ -2,13 +2,14 @@
 
 import contextlib
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import msgspec
+from isal import isal_zlib
+from isal.isal_zlib import error as packing_error
 
 from judge.errors import InputError, OperationalError
 from judge.files.paths import StrPath
@@ -20,6 +21,7 @@ _TABLES = """
 CREATE TABLE question (place INTEGER PRIMARY KEY, digest TEXT NOT NULL, content BLOB NOT NULL);
 CREATE TABLE price (judge TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 """
+_DAMAGE = cast(type[Exception], packing_error)
 _QUICK = 1
 """Level of compression; a higher one takes longer than the disk does."""
 
@@ -47,7 +49,7 @@ def write_questions(path: Path, questions: Iterable[OpenQuestion], prices: Mappi
     def rows() -> Iterator[tuple[str, bytes]]:
         for question in questions:
             counts[question.judge] = counts.get(question.judge, 0) + 1
-            yield question.digest, zlib.compress(msgspec.json.encode(question), _QUICK)
+            yield question.digest, isal_zlib.compress(msgspec.json.encode(question), _QUICK)
 
     try:
         with contextlib.closing(sqlite3.connect(path)) as file:
@@ -124,8 +126,8 @@ class QuestionFile:
 
     def _read(self, content: bytes) -> OpenQuestion:
         try:
-            return msgspec.json.decode(zlib.decompress(content), type=OpenQuestion)
-        except (zlib.error, msgspec.MsgspecError, TypeError) as error:
+            return msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
+        except (_DAMAGE, msgspec.MsgspecError, TypeError) as error:
             raise self._strange(error) from error
 
     def _strange(self, error: Exception) -> InputError:

@@ -26,7 +26,7 @@ from judge.text.safe import printable, shown
 
 _LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
-_TOGETHER = 1000
+_TOGETHER = 5000
 """Completions in one commit."""
 _GZIP = b"\x1f\x8b"
 _LONGEST_REASON = 200
