@@ -93,6 +93,10 @@ class Questions:
             self._remember(self._filler_key, known)
         return True
 
+    def first_digests(self, task: Task) -> dict[str, AnswerForm]:
+        """The digests of the first requests with which a task can be asked, in the same order for every process."""
+        return {self.digest(self.request(task, form)): form for form in self._shared_forms(task)}
+
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
         turn = self._turns.get(task.response.turn_id)
@@ -150,7 +154,7 @@ class Questions:
 
     def _found(self, task: Task) -> "_Found | None":
         """What the journal holds of a task, up to the first form in which the reply was of use."""
-        forms = [form for form in self._model.forms if form in supported_forms(task.criterion)]
+        forms = self._shared_forms(task)
         answers: list[Answer] = []
         calls: dict[str, tuple[Request, Completion]] = {}
         for form in forms if self._journal else ():
@@ -162,6 +166,10 @@ class Questions:
             if not is_filler(answers[-1].completion, form) or form == forms[-1]:
                 return _Found(answers, recorded.digest, calls)
         return None
+
+    def _shared_forms(self, task: Task) -> list[AnswerForm]:
+        """The answer forms that judge and criterion support, in the judge's order."""
+        return [form for form in self._model.forms if form in supported_forms(task.criterion)]
 
     def _walked(self, task: Task, form: AnswerForm) -> "_Found | Request":
         """The end of a dialogue in one form if the journal holds it all, else the first request that it lacks."""

@@ -16,7 +16,7 @@ from judge.models.journal_merge import merge_journals
 from judge.models.journal_rows import new_row
 from judge.models.journal_view import JournalView
 from judge.models.journals import open_journal, stored_spending, verify_stored
-from judge.models.open_journal import HeldElsewhere, OpenJournal
+from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
 from judge.models.records import Completion
 from tests.models.test_journal import completion, request
 from tests.postgres import Postgres
@@ -58,11 +58,19 @@ def put(journal: OpenJournal, *digests: str, text: str = "Grade: 1") -> None:
 
 def claimed(journal: "SharedJournal", *digests: str) -> list[Any]:
     """What becomes of claims: True for ours, False for another process's, or the completion."""
+    return claimed_in_forms(journal, *((digest,) for digest in digests))
+
+
+def claimed_in_forms(journal: "SharedJournal", *questions: tuple[str, ...]) -> list[Any]:
+    """The same of questions that can be asked with several requests."""
 
     async def run() -> list[Any]:
-        return await asyncio.gather(*map(journal.claims.claim, digests), return_exceptions=True)
+        claims = (journal.claims.claim(*digests) for digests in questions)
+        return await asyncio.gather(*claims, return_exceptions=True)
 
-    found = {type(None): lambda _: True, HeldElsewhere: lambda _: False}
+    found = {
+        type(None): lambda _: True, HeldElsewhere: lambda _: False, RecordedAnswer: lambda answer: answer.completion
+    }  # fmt: skip
     return [found.get(type(one), lambda other: other)(one) for one in asyncio.run(run())]
 
 
@@ -128,6 +136,24 @@ def test_a_question_belongs_to_one_process_at_a_time(two: "tuple[SharedJournal, 
     assert claimed(first, DIGESTS[2]) == [True]
     assert claimed(second, *DIGESTS[:3]) == [completion("Grade: 0"), True, False]
     assert second.get(DIGESTS[0]) == completion("Grade: 0")
+
+
+def test_a_question_that_can_be_asked_in_two_forms_belongs_to_one_process(
+    two: "tuple[SharedJournal, SharedJournal]",
+) -> None:
+    first, second = two
+    forms = DIGESTS[:2]
+    assert claimed_in_forms(first, forms) == [True]
+    assert claimed_in_forms(second, forms) == [False]
+    # The answer in the second form is there for whoever would have asked in the first.
+    put(first, forms[1], text="Grade: 0")
+    assert claimed_in_forms(second, forms) == [completion("Grade: 0")]
+    assert claimed(second, forms[0]) == [False]
+    first.claims.release(forms[0])
+    # The order of the forms counts, whatever was written first.
+    put(first, forms[0], text="Grade: 3")
+    assert claimed_in_forms(second, forms) == [completion("Grade: 3")]
+    assert claimed_in_forms(first, (DIGESTS[2], forms[1]), DIGESTS[3:5]) == [completion("Grade: 0"), True]
 
 
 def test_many_claims_at_once_give_each_question_to_one(url: str) -> None:
