@@ -133,7 +133,7 @@ class Loop:
         """
         self._total = len(wanted)
         open_tasks: list[int] = []
-        for index, task in enumerate(wanted):
+        for index, task in enumerate(self._questions.ahead(wanted)):
             settled: Judgment | Failure | None = self._questions.gap(task)
             if settled is None:
                 settled = self._questions.recall(task)

@@ -1,6 +1,6 @@
 """What a judge is asked about a pool, and which of it the journal answers already."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from judge.ask.account import Account
@@ -13,6 +13,7 @@ from judge.errors import OperationalError
 from judge.models.forms import supported_forms
 from judge.models.journal_rows import request_digest
 from judge.models.journal_view import JournalView
+from judge.models.lookahead import looked_ahead
 from judge.models.model import Divided, Model, SentRequests
 from judge.models.open_journal import OpenJournal
 from judge.models.records import AnswerForm, Completion, Request
@@ -96,6 +97,12 @@ class Questions:
     def first_digests(self, task: Task) -> dict[str, AnswerForm]:
         """The digests of the first requests with which a task can be asked, in the same order for every process."""
         return {self.digest(self.request(task, form)): form for form in self._shared_forms(task)}
+
+    def ahead(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """The tasks as they come, for `recall` and the like: a journal on a server is asked about many at once."""
+        return looked_ahead(
+            tasks, self._journal, lambda task: () if self.gap(task) is not None else self.first_digests(task)
+        )
 
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""

@@ -197,7 +197,7 @@ def _open_questions(prepared: Prepared, journal: JournalView, steps: Steps) -> I
 def _of_model(prepared: Prepared, model: Model, journal: JournalView) -> Iterator[OpenQuestion | None]:
     questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
     seen: set[str] = set()
-    for task in prepared.asked:
+    for task in questions.ahead(prepared.asked):
         request = None if questions.gap(task) is not None else questions.next_request(task)
         digest = None if request is None else questions.digest(request)
         if request is None or digest is None or digest in seen:

@@ -84,6 +84,13 @@ class OpenJournal(Protocol):
         """The completion recorded under a digest, or None."""
         ...
 
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Fetch what is recorded under some digests, for the `get` of each that follows, in place of what was before.
+
+        A journal for which one look at many is not quicker than many looks does not read `digests`.
+        """
+        ...
+
     def times(self, digests: Iterable[str]) -> dict[str, str]:
         """When the completions of some digests were recorded."""
         ...
