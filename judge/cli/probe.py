@@ -22,7 +22,7 @@ from judge.cli.asking import (
 )
 from judge.cli.config import add_config_arguments
 from judge.cli.forms import add_form_option, print_grids
-from judge.cli.options import add_output_option, add_runs_option, positive, positive_amount, seed
+from judge.cli.options import add_journal_option, add_output_option, add_runs_option, positive, positive_amount, seed
 from judge.cli.printing import print_fact, print_text, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
@@ -101,6 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     loop.add_argument("--dry-run", action="store_true", help="count judgments, tokens and cost; send and write nothing")
     output = parser.add_argument_group("output")
     add_output_option(output, "DIR", "folder for tables, picture, twins and journal", required=True)
+    add_journal_option(output)
     output.add_argument(
         "--certificate",
         type=Path,
@@ -129,6 +130,7 @@ def main(args: argparse.Namespace) -> int:
         options=model_options(args),
         settings=loop_settings(args),
         out=args.out,
+        journal=args.journal,
         certificate=args.certificate,
         replace=args.replace,
     )

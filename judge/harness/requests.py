@@ -131,8 +131,7 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
         InputError: A file or the folder of requests cannot be read.
         OperationalError: The journal cannot be written.
     """
-    if plan.journal is not None:
-        check_database(plan.journal)
+    check_database(plan.journal)
     out, paths = Path(plan.out), [Path(path) for path in several(plan.files)]
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise InputError(f"{', '.join(missing)}: no such file")

@@ -21,8 +21,8 @@ from judge.errors import UsageError
 from judge.harness.calibration.asking import Asking
 from judge.harness.calibration.group_costs import calls_of, prompt_tokens_of, reply_tokens_of
 from judge.harness.calibration.plan import CalibrationPlan
-from judge.models.journal import Journal
 from judge.models.model import Divided, Model, Price
+from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -73,7 +73,7 @@ class PlannedCascades:
         wanted: Sequence[Task],
         answers: Sequence[Judgment | Failure],
         questions: Questions,
-        journal: Journal,
+        journal: OpenJournal,
         pool: Pool,
     ) -> Results:
         """The results of each cascade with a model that was asked everything.
@@ -122,7 +122,7 @@ class PlannedCascades:
         opened: OpenCascade,
         model: Model,
         wanted: Sequence[Task],
-        journal: Journal,
+        journal: OpenJournal,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
     ) -> Results:

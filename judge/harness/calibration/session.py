@@ -64,6 +64,7 @@ from judge.harness.reported import reported
 from judge.models.backends import open_model
 from judge.models.families import read_families
 from judge.models.journal import Journal
+from judge.models.journals import open_journal
 from judge.models.model import Model, recorded_options
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
@@ -423,7 +424,7 @@ class _Session:
             raise InputError(
                 f"{out}: holds the results of `judge run`, which asking would write over: choose another --out"
             )
-        with Journal(out / JOURNAL) as journal:
+        with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
             results: list[Judgment | Failure] = []
             for model in models:
                 wanted = self._gold_tasks(dev, pool, prompts, plan.samples)
