@@ -269,4 +269,8 @@ def recalled(
 ) -> dict[int, Judgment | Failure | None]:
     """What a journal holds of the checker's answers, by the places of tasks; None where it would be asked."""
     questions = Questions(opened.checker, journal, pool, None)
-    return {place: questions.gap(task) or questions.recall(task) for place, task in opened.tasks(wanted).items()}
+    tasks = opened.tasks(wanted)
+    return {
+        place: questions.gap(task) or questions.recall(task)
+        for place, task in zip(tasks, questions.ahead(tasks.values()), strict=True)
+    }

@@ -37,7 +37,7 @@ def forecast(questions: Questions, wanted: Sequence[Task]) -> Forecast:
     sums = CallSums()
     rates = questions.rates()
     digests: set[str] = set()
-    for task in wanted:
+    for task in questions.ahead(wanted):
         if questions.gap(task) is not None:
             without_evidence += 1
         elif questions.recall(task) is not None:

@@ -51,6 +51,14 @@ _LOOK_AGAIN = 0.5
 """Seconds after which a question that another process asks is looked at again."""
 
 
+class _AnsweredInForm(Exception):
+    """The journal has an answer to the question in another form than the one that was to be asked."""
+
+    def __init__(self, digest: str) -> None:
+        super().__init__(digest)
+        self.digest = digest
+
+
 class Settings(msgspec.Struct, frozen=True):
     """How many calls and how much money the loop may use."""
 
@@ -133,7 +141,7 @@ class Loop:
         self._total = len(wanted)
         self._results = ResultWriter(len(wanted), self._folder)
         open_tasks = array("q")
-        for index, task in enumerate(wanted):
+        for index, task in enumerate(self._questions.ahead(wanted)):
             settled: Judgment | Failure | None = self._questions.gap(task)
             if settled is None:
                 settled = self._questions.recall(task)
@@ -249,21 +257,28 @@ class Loop:
         refusal: CallError | None = None
         lost: Failure | None = None
         completions: dict[str, Completion] = {}
-        for form in self._questions.forms(task.criterion):
+        # Another process may ask the same in another form.
+        firsts = {} if self._claims is None else self._questions.first_digests(task)
+        forms = self._questions.forms(task.criterion)
+        while forms:
+            form, *forms = forms
             talk = inquiry(task.criterion, self._questions.request(task, form))
             before = dict(completions)
             try:
                 request = next(talk)
                 while True:
                     digest = self._questions.digest(request)
-                    completions[digest] = await self._complete(digest, request, far=far)
+                    completions[digest] = await self._complete(digest, request, tuple(firsts), far=far)
                     request = talk.send(completions[digest])
+            except _AnsweredInForm as other:
+                forms = [firsts[other.digest], form, *(each for each in forms if each != firsts[other.digest])]
             except StopIteration as stop:
                 settled = outcome(task, stop.value, judge, digest or "")
                 if not self._questions.is_lost(stop.value):
                     self._account.rest(judge, completions)
                     return settled
                 lost = settled if isinstance(settled, Failure) else None
+                firsts = {first: each for first, each in firsts.items() if each != form}
             except StructureUnsupported as error:
                 refusal = error
                 # The outcome rests on no inquiry that was cut short, and a later run does not find it.
@@ -276,8 +291,18 @@ class Loop:
         self._account.rest(judge, completions)
         return lost or failure(task, judge, "provider_error", str(refusal), digest=digest)
 
-    async def _complete(self, digest: str, request: Request, *, far: bool) -> Completion:
-        """The completion of a request: from the journal, from an identical call in flight, or from the model."""
+    async def _complete(self, digest: str, request: Request, firsts: tuple[str, ...], *, far: bool) -> Completion:
+        """The completion of a request: from the journal, from an identical call in flight, or from the model.
+
+        Args:
+            digest: The digest of the request.
+            request: The request.
+            firsts: Digests of the first requests with which its task can be asked, where several processes ask.
+            far: Whether it has least to do with what was asked before it.
+
+        Raises:
+            _AnsweredInForm: The journal has an answer to another one of `firsts`.
+        """
         recorded = self._journal.get(digest) if self._claims is None else None
         if recorded is not None:
             return recorded
@@ -287,7 +312,8 @@ class Loop:
         if self._claims is None:
             call = asyncio.ensure_future(self._ask(digest, request, far=far))
         else:
-            call = asyncio.ensure_future(self._claim(self._claims, digest, request, far=far))
+            digests = firsts if digest in firsts else (digest,)
+            call = asyncio.ensure_future(self._claim(self._claims, digests, digest, request, far=far))
         self._in_flight[digest] = call
         try:
             return await call
@@ -296,22 +322,34 @@ class Loop:
             if digest not in self._unwritten:
                 self._in_flight.pop(digest, None)
 
-    async def _claim(self, claims: QuestionClaims, digest: str, request: Request, *, far: bool) -> Completion:
+    async def _claim(
+        self, claims: QuestionClaims, digests: tuple[str, ...], digest: str, request: Request, *, far: bool
+    ) -> Completion:
         """The completion of a request in a journal that other processes write too.
 
         Raises:
             HeldElsewhere: One of them is asking it.
+            _AnsweredInForm: One of them has an answer in another form.
         """
         self._check()
-        recorded = await claims.claim(digest)
+        recorded = await claims.claim(*digests)
         if recorded is not None:
             self._silence.remembered()
-            return recorded
+            if recorded.digest != digest:
+                raise _AnsweredInForm(recorded.digest)
+            return recorded.completion
         try:
-            return await self._ask(digest, request, far=far)
+            completion = await self._ask(digest, request, far=far)
         except BaseException:
-            claims.release(digest)
+            claims.release(digests[0])
             raise
+        if digest != digests[0]:
+            # Once its answer is written, whoever claims the first request finds it.
+            if (write := self._unwritten.get(digest)) is None:
+                claims.release(digests[0])
+            else:
+                write.add_done_callback(lambda _: claims.release(digests[0]))
+        return completion
 
     async def _ask(self, digest: str, request: Request, *, far: bool) -> Completion:
         reserved = await self._afford(request)

@@ -1,6 +1,6 @@
 """What a judge is asked about a pool, and which of it the journal answers already."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from judge.ask.account import Account
@@ -15,6 +15,7 @@ from judge.errors import OperationalError
 from judge.models.forms import supported_forms
 from judge.models.journal_rows import request_digest
 from judge.models.journal_view import JournalView
+from judge.models.lookahead import looked_ahead
 from judge.models.model import Divided, Model, SentRequests
 from judge.models.open_journal import OpenJournal
 from judge.models.records import AnswerForm, Completion, Request
@@ -95,6 +96,16 @@ class Questions:
             self._remember(self._filler_key, known)
         return True
 
+    def first_digests(self, task: Task) -> dict[str, AnswerForm]:
+        """The digests of the first requests with which a task can be asked, in the same order for every process."""
+        return {self.digest(self.request(task, form)): form for form in self._shared_forms(task)}
+
+    def ahead(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """The tasks as they come, for `recall` and the like: a journal on a server is asked about many at once."""
+        return looked_ahead(
+            tasks, self._journal, lambda task: () if self.gap(task) is not None else self.first_digests(task)
+        )
+
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
         turn = self._turns.get(task.response.turn_id)
@@ -152,7 +163,7 @@ class Questions:
 
     def _found(self, task: Task) -> "_Found | None":
         """What the journal holds of a task, up to the first form in which the reply was of use."""
-        forms = [form for form in self._model.forms if form in supported_forms(task.criterion)]
+        forms = self._shared_forms(task)
         answers: list[Answer] = []
         calls: dict[str, tuple[Request, Completion]] = {}
         for form in forms if self._journal else ():
@@ -164,6 +175,10 @@ class Questions:
             if not is_filler(answers[-1].completion, form) or form == forms[-1]:
                 return _Found(answers, recorded.digest, calls)
         return None
+
+    def _shared_forms(self, task: Task) -> list[AnswerForm]:
+        """The answer forms that judge and criterion support, in the judge's order."""
+        return [form for form in self._model.forms if form in supported_forms(task.criterion)]
 
     def _walked(self, task: Task, form: AnswerForm) -> "_Found | tuple[str, Request]":
         """The end of an inquiry in one form if the journal holds it all, else the first request that it lacks."""

@@ -21,7 +21,7 @@ from judge.cli.asking import (
 )
 from judge.cli.config import add_config_arguments
 from judge.cli.forms import add_form_option, print_grids
-from judge.cli.options import add_output_option, positive, refuse_unused
+from judge.cli.options import add_journal_option, add_output_option, positive, refuse_unused
 from judge.cli.printing import print_fact, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_loop_arguments(loop)
     add_dry_run_option(loop, "judgments")
     add_output_option(parser, "DIR", "folder for card, items and journal", required=True)
+    add_journal_option(parser)
     add_form_option(parser)
     add_config_arguments(parser)
 
@@ -74,10 +75,11 @@ def main(args: argparse.Namespace) -> int:
     if bool(args.model) == args.stored:
         raise UsageError("expected either a judge to ask (--model) or those whose labels are there (--stored)")
     if args.stored:
-        refuse_unused(args, (*ASKING, "prompt", "dry-run"), "they are about asking a judge (--model)")
+        refuse_unused(args, (*ASKING, "prompt", "dry-run", "journal"), "they are about asking a judge (--model)")
     plan = BenchPlan(
         data=args.data,
         out=args.out,
+        journal=args.journal,
         model=args.model,
         datasets=args.dataset,
         prompts=args.prompt,

@@ -21,7 +21,7 @@ from judge.cli.asking import (
 )
 from judge.cli.config import add_config_arguments
 from judge.cli.look import columns
-from judge.cli.options import add_cluster_option, positive, refuse_unused
+from judge.cli.options import add_cluster_option, add_journal_option, positive, refuse_unused
 from judge.cli.printing import print_json, progress, say
 from judge.cli.spending import say_accounts
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
@@ -147,6 +147,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "-o", "--out", type=Path, metavar="DIR", help="write tables, report, plots and certificate here"
     )
+    add_journal_option(output)
     output.add_argument("--json", action="store_true", help="print all findings as JSON")
     add_config_arguments(parser)
 
@@ -155,7 +156,7 @@ def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     if not args.model:
         # Without a folder to write, nothing shows the conversations.
-        needless = (*ASKING, "samples", "together", "cascade", "cascade-url", "cascade-grid")
+        needless = (*ASKING, "samples", "together", "cascade", "cascade-url", "cascade-grid", "journal")
         needless = (*needless, *(() if args.out else ("topics",)))
         refuse_unused(args, needless, "they are about asking a judge, which --model names")
     if args.scale is None:
@@ -192,6 +193,7 @@ def main(args: argparse.Namespace) -> int:
         permutations=args.permutations,
         seed=args.resampling_seed,
         out=args.out,
+        journal=args.journal,
     )
     if args.out:
         say_lacking_log(args.out)

@@ -20,7 +20,7 @@ from judge.cli.asking import (
     say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
-from judge.cli.options import add_output_option, positive, refuse_unused
+from judge.cli.options import add_journal_option, add_output_option, positive, refuse_unused
 from judge.cli.printing import print_fact, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
@@ -75,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_loop_arguments(loop)
     add_dry_run_option(loop, "questions")
     add_output_option(parser, "DIR", "folder for bank and journal", required=True)
+    add_journal_option(parser)
     add_config_arguments(parser)
 
 
@@ -86,6 +87,7 @@ def main(args: argparse.Namespace) -> int:
         pool=args.pool,
         model=args.model,
         out=args.out,
+        journal=args.journal,
         topics=args.topics,
         sources=args.sources,
         qrels=args.qrels,

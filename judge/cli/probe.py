@@ -23,7 +23,7 @@ from judge.cli.asking import (
 )
 from judge.cli.config import add_config_arguments
 from judge.cli.forms import add_form_option, print_grids
-from judge.cli.options import add_output_option, add_runs_option, positive, positive_amount, seed
+from judge.cli.options import add_journal_option, add_output_option, add_runs_option, positive, positive_amount, seed
 from judge.cli.printing import print_fact, print_text, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
@@ -96,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dry_run_option(loop, "judgments")
     output = parser.add_argument_group("output")
     add_output_option(output, "DIR", "folder for tables, picture, twins and journal", required=True)
+    add_journal_option(output)
     output.add_argument(
         "--certificate",
         type=Path,
@@ -124,6 +125,7 @@ def main(args: argparse.Namespace) -> int:
         options=model_options(args),
         settings=loop_settings(args),
         out=args.out,
+        journal=args.journal,
         certificate=args.certificate,
         replace=args.replace,
     )

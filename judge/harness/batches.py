@@ -143,8 +143,7 @@ def collect_batches(
         InputError: The folder is not one of requests.
         OperationalError: The provider refuses, or the disk cannot be written; the same call goes on from there.
     """
-    if journal is not None:
-        check_database(journal)
+    check_database(journal)
     folder = Path(folder)
     taken = None
     with _alone(folder), _batches(folder) as (batches, providers):

@@ -190,8 +190,7 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     check_cluster(plan.cluster)
-    if plan.journal is not None:
-        check_database(plan.journal)
+    check_database(plan.journal)
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
     several = plan.jury is not None or bool(plan.models)

@@ -26,6 +26,7 @@ from judge.calibrate.recheck import (
 )
 from judge.files.jsonl import jsonl_bytes
 from judge.harness.prepared import Prepared
+from judge.models.lookahead import looked_ahead
 from judge.models.model import Model
 from judge.models.open_journal import OpenJournal
 from judge.records import Record
@@ -110,7 +111,8 @@ def ask_again(
             account=account,
         )
         spent += seen.cost
-        items += [_item(first, second, journal) for first, second in zip(firsts, seconds, strict=True)]
+        pairs = looked_ahead(zip(firsts, seconds, strict=True), journal, _digests)
+        items += [_item(first, second, journal) for first, second in pairs]
     digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]
     return Rechecked(
         part=str(plan.recheck),
@@ -168,6 +170,11 @@ def wanted_part(recheck: str | int | None) -> RecheckPart | None:
         UsageError: It names no part.
     """
     return None if recheck is None else parse_part(str(recheck))
+
+
+def _digests(pair: tuple[Judgment, Judgment | Failure]) -> list[str]:
+    """The requests behind a first and a second answer."""
+    return [reply.request_digest for reply in pair if reply.request_digest]
 
 
 def _item(first: Judgment, second: Judgment | Failure, journal: OpenJournal) -> RecheckedItem:

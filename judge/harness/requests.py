@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.budget import price_of
-from judge.ask.dialogue import Task
 from judge.ask.questions import Questions
+from judge.ask.tasks import Task
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.files.folder import check_apart, make_folder, temporary_name, write_atomic
@@ -133,8 +133,7 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
         InputError: A file or the folder of requests cannot be read.
         OperationalError: The journal cannot be written.
     """
-    if plan.journal is not None:
-        check_database(plan.journal)
+    check_database(plan.journal)
     out, paths = Path(plan.out), [Path(path) for path in several(plan.files)]
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise InputError(f"{', '.join(missing)}: no such file")
@@ -203,7 +202,7 @@ def _of_model(
 ) -> Iterator[OpenQuestion | None]:
     questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
     seen = DigestSet()
-    for task in asked:
+    for task in questions.ahead(asked):
         following = questions.next_request(task) if questions.gap(task) is None else None
         if following is None or not seen.add(following[0]):
             yield None

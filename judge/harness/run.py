@@ -30,6 +30,7 @@ from judge.harness.recheck import Rechecked, ask_again
 from judge.harness.reported import reported
 from judge.models.backends.checker import CHAT
 from judge.models.journals import open_journal
+from judge.models.lookahead import looked_ahead
 from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion
 from judge.pool.build import lacking_texts
@@ -225,7 +226,7 @@ def run(plan: Plan, report: Callable[[Progress], None] | None = None, *, progres
 
 def _recorded(journal: OpenJournal, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
     """The judge and the completion of every judgment."""
-    for reply in replies:
+    for reply in looked_ahead(replies, journal, lambda reply: filter(None, [reply.request_digest])):
         completion = journal.get(reply.request_digest) if isinstance(reply, Judgment) else None
         if completion is not None:
             yield reply.judge, completion

@@ -226,6 +226,9 @@ class Journal:
         except (sqlite3.Error, DamagedRow) as error:
             raise self._damaged(f"damaged at the completion {digest}: {error}") from error
 
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Nothing: a look at a file is quick."""
+
     def times(self, digests: Iterable[str]) -> dict[str, str]:
         """When the completions of some digests were recorded; those that are not here are left out."""
         with self._lock:

@@ -82,6 +82,13 @@ class JournalView:
         completions = (file.get(digest) for file in self._files)
         return next((completion for completion in completions if completion is not None), None)
 
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Fetch what databases hold under some digests, for the `get` of each that follows; files fetch nothing."""
+        distant = [file for file in self._files if not isinstance(file, _File)]
+        wanted = list(digests) if distant else []
+        for database in distant:
+            database.ahead(wanted)
+
     def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
         """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time."""
         drawn: dict[str, tuple[tuple[Message, ...], CallFacts]] = {}

@@ -41,12 +41,22 @@ def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300
     return journal
 
 
-def check_database(shared: str) -> None:
+def places_of(file: Path, shared: str | None = None) -> list[StrPath]:
+    """Where the completions are that a job need not pay for again, before it opens its journal."""
+    return [*(() if shared is None else (shared,)), *((file,) if file.exists() else ())]
+
+
+def check_database(shared: str | None) -> None:
     """Refuse an address with which no shared journal can be opened; nothing is sent.
+
+    Args:
+        shared: The address; None for a journal in a file.
 
     Raises:
         UsageError: It is none, it cannot be read, or psycopg is not installed.
     """
+    if shared is None:
+        return
     if not is_database(shared):
         raise UsageError("the address of a shared journal must begin with postgresql://")
     need_extra("postgres", SHARED)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from judge.files.paths import StrPath
 from judge.models.records import Completion, Message, Request
@@ -14,21 +14,33 @@ class HeldElsewhere(Exception):
     """Another process is asking this question."""
 
 
+class RecordedAnswer(NamedTuple):
+    """A completion that the journal holds by now, and the digest of the request that it answers."""
+
+    digest: str
+    completion: Completion
+
+
 class QuestionClaims(Protocol):
     """Which process asks which question, where several processes share a journal."""
 
-    def claim(self, digest: str) -> "asyncio.Future[Completion | None]":
+    def claim(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
         """Claim a question before it is asked.
 
+        Args:
+            digests: The requests with which the question can be asked, one for each answer form, in the order that
+                every process gives them. The claim is on the first one, whichever is sent.
+
         Returns:
-            A future with the completion if the journal holds it by now. It gives None if the question is ours to ask,
-            until its completion is written or until `release`. It raises HeldElsewhere where another process is asking
-            the question, and an OperationalError where the journal cannot be reached.
+            A future with the answer to the first request that the journal holds by now. It gives None if the question
+            is ours to ask, until the completion of the first request is written or until `release`. It raises
+            HeldElsewhere where another process is asking the question, and an OperationalError where the journal cannot
+            be reached.
         """
         ...
 
     def release(self, digest: str) -> None:
-        """Let go of a question that brought no completion."""
+        """Let go of a question, named by its first digest."""
         ...
 
     def give_up(self, error: BaseException) -> None:
@@ -70,6 +82,13 @@ class OpenJournal(Protocol):
 
     def get(self, digest: str) -> Completion | None:
         """The completion recorded under a digest, or None."""
+        ...
+
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Fetch what is recorded under some digests, for the `get` of each that follows, in place of what was before.
+
+        A journal for which one look at many is not quicker than many looks does not read `digests`.
+        """
         ...
 
     def times(self, digests: Iterable[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from judge.ask.loop import assess, tasks
 from judge.ask.records import Failure, Judgment
 from judge.errors import OperationalError, RejectedError
 from judge.models.journal import Journal
-from judge.models.open_journal import HeldElsewhere
+from judge.models.open_journal import HeldElsewhere, RecordedAnswer
 from judge.models.records import Completion
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool, reason
 
@@ -22,19 +22,19 @@ ONE = msgspec.structs.replace(QUICK, concurrency=1)
 class PlayedClaims:
     """The n-th claim ends as the n-th word says; later claims are granted."""
 
-    def __init__(self, *script: Completion | Exception | None) -> None:
+    def __init__(self, *script: tuple[int, Completion] | Exception | None) -> None:
         self.script = list(script)
-        self.claimed: list[str] = []
+        self.claimed: list[tuple[str, ...]] = []
         self.released: list[str] = []
 
-    def claim(self, digest: str) -> "asyncio.Future[Completion | None]":
-        self.claimed.append(digest)
-        answer: asyncio.Future[Completion | None] = asyncio.get_running_loop().create_future()
+    def claim(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
+        self.claimed.append(digests)
+        answer: asyncio.Future[RecordedAnswer | None] = asyncio.get_running_loop().create_future()
         outcome = self.script.pop(0) if self.script else None
         if isinstance(outcome, Exception):
             answer.set_exception(outcome)
         else:
-            answer.set_result(outcome)
+            answer.set_result(None if outcome is None else RecordedAnswer(digests[outcome[0]], outcome[1]))
         return answer
 
     def release(self, digest: str) -> None:
@@ -49,16 +49,20 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "_LOOK_AGAIN", 0.001)
 
 
-def asked(model: Scripted, claims: PlayedClaims, texts: Sequence[str]) -> list[Judgment | Failure]:
+def asked(
+    model: Scripted, claims: PlayedClaims, texts: Sequence[str], filler: str | None = None
+) -> list[Judgment | Failure]:
     one = pool(texts)
     with Journal(None) as journal:
         journal.claims = claims
+        if filler is not None:
+            journal.set_meta(f"filler:{model.name}", filler)
         return list(assess(tasks(one, [criterion()]), model, journal, one, settings=ONE))
 
 
 def test_what_another_process_asks_is_left_for_later_and_taken_from_it() -> None:
     model = Scripted()
-    claims = PlayedClaims(HeldElsewhere(), None, None, HeldElsewhere(), ELSEWHERE)
+    claims = PlayedClaims(HeldElsewhere(), None, None, HeldElsewhere(), (0, ELSEWHERE))
     results = asked(model, claims, ["a", "b", "c"])
     assert [result.grade for result in results if isinstance(result, Judgment)] == [3, 2, 2]
     assert [request.response for request in model.asked] == ["b", "c"]
@@ -76,7 +80,7 @@ def test_a_question_that_brought_no_completion_is_free_again() -> None:
     claims = PlayedClaims()
     results = asked(Scripted({"a": [RejectedError("no")]}), claims, ["a", "b"])
     assert reason(results[0]) == "provider_error"
-    assert claims.released == claims.claimed[:1]
+    assert claims.released == list(claims.claimed[0])
 
 
 def test_a_journal_that_cannot_be_reached_stops_the_loop() -> None:
@@ -84,3 +88,42 @@ def test_a_journal_that_cannot_be_reached_stops_the_loop() -> None:
     with pytest.raises(OperationalError, match="away"):
         asked(model, PlayedClaims(OperationalError("the server is away")), ["a", "b"])
     assert model.asked == []
+
+
+# ---------------------------------------------------------------- one question in two answer forms
+
+JSON = Completion(text='{"rationale": "", "grade": "3"}', finish_reason="stop", model="m-1")
+BLANK = Completion(text='{"rationale":' + " " * 50, finish_reason="length", model="m-1")
+
+
+def test_the_claim_names_every_form_and_is_on_the_first_whichever_is_asked() -> None:
+    claims = {filler: PlayedClaims() for filler in ("some", "many")}
+    models = {filler: Scripted(forms=("json", "text")) for filler in claims}
+    for filler, played in claims.items():
+        asked(models[filler], played, ["a"], filler)
+    assert [request.form for model in models.values() for request in model.asked] == ["json", "text"]
+    (some,), (many,) = (played.claimed for played in claims.values())
+    assert some == many
+    assert len(set(many)) == 2
+    # Nobody else may begin until the answer in the other form is written.
+    assert claims["many"].released == [many[0]]
+
+
+@pytest.mark.parametrize(("filler", "form"), [("some", 1), ("many", 0)])
+def test_an_answer_that_another_process_has_in_the_other_form_is_taken(filler: str, form: int) -> None:
+    model = Scripted(forms=("json", "text"))
+    answer = (form, (JSON, ELSEWHERE)[form])
+    claims = PlayedClaims(answer, answer)
+    (result,) = asked(model, claims, ["a"], filler)
+    assert isinstance(result, Judgment)
+    assert (result.grade, result.form, model.asked) == (3, ("json", "text")[form], [])
+    assert claims.released == []
+
+
+def test_after_white_space_from_another_process_the_text_form_is_claimed_alone() -> None:
+    model = Scripted(forms=("json", "text"))
+    claims = PlayedClaims((0, BLANK))
+    (result,) = asked(model, claims, ["a"])
+    assert isinstance(result, Judgment)
+    assert [request.form for request in model.asked] == ["text"]
+    assert claims.claimed[1] == claims.claimed[0][1:]

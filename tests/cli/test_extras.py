@@ -76,6 +76,14 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("batch collect r --journal postgresql://h/d --out new", _POSTGRES),
         ("nuggets match --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
         ("nuggets claims --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
+        ("nuggets create --pool absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
+        (
+            "calibrate --gold absent --pool absent --prompt groundedness --model openai/x --journal postgresql://h/d "
+            "--out new",
+            _POSTGRES,
+        ),
+        ("probe absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
+        ("bench --data absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
         ("journal stats postgresql://h/d", _POSTGRES),
         ("journal verify postgresql://h/d", _POSTGRES),
         ("journal export postgresql://h/d", _POSTGRES),

@@ -10,6 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from judge.ask.filler import is_filler
+from judge.models.journal_export import recorded_rows
+from judge.models.journal_rows import COLUMNS, read_row
 from judge.models.journals import stored_spending, verify_stored
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
@@ -110,6 +113,28 @@ def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(
     end(start(mock, tmp_path / "c", url, *more, "--dry-run"))
     end(start(mock, tmp_path / "c", url, *more))
     assert mock.stats()["paid"] == len(asked)
+
+
+def test_a_question_is_asked_in_one_form_though_the_processes_learn_of_white_space_at_different_times(
+    postgres: Postgres, mock: Mock, tmp_path: Path
+) -> None:
+    url = postgres.database()
+    mock.config(faults={"white-space": 0.3})
+    # The slower one has heard too few replies when the other one begins to ask in the text form.
+    processes = [start(mock, tmp_path / name, url, *more) for name, more in (("a", ()), ("b", ("--rpm", "240")))]
+    for process in processes:
+        end(process)
+    text, sound = set(), set()
+    for row in recorded_rows(url):
+        recorded, question = read_row(row), row[COLUMNS.index("criterion") : COLUMNS.index("completion")]
+        if recorded.form == "text":
+            text.add(question)
+        elif not is_filler(recorded.completion, recorded.form):
+            sound.add(question)
+    assert text
+    assert sound
+    assert not text & sound
+    assert results(tmp_path / "a") == results(tmp_path / "b")
 
 
 def test_what_a_killed_process_was_asking_is_asked_by_another(postgres: Postgres, mock: Mock, tmp_path: Path) -> None:

@@ -33,8 +33,9 @@ from judge.harness.calibration.look import GoldLook
 from judge.harness.calibration.plan import ASKING, CalibrationPlan
 from judge.harness.cascade import address_option
 from judge.harness.manifest import JOURNAL, MANIFEST
-from judge.models.journal import Journal
+from judge.models.journals import open_journal
 from judge.models.model import Model, recorded_options
+from judge.models.open_journal import OpenJournal
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.records import Criterion
@@ -103,7 +104,7 @@ class AskedLabels:
             )
         plan, look = self._plan, self._look
         dev = tuple(row for row in gold.rows if row.split != "test")
-        with Journal(self._out / JOURNAL) as journal:
+        with open_journal(self._out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
             for model in self._models:
                 self._ask(model, dev, journal)
             chosen = self._chosen(dev)
@@ -131,7 +132,7 @@ class AskedLabels:
         warnings = (*model_notes(self._results), *notes)
         return LabeledGold(rows, sources, warnings, answers, self._costs, self._bounds, self._cascades)
 
-    def _ask(self, model: Model, dev: tuple[GoldRow, ...], journal: Journal) -> None:
+    def _ask(self, model: Model, dev: tuple[GoldRow, ...], journal: OpenJournal) -> None:
         """Ask a model, alone and in cascades, about the responses without test grades."""
         plan, pool, cascades = self._plan, self._pool, self._cascades
         wanted = self._tasks(dev, self._prompts)
@@ -143,7 +144,7 @@ class AskedLabels:
             self._bounds += cascades.bounds(model, wanted, answers, lambda said: self._tried(dev, said))
         self._costs += group_costs(model.name, questions, self._prompts, lambda group: self._tasks(dev, group))
 
-    def _ask_chosen(self, column: Column, rows: tuple[GoldRow, ...], journal: Journal) -> None:
+    def _ask_chosen(self, column: Column, rows: tuple[GoldRow, ...], journal: OpenJournal) -> None:
         """Ask the judge of a column about the responses with test grades."""
         prompt = [self._comparison.prompts[column.prompt]] if column.prompt else []
         wanted = self._tasks(rows, prompt)

@@ -20,8 +20,8 @@ from judge.errors import UsageError
 from judge.harness.calibration.asking import Asking
 from judge.harness.calibration.group_costs import calls_of, prompt_tokens_of, reply_tokens_of
 from judge.harness.calibration.plan import CalibrationPlan
-from judge.models.journal import Journal
 from judge.models.model import Divided, Model, Price
+from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -72,7 +72,7 @@ class PlannedCascades:
         wanted: Sequence[Task],
         answers: Sequence[Judgment | Failure],
         questions: Questions,
-        journal: Journal,
+        journal: OpenJournal,
         pool: Pool,
     ) -> list[Judgment | Failure]:
         """The results of each cascade with a model that was asked everything.
@@ -121,7 +121,7 @@ class PlannedCascades:
         opened: OpenCascade,
         model: Model,
         wanted: Sequence[Task],
-        journal: Journal,
+        journal: OpenJournal,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
     ) -> list[Judgment | Failure]:

@@ -54,7 +54,7 @@ def _cost(judge: str, questions: Questions, alone: Sequence[Task], together: Seq
 def calls_of(questions: Questions, tasks: Iterable[Task]) -> list[tuple[Request, Completion]]:
     """Every call behind the outcomes of the tasks, once."""
     calls: dict[str, tuple[Request, Completion]] = {}
-    for task in tasks:
+    for task in questions.ahead(tasks):
         calls |= questions.calls(task)
     return list(calls.values())
 

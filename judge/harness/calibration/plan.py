@@ -10,6 +10,7 @@ from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.gold import seal_of
 from judge.harness.cascade import check_cascade
+from judge.models.journals import check_database
 from judge.models.model import ModelOptions
 from judge.records import Criterion
 from judge.text.ids import Cluster, check_cluster
@@ -80,6 +81,9 @@ class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
     """Seed of resamples and permutations."""
     out: StrPath | None = None
     """The folder for tables, report, plots and certificate."""
+    journal: str | None = None
+    """Address of a database, `postgresql://…`, whose journal several processes share while models are asked; by default
+    the journal is a file in `out`."""
 
 
 def check_plan(plan: CalibrationPlan) -> None:
@@ -98,6 +102,9 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError("a cascade is about models to ask (--cascade goes with --model)")
     if plan.cascade_grid and not plan.cascades:
         raise UsageError("a grid of bounds is about a cascade (--cascade-grid goes with --cascade)")
+    if plan.journal is not None and not plan.models:
+        raise UsageError("a journal is for models to ask (--journal goes with --model)")
+    check_database(plan.journal)
     for cascade in plan.cascades or (None,):
         check_cascade(cascade, plan.cascade_url, jury=False, together=False)
     seal_of(plan.test, plan.seal)

@@ -36,8 +36,8 @@ from judge.harness.evaluation.bench_asking import (
 from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.prepared import judging_options
-from judge.models.journal import Journal
 from judge.models.journal_view import JournalView
+from judge.models.journals import open_journal, places_of
 from judge.models.spending import Spending
 from judge.records import Record
 from judge.text.ids import natural_key
@@ -103,15 +103,14 @@ def bench_judges(
 
 
 def forecast_bench(plan: BenchPlan) -> BenchForecast:
-    """Count what `bench_judges` would send beyond what the journal in the output folder holds.
+    """Count what `bench_judges` would send beyond what the journal in the output folder holds, and the shared one.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
     prepared = prepare_bench(plan, keys=False)
-    path = Path(plan.out) / JOURNAL
-    with JournalView([path] if path.exists() else []) as journal:
+    with JournalView(places_of(Path(plan.out) / JOURNAL, plan.journal)) as journal:
         counted = forecasts((prepared.model,), prepared.tasks, journal, prepared.pool, prepared.turns)
     (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
     items = {read.drawn.dataset.name: len(read.drawn.items) for read in prepared.sets}
@@ -124,7 +123,7 @@ def _bench_asked(
     plan, out, model = prepared.plan, Path(prepared.plan.out), prepared.model
     _check_out(out, model.name)
     make_folder(out)
-    with Journal(out / JOURNAL) as journal:
+    with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
         given = ask_bench(prepared, journal, report, fetching)
         blank = filler_notes([model.name], journal)
     steps(Step("making the card"))
@@ -174,6 +173,8 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     """The cards of all judges whose labels were released with the datasets, each in a folder of its own."""
     if plan.prompts:
         raise UsageError("stored labels are under no prompt of judge (--prompt)")
+    if plan.journal is not None:
+        raise UsageError("stored labels need no journal (--journal)")
     folder, out = Path(plan.data), Path(plan.out)
     _check_out(out, None)
     chosen = choose_datasets(folder, plan.datasets)

@@ -21,6 +21,7 @@ from judge.files.paths import JobPlan, StrPath
 from judge.harness.evaluation.bench_data import ReadDataset, choose_datasets, read_dataset
 from judge.models.backends import open_model
 from judge.models.journal import Journal
+from judge.models.journals import check_database
 from judge.models.model import Model, ModelOptions
 from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
@@ -37,6 +38,9 @@ class BenchPlan(JobPlan, frozen=True, kw_only=True):
     """The folder with the downloaded datasets."""
     out: StrPath
     """The folder for the card, the items and the journal."""
+    journal: str | None = None
+    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
+    in `out`."""
     model: str | None = None
     """The judge, as `backend/model`; None measures every judge whose labels were released with the data."""
     datasets: Sequence[str] = ()
@@ -87,6 +91,7 @@ def prepare_bench(plan: BenchPlan, *, keys: bool = True) -> PreparedBench:
         UsageError: The plan asks for what cannot be done.
         InputError: A dataset or a prompt is bad; every problem is listed.
     """
+    check_database(plan.journal)
     folder = Path(plan.data)
     chosen = choose_datasets(folder, plan.datasets)
     prompts = _prompts(plan, chosen)

@@ -33,7 +33,7 @@ from judge.harness.nuggets.creation_plan import bank_notes
 from judge.harness.nuggets.scoring import read_pool_with_runs
 from judge.harness.prepared import judging_options
 from judge.models.journal_view import JournalView
-from judge.models.journals import check_database, open_journal
+from judge.models.journals import check_database, open_journal, places_of
 from judge.models.model import Model, ModelOptions
 from judge.nuggets.forms import bank_bytes, read_bank
 from judge.nuggets.records import NuggetBank
@@ -115,8 +115,7 @@ def open_asking(
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    if plan.journal is not None:
-        check_database(plan.journal)
+    check_database(plan.journal)
     prompt = find_criterion(plan.prompt)
     check(prompt)
     model = open_one(plan.model, plan.options, (prompt,), plan.settings, keys=keys)
@@ -220,9 +219,7 @@ def answers_of(
 
 def forecast_asking(asking: NuggetAsking, tasks: Sequence[Task]) -> ModelForecast:
     """What asking would send beyond what the journal in the output folder holds, and the shared one."""
-    path = Path(asking.plan.out) / JOURNAL
-    shared = [] if asking.plan.journal is None else [asking.plan.journal]
-    with JournalView([*shared, *([path] if path.exists() else ())]) as journal:
+    with JournalView(places_of(Path(asking.plan.out) / JOURNAL, asking.plan.journal)) as journal:
         counted = forecasts((asking.model,), tasks, journal, asking.pool, asking.turns)
     (row,) = model_forecasts(counted, asking.plan.settings, asking.plan.options.max_tokens)
     return row

@@ -22,7 +22,9 @@ from judge.files.progress import ProgressLine
 from judge.harness.dry_run import ModelForecast, model_forecasts
 from judge.harness.manifest import JOURNAL
 from judge.harness.nuggets.creation_plan import CREATED, NuggetCreatePlan, PreparedCreation, prepare_creation
-from judge.models.journal import Journal
+from judge.models.journal_view import JournalView
+from judge.models.journals import open_journal, places_of
+from judge.models.open_journal import OpenJournal
 from judge.nuggets.creation import (
     TurnMerging,
     candidates_of,
@@ -94,17 +96,14 @@ def create_nuggets(
 
 
 def forecast_creation(plan: NuggetCreatePlan) -> CreationForecast:
-    """Count what the first step of `create_nuggets` would send beyond what the journal in the output folder holds.
+    """Count what the first step of `create_nuggets` would send beyond what the journals hold.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
     prepared = prepare_creation(plan, keys=False)
-    path = Path(plan.out) / JOURNAL
-    with Journal(None) as journal:
-        if path.exists():
-            journal.adopt(path)
+    with JournalView(places_of(Path(plan.out) / JOURNAL, plan.journal)) as journal:
         counted = forecasts((prepared.model,), prepared.first_tasks(), journal, prepared.pool, prepared.turns)
     (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
     listed = [source for sources in prepared.sources.values() for source in sources]
@@ -118,7 +117,7 @@ class _Steps:
     def __init__(
         self,
         prepared: PreparedCreation,
-        journal: Journal,
+        journal: OpenJournal,
         account: Account,
         report: Callable[[Progress], None] | None,
         fetching: Fetching | None,
@@ -165,7 +164,7 @@ def _create(
     make_folder(out)
     account = Account()
     failures: list[NuggetFailure] = []
-    with Journal(out / JOURNAL) as journal:
+    with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
         model.prepare(fetching or (lambda what, done, total: None))
         # Left by a job that is stopped too, so that nothing else is asked into its folder.
         replace_folder(out, {CREATED: _manifest(prepared, "unfinished")}, RECORD, more=True)

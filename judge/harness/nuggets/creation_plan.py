@@ -20,6 +20,7 @@ from judge.files.paths import JobPlan, StrPath
 from judge.files.stored import read_stored, sha256
 from judge.harness.manifest import MANIFEST
 from judge.harness.prepared import judging_options
+from judge.models.journals import check_database
 from judge.models.model import Model, ModelOptions
 from judge.nuggets.creation import (
     BLOCK,
@@ -58,6 +59,9 @@ class NuggetCreatePlan(JobPlan, frozen=True, kw_only=True):
     """The judge, as `backend/model`."""
     out: StrPath
     """The folder for bank and journal."""
+    journal: str | None = None
+    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
+    in `out`."""
     topics: StrPath | None = None
     """Topics file; needed unless no prompt shows the conversation."""
     sources: SourceKind = "both"
@@ -136,6 +140,7 @@ def prepare_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> PreparedCr
         raise UsageError(f"--most {plan.most}: expected 1 or more")
     if plan.qrels is not None and plan.sources == "responses":
         raise UsageError("--qrels says which passages are relevant, and --from responses takes none")
+    check_database(plan.journal)
     prompts = CreationPrompts(
         _prompt(plan.creation, NUGGET_CREATION),
         _prompt(plan.merging, NUGGET_MERGING),

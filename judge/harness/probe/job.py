@@ -31,8 +31,8 @@ from judge.harness.prepared import judging_options
 from judge.harness.probe.asking import ask_probe, overlap_answers, pairs_of, probed_judges
 from judge.harness.probe.bound import check_bound, with_probe
 from judge.harness.probe.plan import PreparedProbe, ProbePlan, prepare_probe
-from judge.models.journal import Journal
 from judge.models.journal_view import JournalView
+from judge.models.journals import open_journal, places_of
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
 
@@ -119,8 +119,7 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
         check_folder(
             out, prepared.configured, trial=False, replace=plan.replace, may_differ=_GROWING, record=PROBE_RECORD
         )
-    paths = (*((out / JOURNAL,) if (out / JOURNAL).exists() else ()), *prepared.journals)
-    with JournalView(paths) as journal:
+    with JournalView([*places_of(out / JOURNAL, plan.journal), *prepared.journals]) as journal:
         counted = forecasts(prepared.models, prepared.tasks, journal, prepared.pool, prepared.turns)
     return ProbeForecast(
         items=len(prepared.items),
@@ -144,7 +143,7 @@ def _carry_out(
     changed = check_folder(
         out, prepared.configured, trial=False, replace=plan.replace, may_differ=_GROWING, record=PROBE_RECORD
     )
-    with Journal(out / JOURNAL) as journal:
+    with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
         for path in prepared.journals:
             journal.adopt(path)
         replace_folder(out, {MANIFEST: _manifest(prepared, UNFINISHED)}, PROBE_RECORD, more=not changed)

@@ -26,6 +26,7 @@ from judge.harness.earlier import read_earlier_pool
 from judge.harness.manifest import JOURNAL
 from judge.harness.pooling import Pooling, pool_runs
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, judging_options
+from judge.models.journals import check_database
 from judge.models.model import Model, ModelOptions
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
@@ -47,6 +48,9 @@ class ProbePlan(JobPlan, frozen=True, kw_only=True):
 
     out: StrPath
     """The folder for tables, picture and journal."""
+    journal: str | None = None
+    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
+    in `out`."""
     folder: StrPath | None = None
     """An output folder of `judge run` or `judge pool`, whose pool is drawn from; its journal is used too."""
     runs: Sequence[StrPath] = ()
@@ -141,6 +145,7 @@ def prepare_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -
         InputError: An input is bad; every problem is listed.
     """
     kinds = _check(plan)
+    check_database(plan.journal)
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
     criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
     _check_criteria(criteria, kinds)

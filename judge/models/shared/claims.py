@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from judge.errors import JudgeError, OperationalError
-from judge.models.open_journal import HeldElsewhere
-from judge.models.records import Completion
+from judge.models.open_journal import HeldElsewhere, RecordedAnswer
 from judge.models.shared import tables
 from judge.models.shared.connection import DatabaseConnection, SharedConnection
 from judge.models.shared.reader import checked_row, rows_of
@@ -23,9 +22,14 @@ _GROUP = 256
 
 
 class _Claim(NamedTuple):
-    digest: str
+    digests: tuple[str, ...]
     loop: asyncio.AbstractEventLoop
-    answer: "asyncio.Future[Completion | None]"
+    answer: "asyncio.Future[RecordedAnswer | None]"
+
+    @property
+    def leased(self) -> str:
+        """The digest that the lease is on."""
+        return self.digests[0]
 
 
 class SharedClaims:
@@ -47,16 +51,16 @@ class SharedClaims:
         self._thread = threading.Thread(target=self._work, name="claims", daemon=True)
         self._thread.start()
 
-    def claim(self, digest: str) -> "asyncio.Future[Completion | None]":
+    def claim(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
         """Claim a question before it is asked."""
         loop = asyncio.get_running_loop()
-        claim = _Claim(digest, loop, loop.create_future())
+        claim = _Claim(digests, loop, loop.create_future())
         self._waiting.add(claim)
         self._queue.put(claim)
         return claim.answer
 
     def release(self, digest: str) -> None:
-        """Let go of a question that brought no completion."""
+        """Let go of a question, named by its first digest."""
         self._queue.put(digest)
 
     def give_up(self, error: BaseException) -> None:
@@ -85,7 +89,7 @@ class SharedClaims:
                 stopping = following is None
             self._release([item for item in group if isinstance(item, str)])
             claims = [item for item in group if isinstance(item, _Claim)]
-            self._unreleased.difference_update(claim.digest for claim in claims)
+            self._unreleased.difference_update(claim.leased for claim in claims)
             self._claim(claims)
             if time.monotonic() - extended >= tables.LEASE / 3:
                 # Where this fails, the claims and completions that fail too say so.
@@ -111,8 +115,7 @@ class SharedClaims:
         recorded: dict[str, tuple[Any, ...]] = {}
         lost: JudgeError | None = None
         try:
-            digests = sorted({claim.digest for claim in claims})
-            granted, recorded = self._connection.run(lambda connection: self._taken(connection, digests))
+            granted, recorded = self._connection.run(lambda connection: self._taken(connection, claims))
         except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
             lost = error if isinstance(error, JudgeError) else OperationalError(f"{self._connection.name}: {error}")
         for loop in {claim.loop for claim in claims}:
@@ -121,16 +124,20 @@ class SharedClaims:
                 loop.call_soon_threadsafe(self._settle, own, granted, recorded, lost)
             except RuntimeError:
                 # A canceled loop is closed and asks nothing.
-                self._release([claim.digest for claim in own if claim.digest in granted])
+                self._release([claim.leased for claim in own if claim.leased in granted])
 
-    def _taken(self, connection: DatabaseConnection, digests: list[str]) -> tuple[set[str], dict[str, tuple[Any, ...]]]:
-        """The questions that are ours to ask now, and the rows of those that are answered."""
-        granted = {row[0] for row in connection.execute(tables.CLAIM, self._named(digests=digests))}
+    def _taken(
+        self, connection: DatabaseConnection, claims: Sequence[_Claim]
+    ) -> tuple[set[str], dict[str, tuple[Any, ...]]]:
+        """The leases that are ours now, and the rows of the requests that are answered."""
+        leased = sorted({claim.leased for claim in claims})
+        granted = {row[0] for row in connection.execute(tables.CLAIM, self._named(digests=leased))}
         # Only now: a completion may have been committed, and its lease removed, while the statement before began.
-        recorded = rows_of(connection, digests)
-        if answered := sorted(granted & recorded.keys()):
-            connection.execute(tables.RELEASE, self._named(digests=answered))
-        return granted - recorded.keys(), recorded
+        recorded = rows_of(connection, sorted({digest for claim in claims for digest in claim.digests}))
+        answered = {claim.leased for claim in claims if not recorded.keys().isdisjoint(claim.digests)}
+        if needless := sorted(granted & answered):
+            connection.execute(tables.RELEASE, self._named(digests=needless))
+        return granted - answered, recorded
 
     def _named(self, **more: object) -> dict[str, object]:
         return {"holder": self._holder, "lease": tables.LEASE, **more}
@@ -146,17 +153,19 @@ class SharedClaims:
         self._note(list(recorded))
         for claim in claims:
             self._waiting.discard(claim)
+            first = next((digest for digest in claim.digests if digest in recorded), None)
             if claim.answer.done():
-                if claim.digest in granted:
-                    self.release(claim.digest)
+                if claim.leased in granted:
+                    self.release(claim.leased)
             elif lost is not None:
                 claim.answer.set_exception(lost)
-            elif claim.digest in recorded:
+            elif first is not None:
                 try:
-                    claim.answer.set_result(checked_row(self._connection.name, recorded[claim.digest]).completion)
+                    completion = checked_row(self._connection.name, recorded[first]).completion
+                    claim.answer.set_result(RecordedAnswer(first, completion))
                 except JudgeError as error:
                     claim.answer.set_exception(error)
-            elif claim.digest in granted:
+            elif claim.leased in granted:
                 claim.answer.set_result(None)
             else:
-                claim.answer.set_exception(HeldElsewhere(claim.digest))
+                claim.answer.set_exception(HeldElsewhere(claim.leased))

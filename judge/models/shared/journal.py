@@ -49,6 +49,8 @@ class SharedJournal:
         self._holder = secrets.token_hex(16)
         self._replaced = 0
         """Completions of this process that came when another one's was recorded."""
+        self._ahead: dict[str, tuple[Any, ...]] = {}
+        """The rows that were fetched last, by digest."""
         self._reading = SharedConnection(address, max_wait)
         try:
             self._reading.run(self._settle, InputError)
@@ -123,8 +125,16 @@ class SharedJournal:
         if not self._known.may_hold(digest):
             # Most questions are new, and each look at the server takes its time. A claim finds what came since.
             return None
-        rows = self._reading.run(lambda connection: rows_of(connection, [digest]))
+        rows = self._ahead if digest in self._ahead else self._rows([digest])
         return checked_row(self._name, rows[digest]).completion if digest in rows else None
+
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Fetch what is recorded under some digests, for the `get` of each that follows."""
+        wanted = [digest for digest in digests if self._known.may_hold(digest)]
+        self._ahead = self._rows(wanted) if wanted else {}
+
+    def _rows(self, digests: list[str]) -> dict[str, tuple[Any, ...]]:
+        return self._reading.run(lambda connection: rows_of(connection, digests))
 
     def times(self, digests: Iterable[str]) -> dict[str, str]:
         """When the completions of some digests were recorded; those that are not here are left out."""

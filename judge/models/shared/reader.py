@@ -34,9 +34,12 @@ class SharedReader:
     def __init__(self, url: str, max_wait: float = 30.0) -> None:
         self._connection = SharedConnection(read_database(url), max_wait, reading=True)
         self.name = self._connection.name
+        self._ahead: dict[str, tuple[Any, ...] | None] = {}
+        """The rows that were fetched last, by digest; None for one that is not there."""
         try:
             self.there = self._connection.run(lambda connection: has_tables(connection, self.name), InputError)
             """Whether the database holds a journal; the first writer makes it."""
+            self._some = self.there and self._connection.run(_holds_some)
         except BaseException:
             self.close()
             raise
@@ -46,10 +49,8 @@ class SharedReader:
         self._connection.close()
 
     def holds_some(self) -> bool:
-        """Whether it holds any completion."""
-        return self.there and self._connection.run(
-            lambda connection: connection.execute("SELECT 1 FROM completion LIMIT 1").fetchone() is not None
-        )
+        """Whether it held any completion when it was opened."""
+        return self._some
 
     def meta(self, key: str) -> str | None:
         """A fact kept beside the completions; None if not set."""
@@ -61,8 +62,16 @@ class SharedReader:
         Raises:
             InputError: The journal is damaged at this completion.
         """
-        rows = self._connection.run(lambda connection: rows_of(connection, [digest])) if self.there else {}
-        return checked_row(self.name, rows[digest]).completion if digest in rows else None
+        row = self._ahead[digest] if digest in self._ahead else self._rows([digest]).get(digest)
+        return None if row is None else checked_row(self.name, row).completion
+
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Fetch what is recorded under some digests, for the `get` of each that follows."""
+        wanted = list(digests)
+        self._ahead = {**dict.fromkeys(wanted), **self._rows(wanted)}
+
+    def _rows(self, digests: list[str]) -> dict[str, tuple[Any, ...]]:
+        return self._connection.run(lambda connection: rows_of(connection, digests)) if digests and self._some else {}
 
     def sample(self, judge: str, most: int) -> list[tuple[str, tuple[Message, ...], CallFacts]]:
         """Digest, messages and facts of at most `most` calls to a judge; the same ones each time."""
@@ -92,6 +101,10 @@ class SharedReader:
                 for key, value in connection.execute("SELECT key, value FROM meta WHERE key <> 'schema' ORDER BY key")
             ]
         )
+
+
+def _holds_some(connection: DatabaseConnection) -> bool:
+    return connection.execute("SELECT 1 FROM completion LIMIT 1").fetchone() is not None
 
 
 def has_tables(connection: DatabaseConnection, name: str) -> bool:

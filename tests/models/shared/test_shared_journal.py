@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from judge.ask.forecast import forecast
+from judge.ask.loop import assess, tasks
+from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
 from judge.models.journal import Journal
 from judge.models.journal_export import exported_lines
@@ -16,8 +20,10 @@ from judge.models.journal_merge import merge_journals
 from judge.models.journal_rows import new_row
 from judge.models.journal_view import JournalView
 from judge.models.journals import open_journal, stored_spending, verify_stored
-from judge.models.open_journal import HeldElsewhere, OpenJournal
+from judge.models.lookahead import looked_ahead
+from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
 from judge.models.records import Completion
+from tests.ask.test_loop import Scripted, criterion, pool
 from tests.models.test_journal import completion, request
 from tests.postgres import Postgres
 
@@ -58,11 +64,19 @@ def put(journal: OpenJournal, *digests: str, text: str = "Grade: 1") -> None:
 
 def claimed(journal: "SharedJournal", *digests: str) -> list[Any]:
     """What becomes of claims: True for ours, False for another process's, or the completion."""
+    return claimed_in_forms(journal, *((digest,) for digest in digests))
+
+
+def claimed_in_forms(journal: "SharedJournal", *questions: tuple[str, ...]) -> list[Any]:
+    """The same of questions that can be asked with several requests."""
 
     async def run() -> list[Any]:
-        return await asyncio.gather(*map(journal.claims.claim, digests), return_exceptions=True)
+        claims = (journal.claims.claim(*digests) for digests in questions)
+        return await asyncio.gather(*claims, return_exceptions=True)
 
-    found = {type(None): lambda _: True, HeldElsewhere: lambda _: False}
+    found = {
+        type(None): lambda _: True, HeldElsewhere: lambda _: False, RecordedAnswer: lambda answer: answer.completion
+    }  # fmt: skip
     return [found.get(type(one), lambda other: other)(one) for one in asyncio.run(run())]
 
 
@@ -128,6 +142,24 @@ def test_a_question_belongs_to_one_process_at_a_time(two: "tuple[SharedJournal, 
     assert claimed(first, DIGESTS[2]) == [True]
     assert claimed(second, *DIGESTS[:3]) == [completion("Grade: 0"), True, False]
     assert second.get(DIGESTS[0]) == completion("Grade: 0")
+
+
+def test_a_question_that_can_be_asked_in_two_forms_belongs_to_one_process(
+    two: "tuple[SharedJournal, SharedJournal]",
+) -> None:
+    first, second = two
+    forms = DIGESTS[:2]
+    assert claimed_in_forms(first, forms) == [True]
+    assert claimed_in_forms(second, forms) == [False]
+    # The answer in the second form is there for whoever would have asked in the first.
+    put(first, forms[1], text="Grade: 0")
+    assert claimed_in_forms(second, forms) == [completion("Grade: 0")]
+    assert claimed(second, forms[0]) == [False]
+    first.claims.release(forms[0])
+    # The order of the forms counts, whatever was written first.
+    put(first, forms[0], text="Grade: 3")
+    assert claimed_in_forms(second, forms) == [completion("Grade: 3")]
+    assert claimed_in_forms(first, (DIGESTS[2], forms[1]), DIGESTS[3:5]) == [completion("Grade: 0"), True]
 
 
 def test_many_claims_at_once_give_each_question_to_one(url: str) -> None:
@@ -295,3 +327,66 @@ def test_a_process_that_stands_still_in_a_claim_blocks_nobody_for_long(
         still.autocommit = False
         still.execute(tables.CLAIM, {"holder": "still", "lease": tables.LEASE, "digests": [DIGESTS[0]]})
         assert claimed(journal, DIGESTS[0], DIGESTS[1]) == [True, True]
+
+
+# ---------------------------------------------------------------- many looks in one
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """An item for each transaction, so for each wait for a server that is far away."""
+    from judge.models.shared.connection import SharedConnection
+
+    made: list[None] = []
+    run = SharedConnection.run
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        made.append(None)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(SharedConnection, "run", counted)
+    return made
+
+
+def test_what_is_wanted_soon_is_fetched_with_one_look(url: str, looks: list[None]) -> None:
+    digests = [hashlib.sha256(bytes([number // 256, number % 256])).hexdigest() for number in range(600)]
+    with opened(url) as journal:
+        put(journal, *digests[::2])
+    for open_one in (opened, lambda url: JournalView([url])):
+        with open_one(url) as journal:
+            looks.clear()
+            for place, digest in enumerate(looked_ahead(digests, journal, lambda digest: [digest])):
+                assert (journal.get(digest) is not None) == (place % 2 == 0)
+                if place == 10:
+                    # What nobody foresaw takes a look of its own, and what was fetched stays.
+                    assert journal.get(digests[598]) == completion()
+            # 600 in pages of 250, and the one in between.
+            assert len(looks) == 3 + 1
+
+
+def test_a_damaged_row_is_no_answer_when_it_was_fetched_ahead(postgres: Postgres, url: str) -> None:
+    with opened(url) as journal:
+        put(journal, *DIGESTS[:2])
+        postgres.execute("UPDATE completion SET judge = 'b/other' WHERE digest = %s", DIGESTS[1], url=url)
+        journal.ahead(DIGESTS[:2])
+        assert journal.get(DIGESTS[0]) == completion()
+        with pytest.raises(InputError, match=f"damaged at the completion {DIGESTS[1]}"):
+            journal.get(DIGESTS[1])
+
+
+def test_a_dry_run_and_a_run_from_the_journal_take_few_looks(url: str, looks: list[None]) -> None:
+    one = pool([f"response {number}" for number in range(300)])
+    wanted = tasks(one, [criterion()])
+    with opened(url) as journal:
+        first = assess(wanted, Scripted(forms=("json", "text")), journal, one)
+    with JournalView([url]) as view:
+        looks.clear()
+        assert forecast(Questions(Scripted(forms=("json", "text")), view, one, None), wanted).recalled == 300
+        # Facts about the judge and samples for the estimate come on top of two pages.
+        assert len(looks) < 10
+    model = Scripted(forms=("json", "text"))
+    with opened(url) as journal:
+        looks.clear()
+        assert list(assess(wanted, model, journal, one)) == list(first)
+        assert len(looks) < 10
+    assert model.asked == []
