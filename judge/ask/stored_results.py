@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple, SupportsIndex, overload
 import msgspec
 
 from judge.ask.records import Failure, Judgment
-from judge.errors import OperationalError
+from judge.errors import InputError, OperationalError
 from judge.text.table import Table, Tabular
 
 Result = Judgment | Failure
@@ -63,6 +63,9 @@ class ResultLines:
         Args:
             starts: Where the lines begin.
             block: Bytes to read at once.
+
+        Raises:
+            InputError: The file has changed since it was looked through.
         """
         first, held = 0, b""
         for start in starts:
@@ -75,7 +78,11 @@ class ResultLines:
                 if end < 0 and len(held) < size:
                     end = len(held)
                 size *= 2
-            yield self._decode(memoryview(held)[start - first : end])
+            try:
+                result = self._decode(memoryview(held)[start - first : end])
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise InputError(f"{self._name}: has changed since it was read: run the command again") from error
+            yield result
 
     def _read(self, start: int, size: int) -> bytes:
         with self._lock:
