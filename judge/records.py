@@ -67,7 +67,7 @@ class Problem(Record, frozen=True, omit_defaults=True):
     """How many problems of this kind the entry stands for."""
 
 
-class Passage(Record, frozen=True):
+class Passage(Record, frozen=True, gc=False):
     """A passage's text, and where the text comes from."""
 
     passage_id: str

@@ -1,26 +1,23 @@
 """Grades of judges, read from files of any origin: our judgments and failures, qrels, four-column label files."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from judge.ask.cascade import was_settled
 from judge.ask.records import Failure, Judgment
+from judge.ask.result_files import each_result
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines
-from judge.files.stored import read_stored, sha256, unpack
+from judge.files.line_stream import LineStream
 from judge.files.trec import QrelRow, parse_qrels
 from judge.records import Problem
-from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import storable
 
-_Result = TypeVar("_Result", Judgment, Failure)
-
-_LARGEST = 10**9
-"""The largest grade of a scale is smaller, and so is the mean of any grades."""
+_JudgeKey = tuple[str, str, str]
+"""Judge, `criterion/variant` and SHA-256 of the prompt."""
 JUDGMENTS, FAILURES = "judgments.jsonl", "failures.jsonl"
 """Names of the files of judgments, and of those that are missing, in an output folder."""
 JURY = "jury/"
@@ -95,18 +92,24 @@ def read_labels(path: Path, grades: Collection[int] | None = None) -> tuple[Labe
     Raises:
         InputError: The file cannot be read or has lines with problems; every problem is listed.
     """
-    stored = read_stored(path)
-    content = unpack(stored, str(path))
-    # The name counts too, because the file is empty if every judgment failed.
-    if path.name == JUDGMENTS or content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        failures: tuple[Failure, ...] = ()
-        beside = path.with_name(FAILURES)
-        if path.name == JUDGMENTS and beside.exists():
-            failures = read_failures(read_stored(beside), str(beside))
-        results: list[Judgment | Failure] = [*read_judgments(content, str(path)), *failures]
-        return labels_of(results, str(path), sha256(stored))
-    rows = parse_columns(content, str(path), grades)
-    return (_labels(path, sha256(stored), rows),)
+    lines = LineStream(path, packed=True, digested=True)
+    with lines.file:
+        numbered_lines = iter(lines)
+        first = next(((number, line) for number, line in numbered_lines if line.strip()), (1, b""))
+        # The name counts too, because the file is empty if every judgment failed.
+        if path.name == JUDGMENTS or first[1].lstrip().startswith(b"{"):
+            judged = each_result(chain([first], numbered_lines), Judgment, str(path))
+            groups = _grouped(chain(judged, _failed(path.with_name(FAILURES)) if path.name == JUDGMENTS else ()))
+            return _by_judge(groups, str(path), lines.digest)
+        content = lines.whole()
+    return (_labels(path, lines.digest, parse_columns(content, str(path), grades)),)
+
+
+def _failed(path: Path) -> Iterator[Failure]:
+    if path.exists():
+        lines = LineStream(path)
+        with lines.file:
+            yield from each_result(lines, Failure, str(path))
 
 
 def parse_columns(content: bytes, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
@@ -158,10 +161,33 @@ def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -
         source: Their file, as messages name it.
         digest: SHA-256 of that file.
     """
-    groups: dict[tuple[str, str, str], list[Judgment | Failure]] = {}
+    return _by_judge(_grouped(results), source, digest)
+
+
+class _Group:
+    """The labels of one judge under one prompt, and the models that gave them."""
+
+    def __init__(self) -> None:
+        self.labels: list[Label] = []
+        self.models: set[str] = set()
+
+
+def _grouped(results: Iterable[Judgment | Failure]) -> dict[_JudgeKey, _Group]:
+    groups: dict[_JudgeKey, _Group] = {}
+    # The ids come again with every judge and criterion.
+    ids: dict[str, str] = {}
     for result in results:
         prompt = f"{result.criterion}/{result.variant}"
-        groups.setdefault((result.whole_judge, prompt, result.criterion_digest), []).append(result)
+        group = groups.setdefault((result.whole_judge, prompt, result.criterion_digest), _Group())
+        turn_id = ids.setdefault(result.turn_id, result.turn_id)
+        group.labels.append(_label(result, turn_id, ids.setdefault(result.response_id, result.response_id)))
+        if isinstance(result, Judgment) and result.model:
+            group.models.add(result.model)
+    return groups
+
+
+def _by_judge(groups: Mapping[_JudgeKey, _Group], source: str, digest: str) -> tuple[Labels, ...]:
+    """The groups in natural order of judge and prompt."""
     return tuple(
         Labels(
             judge=judge,
@@ -169,16 +195,8 @@ def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -
             prompt_digest=prompt_digest,
             source=source,
             digest=digest,
-            labels=tuple(map(_label, groups[judge, prompt, prompt_digest])),
-            models_returned=tuple(
-                sorted(
-                    {
-                        result.model
-                        for result in groups[judge, prompt, prompt_digest]
-                        if isinstance(result, Judgment) and result.model
-                    }
-                )
-            ),
+            labels=tuple(groups[judge, prompt, prompt_digest].labels),
+            models_returned=tuple(sorted(groups[judge, prompt, prompt_digest].models)),
         )
         for judge, prompt, prompt_digest in sorted(
             groups, key=lambda key: (natural_key(key[0]), natural_key(key[1]), key)
@@ -186,19 +204,19 @@ def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -
     )
 
 
-def _label(result: Judgment | Failure) -> Label:
+def _label(result: Judgment | Failure, turn_id: str, response_id: str) -> Label:
     if isinstance(result, Failure):
-        return Label(result.turn_id, result.response_id, None, result.reason, None, result.sample)
+        return Label(turn_id, response_id, None, result.reason, None, result.sample)
     if result.unable:
         return Label(
-            *(result.turn_id, result.response_id, None, "unable"),
+            *(turn_id, response_id, None, "unable"),
             sample=result.sample,
             rationale=result.rationale,
             settled=was_settled(result),
         )
     return Label(
-        turn_id=result.turn_id,
-        response_id=result.response_id,
+        turn_id=turn_id,
+        response_id=response_id,
         grade=result.grade,
         expected=result.expected,
         sample=result.sample,
@@ -206,47 +224,3 @@ def _label(result: Judgment | Failure) -> Label:
         rationale=result.rationale,
         settled=was_settled(result),
     )
-
-
-def read_judgments(stored: bytes, name: str) -> tuple[Judgment, ...]:
-    """The judgments in the bytes of a `judgments.jsonl`.
-
-    Raises:
-        InputError: Some lines are no judgments; every such line is listed.
-    """
-    return _read(stored, Judgment, name, "not_a_judgment")
-
-
-def read_failures(stored: bytes, name: str) -> tuple[Failure, ...]:
-    """The failures in the bytes of a `failures.jsonl`.
-
-    Raises:
-        InputError: Some lines are no failures; every such line is listed.
-    """
-    return _read(stored, Failure, name, "not_a_failure")
-
-
-def read_results(judgments: Path, failures: Path) -> tuple[Judgment | Failure, ...]:
-    """The judgments of one file, and the failures of another, which may be missing.
-
-    Raises:
-        InputError: A file cannot be read, or has problems; every bad line is listed.
-    """
-    graded = read_judgments(read_stored(judgments), str(judgments))
-    return (*graded, *(read_failures(read_stored(failures), str(failures)) if failures.exists() else ()))
-
-
-def _read(stored: bytes, kind: type[_Result], name: str, code: str) -> tuple[_Result, ...]:
-    rows: list[_Result] = []
-    problems: list[Problem] = []
-    for number, row in decode_lines(stored, kind, name, code):
-        if isinstance(row, Problem):
-            problems.append(row)
-        elif isinstance(row, Judgment) and row.expected is not None and abs(row.expected) > _LARGEST:
-            message = f"{row.expected:g} is no mean of grades: expected {-_LARGEST:,} to {_LARGEST:,}"
-            problems.append(Problem(code, "error", name, None, f"line {number}: $.expected", message))
-        else:
-            rows.append(row)
-    if problems:
-        raise InputError(f"{name}: {count(len(problems), 'line')} with problems ({code})", problems)
-    return tuple(rows)

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple, SupportsIndex, overload
 import msgspec
 
 from judge.ask.records import Failure, Judgment
-from judge.errors import OperationalError
+from judge.errors import InputError, OperationalError
 from judge.records import FailureReason
 from judge.text.table import Table, Tabular
 
@@ -67,6 +67,9 @@ class ResultLines:
         Args:
             starts: Where the lines begin.
             block: Bytes to read at once.
+
+        Raises:
+            InputError: The file has changed since it was looked through.
         """
         first, held = 0, b""
         for start in starts:
@@ -79,7 +82,11 @@ class ResultLines:
                 if end < 0 and len(held) < size:
                     end = len(held)
                 size *= 2
-            yield self._decode(memoryview(held)[start - first : end])
+            try:
+                result = self._decode(memoryview(held)[start - first : end])
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise InputError(f"{self._name}: has changed since it was read: run the command again") from error
+            yield result
 
     def _read(self, start: int, size: int) -> bytes:
         with self._lock:

@@ -9,6 +9,8 @@ from judge.files.limits import MAX_PROBLEMS, numbered, stopped
 from judge.records import Problem
 
 _Row = TypeVar("_Row")
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8, which may stand before the first line."""
 
 
 def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> Iterator[tuple[int, _Row | Problem]]:
@@ -20,9 +22,16 @@ def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> 
         name: The file's name, for the problems.
         code: The code of the problems.
     """
+    return decode_rows(numbered(content.removeprefix(BOM), name), row_type, name, code)
+
+
+def decode_rows(
+    lines: Iterable[tuple[int, bytes]], row_type: type[_Row], name: str, code: str
+) -> Iterator[tuple[int, _Row | Problem]]:
+    """As `decode_lines`, of lines with their numbers; each is decoded before the next one is asked for."""
     decoder = msgspec.json.Decoder(row_type)
     listed = 0
-    for number, line in numbered(content.removeprefix(b"\xef\xbb\xbf"), name):
+    for number, line in lines:
         if not line.strip():
             continue
         try:

@@ -1,7 +1,7 @@
 """How much of a file is read, so that a small hostile file cannot fill the memory. Pure.
 
 One number bounds a file: the bytes of its content. Its JSON values and its lines are bounded by the memory that they
-take, about 100 bytes each.
+take, about 100 bytes each. Of a file that is read line by line it bounds a line.
 """
 
 from collections.abc import Iterator

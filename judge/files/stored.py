@@ -16,6 +16,8 @@ from judge.files.paths import StrPath
 
 PATIENCE = 10.0
 """Seconds that a pipe may be without a writer."""
+GZIP = b"\x1f\x8b"
+"""The first bytes of a gzip file."""
 _CHUNK = 1 << 20
 
 
@@ -92,7 +94,7 @@ def unpack(stored: bytes, name: str) -> bytes:
     Raises:
         InputError: The gzip stream is damaged, cut short, or unpacks to more than is read.
     """
-    if not stored.startswith(b"\x1f\x8b"):
+    if not stored.startswith(GZIP):
         return stored
     content = io.BytesIO()
     try:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.ask.records import Judgment
+from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
 from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.gold.rows import GoldRow, finder, text_digest
@@ -89,7 +89,7 @@ def make_plan(
     seed: int,
     *,
     criteria: Sequence[str],
-    judgments: Sequence[Judgment] = (),
+    judgments: Sequence[Judgment | Failure] = (),
     gold: Iterable[GoldRow] = (),
     per_run: int = 10,
 ) -> LabelingPlan:
@@ -104,7 +104,8 @@ def make_plan(
         n: About how many responses to draw; turns are drawn whole.
         seed: The seed of everything random.
         criteria: The criteria to label the responses for.
-        judgments: Judgments of these responses by any judges; the uncertainty is measured from them.
+        judgments: Judgments of these responses by any judges, from which the uncertainty is measured; a failure says
+            nothing.
         gold: Existing grades; they count as labels of the runs.
         per_run: How many labeled responses every run must have; all of them, if the run has fewer.
 

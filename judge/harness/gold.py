@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judge.ask.criteria import default_prompts, find_criterion
-from judge.ask.labels import JUDGMENTS, read_judgments
+from judge.ask.labels import JUDGMENTS
+from judge.ask.result_files import stored_judgments
+from judge.ask.stored_results import StoredResults
 from judge.ask.subjects import check_unit
 from judge.crowd.layout import TASK
 from judge.crowd.wide import read_questions
@@ -233,9 +235,7 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         InputError: An input is bad, nothing is left to draw, or `out` holds another plan.
     """
     plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES)
-    judgments = [
-        judgment for path in map(Path, plan.judgments) for judgment in read_judgments(_content(path), str(path))
-    ]
+    judgments = StoredResults.joined(stored_judgments(Path(path)) for path in plan.judgments)
     pool = read_pool_folder(Path(plan.pool))
     criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
     if not criteria and pool.unit == "dialogue":

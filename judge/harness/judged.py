@@ -1,6 +1,5 @@
 """An output folder that `judge run` filled: its pool, its results and the prompts behind them, read back."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ import numpy as np
 
 from judge.ask.criteria import find_criterion
 from judge.ask.group import group_members
-from judge.ask.labels import FAILURES, JUDGMENTS, is_jury, read_results
+from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
 from judge.ask.records import Failure, Judgment
+from judge.ask.result_files import read_results
 from judge.errors import InputError, UsageError
 from judge.files.paths import StrPath
 from judge.harness.earlier import read_earlier_pool
@@ -56,7 +56,8 @@ class JudgedFolder(msgspec.Struct, frozen=True):
 
     path: Path
     pool: Pool
-    results: tuple[Judgment | Failure, ...]
+    results: Sequence[Judgment | Failure]
+    """They stay in their files, and are read whenever somebody goes through them."""
     criteria: tuple[Criterion, ...]
     """The prompts behind the results, or only the one asked for."""
     expected: dict[str, Collection[str]]
@@ -133,13 +134,9 @@ def read_judged(
         raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
     pool = read_earlier_pool(folder)
     results = read_results(judgments, folder / FAILURES)
-    graded = [result for result in results if isinstance(result, Judgment)]
-    counts = Counter((result.criterion, result.variant, result.response_id) for result in graded)
-    if twice := [key for key, count in counts.items() if count > 1]:
-        name, variant, response_id = twice[0]
-        raise InputError(f"{judgments}: two judgments of {response_id} under {name}/{variant}: expected one")
-    criteria, warnings = _criteria(results, criterion, folder, prompts)
-    _check_grades(graded, criteria, judgments)
+    prompts_said = _survey(results, pool, judgments)
+    criteria, warnings = _criteria(prompts_said, criterion, folder, prompts)
+    _check_grades(results, prompts_said, criteria, judgments)
     manifest = read_manifest(folder) or {}
     recorded: Cluster = "theme" if manifest.get("cluster") == "theme" else "topic"
     return JudgedFolder(
@@ -154,18 +151,62 @@ def read_judged(
     )
 
 
+class _Said(msgspec.Struct):
+    """What all results under one prompt come to."""
+
+    digests: set[str]
+    judges: set[str]
+    grades: set[int]
+
+
+def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> dict[str, _Said]:
+    """What was said under each prompt, by `criterion/variant`.
+
+    Raises:
+        InputError: A response has two judgments under a prompt.
+    """
+    said: dict[str, _Said] = {}
+    places = {response.response_id: place for place, response in enumerate(pool.responses)}
+    # A byte for each response needs a hundredth of the memory of a set of ids, which serves the ids of no pool.
+    graded: dict[str, bytearray] = {}
+    strange: set[tuple[str, str]] = set()
+    twice: set[tuple[str, str]] = set()
+    for result in results:
+        prompt = f"{result.criterion}/{result.variant}"
+        if (about := said.get(prompt)) is None:
+            about = said[prompt] = _Said(set(), set(), set())
+            graded[prompt] = bytearray(len(places))
+        about.digests.add(result.criterion_digest)
+        about.judges.add(result.judge)
+        if isinstance(result, Failure):
+            continue
+        if not result.unable:
+            about.grades.add(result.grade)
+        place = places.get(result.response_id)
+        key = prompt, result.response_id
+        if key in strange if place is None else graded[prompt][place]:
+            twice.add(key)
+        elif place is None:
+            strange.add(key)
+        else:
+            graded[prompt][place] = 1
+    for result in results if twice else ():
+        prompt = f"{result.criterion}/{result.variant}"
+        if (prompt, result.response_id) in twice:
+            raise InputError(f"{path}: two judgments of {result.response_id} under {prompt}: expected one")
+    return said
+
+
 def _criteria(
-    results: tuple[Judgment | Failure, ...], wanted: str | None, folder: Path, own: Sequence[StrPath]
+    said: Mapping[str, _Said], wanted: str | None, folder: Path, own: Sequence[StrPath]
 ) -> tuple[tuple[Criterion, ...], tuple[str, ...]]:
     """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
-    digests: dict[str, set[str]] = {}
-    for result in results:
-        digests.setdefault(f"{result.criterion}/{result.variant}", set()).add(result.criterion_digest)
-    if not digests:
+    if not said:
         raise InputError(f"{folder}: nothing was judged there")
+    digests = {prompt: about.digests for prompt, about in said.items()}
     criteria = _prompts(digests, wanted, folder, {prompt.prompt_id: prompt for prompt in map(find_criterion, own)})
     warnings = []
-    juries = all(is_jury(result.judge) for result in results)
+    juries = all(is_jury(judge) for about in said.values() for judge in about.judges)
     for criterion in criteria:
         if criterion.prompt_id not in digests:
             raise UsageError(f"{folder}: no judgment under {criterion.prompt_id}, only {', '.join(sorted(digests))}")
@@ -174,13 +215,16 @@ def _criteria(
     return criteria, tuple(warnings)
 
 
-def _check_grades(graded: Sequence[Judgment], criteria: tuple[Criterion, ...], path: Path) -> None:
+def _check_grades(
+    results: Sequence[Judgment | Failure], said: Mapping[str, _Said], criteria: tuple[Criterion, ...], path: Path
+) -> None:
     """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since.
 
     Raises:
         InputError: Some grades are off the scale; every one is listed.
     """
     scales = {criterion.prompt_id: {level.grade for level in criterion.scale.levels} for criterion in criteria}
+    off = {prompt for prompt, scale in scales.items() if said[prompt].grades - scale}
     problems = [
         Problem(
             "off_scale",
@@ -190,8 +234,9 @@ def _check_grades(graded: Sequence[Judgment], criteria: tuple[Criterion, ...], p
             f"{result.response_id}: $.grade",
             f"grade {result.grade} under {prompt}: expected one of {', '.join(map(str, sorted(scales[prompt])))}",
         )
-        for result in graded
-        if (prompt := f"{result.criterion}/{result.variant}") in scales
+        for result in (results if off else ())
+        if isinstance(result, Judgment)
+        and (prompt := f"{result.criterion}/{result.variant}") in off
         and not result.unable
         and result.grade not in scales[prompt]
     ]

@@ -11,8 +11,9 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.filler import is_filler
 from judge.ask.inquiry import inquiry
-from judge.ask.labels import FAILURES, JUDGMENTS, read_results
+from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment, Unreadable
+from judge.ask.result_files import read_results
 from judge.errors import InputError, UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.earlier import earlier_options, read_earlier_pool
@@ -149,7 +150,7 @@ class _Replies:
         self._connection.close()
 
 
-def _results(folder: Path) -> tuple[Judgment | Failure, ...]:
+def _results(folder: Path) -> Sequence[Judgment | Failure]:
     """What the judges of a folder said; of a jury, what each member said."""
     members = folder / MEMBERS
     if members.exists():

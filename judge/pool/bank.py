@@ -7,10 +7,12 @@ from functools import partial
 from typing import Literal, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from judge.errors import InputError
 from judge.files.content import Pieces, jsonl_pieces
-from judge.files.jsonl import decode_lines, jsonl_bytes
+from judge.files.jsonl import BOM, decode_rows, jsonl_bytes
+from judge.files.limits import MAX_PROBLEMS, numbered, stopped
 from judge.files.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
 from judge.pool.conversation import is_genuine, without_turn
@@ -22,6 +24,8 @@ from judge.text.safe import unescape
 from judge.text.tsv import tsv
 
 _Row = TypeVar("_Row")
+Lines = bytes | Iterable[tuple[int, bytes]]
+"""A file's content, or its numbered lines."""
 EXCLUDED_COLUMNS = ("run_id", "turn_id", "rank", "reason", "detail")
 
 
@@ -94,9 +98,11 @@ def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:
 
 
 def read_pool(
-    responses: bytes, passages: bytes, name: str, excluded: bytes = b"", runs: bytes = b"", turns: bytes = b""
+    responses: Lines, passages: Lines, name: str, excluded: Lines = b"", runs: Lines = b"", turns: Lines = b""
 ) -> Pool:
     """The pool behind `pool.jsonl`, `passages.jsonl`, `excluded.tsv`, `runs.jsonl` and `turns.jsonl` of `name`.
+
+    Strings that occur again and again, such as the ids of turns, passages and runs, are held once.
 
     Raises:
         InputError: Lines are damaged; each of them is listed.
@@ -111,7 +117,9 @@ def read_pool(
             bad("$.key", f"the key {line.key} has a part of the text's digest, as an earlier version wrote: pool anew")
         elif line.key != right:
             bad("$.key", f"the key {line.key} does not belong to this id and text")
-        by_key[line.key] = Passage(line.id, line.contents, line.source)
+        key = line.id if line.key == line.id else line.key
+        by_key[key] = Passage(line.id, line.contents, line.source)
+    known = {key: key for key in by_key}
     by_id: dict[str, PooledResponse] = {}
     distinct: dict[Distinct, str] = {}
     for response, bad in _rows(responses, PooledResponse, f"{name}/pool.jsonl", problems):
@@ -122,6 +130,7 @@ def read_pool(
             bad("$.response_id", f"{response_id} is on an earlier line too")
         if response.unit != next(iter(by_id.values()), response).unit:
             bad("$.unit", f"{response_id} is one {response.unit}, the first line is not")
+        _share(response, known)
         same = distinct.setdefault(distinct_key(response), response_id)
         if same != response_id:
             bad("$", f"{response_id} has the turn, the text and the passages of {same}")
@@ -141,30 +150,60 @@ def read_pool(
     return Pool(tuple(by_id.values()), by_key, exclusions, pooled_runs, by_turn)
 
 
+def _share(response: PooledResponse, known: dict[str, str]) -> None:
+    """Hold the strings of a response that others have too once; it was just read, and nobody else has it yet.
+
+    Args:
+        response: The response.
+        known: The strings that were seen.
+    """
+    force_setattr(response, "turn_id", known.setdefault(response.turn_id, response.turn_id))
+    force_setattr(response, "topic_id", known.setdefault(response.topic_id, response.topic_id))
+    force_setattr(response, "passages", tuple(known.setdefault(key, key) for key in response.passages))
+    digest = response.runs[0].text_sha256 if response.runs else ""
+    for entry in response.runs:
+        force_setattr(entry, "run_id", known.setdefault(entry.run_id, entry.run_id))
+        if entry.text_sha256 == digest:
+            force_setattr(entry, "text_sha256", digest)
+
+
 def _rows(
-    content: bytes, row_type: type[_Row], file: str, problems: list[Problem]
+    content: Lines, row_type: type[_Row], file: str, problems: list[Problem]
 ) -> Iterator[tuple[_Row, Callable[[str, str], None]]]:
     """Each readable line of a JSONL file, with a function that adds a problem at that line."""
-    for number, row in decode_lines(content, row_type, file, "pool_damaged"):
+    others = len(problems)
+    for number, row in decode_rows(_numbered(content, file), row_type, file, "pool_damaged"):
         if isinstance(row, Problem):
             problems.append(row)
         else:
             yield row, partial(_damaged, problems, file, number)
+            if len(problems) - others >= MAX_PROBLEMS:
+                problems.append(stopped(file, number))
+                return
 
 
 def _damaged(problems: list[Problem], file: str, number: int, path: str, message: str) -> None:
     problems.append(Problem("pool_damaged", "error", file, None, f"line {number}: {path}", message))
 
 
-def _read_excluded(content: bytes, file: str, problems: list[Problem]) -> Iterator[Exclusion]:
-    lines = content.decode(errors="replace").split("\n")
+def _read_excluded(content: Lines, file: str, problems: list[Problem]) -> Iterator[Exclusion]:
     header = "\t".join(EXCLUDED_COLUMNS)
-    if content and lines[0] != header:
-        _damaged(problems, file, 1, "$", f"expected the header {header!r}")
-    for number, line in enumerate(lines[1:], 2):
+    known: dict[str, str] = {}
+    for number, stored in _numbered(content, file):
+        line = stored.decode(errors="replace")
+        if number == 1:
+            if line != header:
+                _damaged(problems, file, 1, "$", f"expected the header {header!r}")
+            continue
         fields = [unescape(field) for field in line.split("\t")]
         if len(fields) == 5 and re.fullmatch("(-?[0-9]{1,18})?", fields[2]):
-            run_id, turn_id, rank, reason, detail = fields
+            run_id, turn_id, rank, reason, detail = (known.setdefault(field, field) for field in fields)
             yield Exclusion(run_id, turn_id, int(rank) if rank else None, reason, detail)
         elif line:
             _damaged(problems, file, number, "$", "expected five fields between tabs, the third a rank or empty")
+
+
+def _numbered(content: Lines, file: str) -> Iterable[tuple[int, bytes]]:
+    if isinstance(content, bytes):
+        return numbered(content.removeprefix(BOM), file) if content else ()
+    return content

@@ -1,9 +1,10 @@
 """A pool read from its folder or from its `pool.jsonl`."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, get_args
 
-from judge.files.stored import read_stored, unpack
+from judge.files.line_stream import LineStream
 from judge.pool.bank import read_pool
 from judge.pool.records import Pool
 
@@ -30,17 +31,18 @@ def read_pool_folder(path: Path, *beside: Beside) -> Pool:
         InputError: A wanted file is missing or damaged.
     """
     file = pool_file(path)
-    responses = _content(file)
-    contents = {name: _content(file.with_name(name)) for name in beside}
-    return read_pool(
-        responses,
-        contents.get("passages.jsonl", b""),
-        str(file.parent),
-        contents.get("excluded.tsv", b""),
-        contents.get("runs.jsonl", b""),
-        _content(turns) if (turns := file.with_name(TURNS)).exists() else b"",
-    )
+    with ExitStack() as opened:
 
+        def lines(name: str) -> LineStream:
+            stream = LineStream(file.with_name(name), packed=True)
+            opened.enter_context(stream.file)
+            return stream
 
-def _content(path: Path) -> bytes:
-    return unpack(read_stored(path), str(path))
+        return read_pool(
+            lines(file.name),
+            lines("passages.jsonl") if "passages.jsonl" in beside else b"",
+            str(file.parent),
+            lines("excluded.tsv") if "excluded.tsv" in beside else b"",
+            lines("runs.jsonl") if "runs.jsonl" in beside else b"",
+            lines(TURNS) if file.with_name(TURNS).exists() else b"",
+        )

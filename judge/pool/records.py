@@ -29,7 +29,7 @@ LeftOut = Literal[
 """Why the pool leaves out a response, beside the flags of the screen and the errors of a run."""
 
 
-class RunEntry(Record, frozen=True):
+class RunEntry(Record, frozen=True, gc=False):
     """One run's share in a pooled response."""
 
     run_id: str
@@ -39,7 +39,7 @@ class RunEntry(Record, frozen=True):
     """Digest of the exact submitted text, which may differ from the pooled one in outer whitespace or NFC."""
 
 
-class PooledResponse(Record, frozen=True, omit_defaults=True):
+class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
     """A distinct response of a turn with its used passages, judged once for all runs that gave it.
 
     In a pool of dialogues it stands for a dialogue: the response is the last one, and its turn holds all that was said
@@ -80,7 +80,7 @@ class PooledRun(Record, frozen=True):
     """The year of the topics that it is for; None for no known year."""
 
 
-class PooledTurn(Record, frozen=True):
+class PooledTurn(Record, frozen=True, gc=False):
     """A turn of an interactive run or of a dialogue: what the user said, and where in the conversation."""
 
     turn_id: str

@@ -97,7 +97,7 @@ class Run(Record, frozen=True):
     turns: tuple[RunTurn, ...]
 
 
-class TokenCount(Record, frozen=True):
+class TokenCount(Record, frozen=True, gc=False):
     """Lengths of one text in tokens by the three rules, and where the limit cuts it."""
 
     bare: int
@@ -107,7 +107,7 @@ class TokenCount(Record, frozen=True):
     """Offset of the end of the last token within the limit under the chosen rule; None for a text within the limit."""
 
 
-class Exclusion(Record, frozen=True):
+class Exclusion(Record, frozen=True, gc=False):
     """A run, turn or response that is not judged, and why."""
 
     run_id: str

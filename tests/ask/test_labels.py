@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.ask.labels import Label, Labels, labels_of, parse_columns, read_failures, read_judgments, read_labels
+from judge.ask.labels import Label, Labels, labels_of, parse_columns, read_labels
+from judge.ask.result_files import read_failures, read_judgments
 from judge.errors import InputError
 from judge.files.stored import sha256
 from tests.calibration_world import failure, jsonl, judgment

@@ -4,14 +4,18 @@ import gzip
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from judge.errors import InputError
+from judge.files import limits
+from judge.pool import bank
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
-from judge.pool.folder import read_pool_folder
-from judge.pool.records import Pool, PooledResponse, PooledRun
+from judge.pool.folder import BESIDE, read_pool_folder
+from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
 from judge.records import Passage
 from judge.runs.records import Exclusion, TokenCount
 
+FILES = ("pool.jsonl", *BESIDE)
 RESPONSE = PooledResponse("R00000", "1_1", "1", "One.", ("p:1",), TokenCount(2, 2, 1, None), False, ())
 POOL = Pool(
     (RESPONSE,),
@@ -49,6 +53,51 @@ def test_a_packed_file_is_unpacked(folder: Path) -> None:
     packed = folder / "pool.jsonl.gz"
     packed.write_bytes(gzip.compress((folder / "pool.jsonl").read_bytes()))
     assert read_pool_folder(packed, "passages.jsonl").responses == POOL.responses
+
+
+def test_large_files_of_short_lines_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "pool.jsonl").write_bytes(pool_jsonl(POOL) + b"\n" * 500)
+    longest = max(len(line) for name in FILES for line in (folder / name).read_bytes().split(b"\n"))
+    monkeypatch.setattr(limits, "_largest", longest)
+    assert (folder / "pool.jsonl").stat().st_size > longest
+    assert read_pool_folder(folder, *BESIDE) == POOL
+    monkeypatch.setattr(limits, "_largest", longest - 1)
+    with pytest.raises(InputError, match=rf"line \d holds more than {longest - 1:,} bytes"):
+        read_pool_folder(folder, *BESIDE)
+
+
+@pytest.mark.parametrize("change", [b"\xef\xbb\xbf%b", b"\n%b", b"%b\n\n"], ids=["mark", "blank before", "blank after"])
+def test_marks_and_blank_lines_are_no_damage(change: bytes, folder: Path) -> None:
+    for name in ("pool.jsonl", "passages.jsonl", "runs.jsonl"):
+        (folder / name).write_bytes(change % (folder / name).read_bytes())
+    assert read_pool_folder(folder, *BESIDE) == POOL
+
+
+def test_strings_that_occur_again_are_held_once(folder: Path) -> None:
+    entries = tuple(RunEntry(run_id, 1, "citations", "0" * 64) for run_id in ("a", "b"))
+    responses = [
+        structs.replace(RESPONSE, response_id=f"R0000{n}", text=f"{n}", passages=("p:1", "q"), runs=entries)
+        for n in (1, 2)
+    ]
+    (folder / "pool.jsonl").write_bytes(pool_jsonl(structs.replace(POOL, responses=tuple(responses))))
+    pool = read_pool_folder(folder, "passages.jsonl")
+    first, second = pool.responses
+    assert pool.responses == tuple(responses)
+    assert first.turn_id is second.turn_id and first.topic_id is second.topic_id
+    assert first.passages[0] is second.passages[0] is next(iter(pool.passages))
+    assert first.passages[1] is second.passages[1]
+    assert first.runs[0].run_id is second.runs[0].run_id
+    assert first.runs[0].text_sha256 is first.runs[1].text_sha256
+
+
+def test_so_many_problems_are_listed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bank, "MAX_PROBLEMS", 3)
+    (folder / "pool.jsonl").write_bytes(pool_jsonl(POOL) * 9)
+    with pytest.raises(InputError) as caught:
+        read_pool_folder(folder)
+    assert [problem.path for problem in caught.value.problems] == [
+        *("line 2: $.response_id", "line 3: $.response_id", "line 4: $.response_id", "line 4"),
+    ]
 
 
 def test_damage_is_placed_in_the_folder(folder: Path) -> None:

@@ -10,7 +10,9 @@ import msgspec
 
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, criterion_names
-from judge.ask.labels import JUDGMENTS, is_jury, read_judgments
+from judge.ask.labels import JUDGMENTS, is_jury
+from judge.ask.records import Failure
+from judge.ask.result_files import stored_judgments
 from judge.ask.subjects import check_unit
 from judge.desk.assess.plan import AssessPlan, check_assess_plan
 from judge.desk.assess.store import DeskItem
@@ -218,9 +220,9 @@ def _suggestions(
     path = file_in(plan.judgments, JUDGMENTS)
     found: dict[tuple[str, str], Suggestion] = {}
     judges: set[str] = set()
-    for judgment in read_judgments(unpack(read_stored(path), str(path)), str(path)):
+    for judgment in stored_judgments(path):
         response_id, prompt = judgment.response_id, criteria.get(judgment.criterion)
-        if prompt is None or judgment.sample > 0 or response_id not in turns:
+        if isinstance(judgment, Failure) or prompt is None or judgment.sample > 0 or response_id not in turns:
             continue
         if judgment.turn_id != turns[response_id]:
             raise UsageError(f"{path}: {response_id} is of turn {judgment.turn_id}: grades of another pool")

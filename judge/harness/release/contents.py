@@ -9,8 +9,9 @@ import msgspec
 
 from judge.ask.cascade import cascade_notes
 from judge.ask.criteria import find_criterion, prompt_path
-from judge.ask.labels import is_jury, read_results
+from judge.ask.labels import is_jury
 from judge.ask.records import Failure, Judgment
+from judge.ask.result_files import read_results
 from judge.ask.returned import model_notes
 from judge.crowd.jury import SELF_JUDGING
 from judge.files.jsonl import json_bytes, jsonl_bytes
