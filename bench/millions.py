@@ -2,7 +2,7 @@
 
     python bench/millions.py --judgments 10000 100000 1000000 [--keep DIR] [--steps run leaderboard …]
 
-Makes 20 runs whose responses are distinct, five criteria, two answers of one judge to each (a jury of `--samples 2`),
+Makes 40 runs whose responses are distinct, five criteria, three answers of one judge to each (a jury of `--samples 3`),
 and a journal in which every answer is recorded already, so that nothing but judge itself takes time. Then each step
 runs as a process of its own, and a line of TSV says what it took.
 
@@ -29,7 +29,7 @@ from judge.models.journal import Journal
 from judge.models.journal_rows import new_row
 from judge.models.records import Completion
 
-RUNS = 20
+RUNS = 40
 CRITERIA = ("groundedness", "naturalness", "relevance", "completeness", "conciseness")
 SAMPLES = 3
 TURNS_OF_A_TOPIC = 13

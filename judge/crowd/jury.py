@@ -1,4 +1,4 @@
-"""Several LLM judges as one: the consensus of a jury's members, and warnings about it. Pure."""
+"""Several LLM judges as one: the consensus of a jury's members, and warnings about it."""
 
 from array import array
 from collections import Counter

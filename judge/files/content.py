@@ -29,15 +29,15 @@ class Pieces:
         return b"".join(self)
 
 
-Content = bytes | Pieces
+FileContent = bytes | Pieces
 
 
-def pieces_of(content: Content) -> Iterable[bytes]:
+def pieces_of(content: FileContent) -> Iterable[bytes]:
     """The content piece by piece."""
     return (content,) if isinstance(content, bytes) else content
 
 
-def content_digest(content: Content) -> str:
+def content_digest(content: FileContent) -> str:
     """SHA-256 of a content, in hexadecimal."""
     digest = hashlib.sha256()
     for piece in pieces_of(content):
@@ -58,7 +58,7 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def is_content(path: Path, content: Content) -> bool:
+def is_content(path: Path, content: FileContent) -> bool:
     """Whether a file holds exactly this content.
 
     Raises:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.content import Content, content_digest, file_digest, is_content, pieces_of
+from judge.files.content import FileContent, content_digest, file_digest, is_content, pieces_of
 from judge.files.stored import read_stored
 from judge.text.safe import shown
 
@@ -102,7 +102,7 @@ def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), "wb")
 
 
-def write_atomic(path: Path, data: Content, mode: int = 0o666) -> None:
+def write_atomic(path: Path, data: FileContent, mode: int = 0o666) -> None:
     """Replace a file's content in one step, so that a reader sees the old bytes or the new ones.
 
     Args:
@@ -135,7 +135,7 @@ def write_atomic(path: Path, data: Content, mode: int = 0o666) -> None:
 
 def replace_folder(
     folder: Path,
-    files: Mapping[str, Content],
+    files: Mapping[str, FileContent],
     record: str,
     *,
     inputs: Iterable[Path] = (),
@@ -261,7 +261,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _gone(
-    folder: Path, earlier: Collection[tuple[str, str]], files: Mapping[str, Content], read: Collection[Path]
+    folder: Path, earlier: Collection[tuple[str, str]], files: Mapping[str, FileContent], read: Collection[Path]
 ) -> list[str]:
     """The recorded files that are neither made any more nor inputs, present or not."""
     inside = folder.resolve()
@@ -293,7 +293,7 @@ def _temporary(name: str) -> str:
     return str(path.with_name(temporary_name(path.name)))
 
 
-def _holds(path: Path, content: Content) -> bool:
+def _holds(path: Path, content: FileContent) -> bool:
     return path.is_file() and is_content(path, content)
 
 

@@ -9,7 +9,7 @@ from judge.ask.cascade import SettledCount, settled_counts
 from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment
 from judge.crowd.notes import JuryNotes
-from judge.files.content import Content, Pieces, jsonl_pieces
+from judge.files.content import FileContent, Pieces, jsonl_pieces
 from judge.files.jsonl import json_bytes
 from judge.files.paths import published
 from judge.files.trec import response_run, safe_names
@@ -34,10 +34,10 @@ UNCALIBRATED = (
 MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
 
 
-def pool_files(pooled: Pooled) -> dict[str, Content]:
+def pool_files(pooled: Pooled) -> dict[str, FileContent]:
     """The files that can be written before any judge is asked, by name."""
     pool = pooled.pool
-    files: dict[str, Content] = {
+    files: dict[str, FileContent] = {
         **stored_pool(pool),
         "pool.txt": pool_lines(pool).encode(),
         "excluded.tsv": excluded_tsv(pool.exclusions),
@@ -67,7 +67,7 @@ def result_files(
     pairs: Sequence[RunDifference] = (),
     clustered: Sequence[str] = (),
     beside: Details | None = None,
-) -> dict[str, Content]:
+) -> dict[str, FileContent]:
     """The files of a judge's results, by name.
 
     Args:
@@ -86,7 +86,7 @@ def result_files(
     lines = [*(notes.lines if notes else ()), *models, *(_partly(*entry) for entry in sorted(partial.items()))]
     lines += [f"{line}." for line in clustered]
     sentences = beside.sentences if beside is not None else ()
-    files: dict[str, Content] = {
+    files: dict[str, FileContent] = {
         **_lines(results, JUDGMENTS, FAILURES),
         "leaderboard.tsv": leaderboard_tsv(rows).encode(),
         "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines, told_apart(pairs), sentences).encode(),
@@ -117,7 +117,7 @@ def result_files(
     return files
 
 
-def _lines(results: Sequence[Judgment | Failure], judgments: str, failures: str) -> dict[str, Content]:
+def _lines(results: Sequence[Judgment | Failure], judgments: str, failures: str) -> dict[str, FileContent]:
     """Two files of results: the judgments, and what is missing."""
 
     def of(kind: type[Judgment] | type[Failure]) -> Pieces:

@@ -17,7 +17,7 @@ from judge.ask.several import ask
 from judge.ask.stored_results import StoredResults
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
-from judge.files.content import Content
+from judge.files.content import FileContent
 from judge.files.folder import replace_folder
 from judge.files.progress import ProgressLine
 from judge.harness.cascade import cascade_manifest
@@ -109,7 +109,7 @@ def carry_out(
         if plan.extend is not None and not prepared.in_place and (Path(plan.extend) / JOURNAL).exists():
             journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
-        files: dict[str, Content] = pool_files(pooled)
+        files: dict[str, FileContent] = pool_files(pooled)
         unfinished = manifest_bytes(
             plan.argv, prepared.configured, UNFINISHED, pooled.submitted, pool, options=plan.chosen
         )
