@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.loop import Task
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import MOST_SAMPLES, Results
-from judge.ask.tasks import Task
 from judge.crowd.aggregators import JURIES
 from judge.crowd.jury import Member, cautions, consensus, jury_criterion, jury_name
 from judge.crowd.notes import JuryNotes
