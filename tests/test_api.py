@@ -26,9 +26,10 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 
 import judge
-from judge.ask.loop import assess, tasks
+from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
+from judge.ask.tasks import tasks
 from judge.calibrate.certificate import read_certificate
 from judge.errors import AuthenticationError, Interrupted
 from judge.files.paths import JobPlan

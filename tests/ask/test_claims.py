@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from judge.ask import loop
-from judge.ask.loop import assess, tasks
+from judge.ask.loop import assess
 from judge.ask.records import Failure, Judgment
+from judge.ask.tasks import tasks
 from judge.errors import OperationalError, RejectedError
 from judge.models.journal import Journal
 from judge.models.open_journal import HeldElsewhere, RecordedAnswer

@@ -9,10 +9,11 @@ import pytest
 from judge.ask.estimates import TYPICAL_REPLY
 from judge.ask.forecast import forecast
 from judge.ask.group import combine
-from judge.ask.loop import Settings, assess, tasks
+from judge.ask.loop import Settings, assess
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import open_one
+from judge.ask.tasks import tasks
 from judge.errors import StructureUnsupported, UsageError
 from judge.harness.dry_run import model_forecasts
 from judge.models.journal import Journal

@@ -1,7 +1,7 @@
 import pytest
 
 from judge.ask.line import TaskLine
-from judge.ask.loop import tasks
+from judge.ask.tasks import tasks
 from tests.ask.test_loop import criterion, pool
 
 WANTED = tasks(pool(["a", "b", "c", "d", "e"]), [criterion()])

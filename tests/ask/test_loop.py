@@ -13,9 +13,10 @@ import pytest
 from judge.ask.account import Account
 from judge.ask.estimates import GUESS, CallSums
 from judge.ask.forecast import forecast
-from judge.ask.loop import Progress, Settings, Task, assess, tasks
+from judge.ask.loop import Progress, Settings, assess
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
+from judge.ask.tasks import Task, tasks
 from judge.errors import (
     AuthenticationError,
     CallError,
