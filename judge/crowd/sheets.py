@@ -3,7 +3,6 @@
 This module only checks that it is a table; `tables` reads the meaning of its cells.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 from judge.crowd.annotations import annotation_rows
 from judge.errors import InputError, UsageError
 from judge.files.jsonl import decode_lines
-from judge.files.limits import MAX_COLUMNS, largest_file, most_values
+from judge.files.limits import most_values
+from judge.files.parquet import is_parquet, plain_frame, read_frame, too_many_cells
 from judge.files.stored import read_stored, sha256, unpack
 from judge.files.tabular import read_table, read_text
 from judge.records import Problem
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 _DELIMITERS = ",\t;"
-_PARQUET = b"PAR1"
-_EXACT = 2**53
-_CELL = 16
-"""Bytes that a short cell takes in a data frame."""
 
 
 class DataFrame(Protocol):
@@ -68,7 +64,7 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     except InputError as error:
         problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
         return None
-    if content.startswith(_PARQUET):
+    if is_parquet(content):
         return _parquet(str(path), content, problems)
     beginning = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if beginning == b"{":
@@ -79,23 +75,10 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     if text is None:
         return None
     head = text.lstrip("\n").partition("\n")[0]
-    if problem := _too_big(str(path), text.count("\n"), max(map(head.count, _DELIMITERS)) + 1):
+    if problem := too_many_cells(str(path), text.count("\n"), max(map(head.count, _DELIMITERS)) + 1):
         problems.append(problem)
         return None
     return _plain(path, text) or _quoted(path, problems)
-
-
-def _too_big(file: str, rows: int, columns: int, most: int | None = None) -> Problem | None:
-    """The problem of a table that would fill the memory: small files can be made to unpack to any number of cells."""
-    most = most or largest_file() // _CELL
-    if columns > MAX_COLUMNS:
-        code, message = "too_many_columns", f"{columns:,} columns: at most {MAX_COLUMNS:,} are read"
-    elif rows * columns > most:
-        code = "too_many_cells"
-        message = f"{rows:,} rows of {columns:,} columns: at most {most:,} cells are read; --max-file-size allows more"
-    else:
-        return None
-    return Problem(code, "error", file, None, "", message)
 
 
 def _plain(path: Path, text: str) -> LabelSheet | None:
@@ -161,7 +144,7 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelShee
             problems.append(row)
             continue
         names.update(row)
-        if problem := _too_big(file, len(rows) + 1, len(names), most_values()):
+        if problem := too_many_cells(file, len(rows) + 1, len(names), most_values()):
             problems.append(problem)
             break
         rows.append((number, row))
@@ -184,7 +167,7 @@ def _json_list(file: str, content: bytes, problems: list[Problem]) -> LabelSheet
     if not rows:
         problems.append(Problem("empty_file", "error", file, None, "", "the list holds no label"))
         return None
-    if problem := _too_big(file, len(rows), len({name for _, row in rows for name in row}), most_values()):
+    if problem := too_many_cells(file, len(rows), len({name for _, row in rows for name in row}), most_values()):
         problems.append(problem)
         return None
     return _objects(file, rows, "entry")
@@ -278,30 +261,13 @@ def _text(value: object) -> str:
 
 
 def _parquet(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
-    import polars as pl
-
-    try:
-        size = pl.scan_parquet(io.BytesIO(content))
-        if problem := _too_big(file, size.select(pl.len()).collect().item(), len(size.collect_schema())):
-            problems.append(problem)
-            return None
-        return _framed(file, pl.read_parquet(io.BytesIO(content)), problems)
-    # A damaged file can make the reader panic, which is no Exception.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        reason = str(error).partition("\n")[0][:200]
-        problems.append(Problem("unreadable_file", "error", file, None, "", f"not readable as Parquet: {reason}"))
-        return None
+    frame = read_frame(file, content, problems)
+    return None if frame is None else _framed(file, frame, problems)
 
 
 def _framed(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelSheet | None:
     """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
-    import polars as pl
-    from polars import selectors
-
-    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
-    frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
-    frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
-    frame = frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String))
+    frame, nested = plain_frame(frame)
     if not frame.height:
         problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
         return None
@@ -310,13 +276,3 @@ def _framed(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelS
         name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
     }
     return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", cell_problems)
-
-
-def _plain_numbers(column: "pl.Series") -> "pl.Series":
-    """Floats as integers if all are whole, since pandas stores integers with gaps as floats; else as texts."""
-    import polars as pl
-
-    column = column.fill_nan(None)
-    whole = ((column == column.round()) & (column.abs() <= _EXACT)).fill_null(True)
-    integers = column.zip_with(whole, pl.Series([None], dtype=column.dtype)).cast(pl.Int64)
-    return integers if whole.all() else integers.cast(pl.String).zip_with(whole, column.cast(pl.String))
