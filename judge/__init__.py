@@ -112,6 +112,8 @@ if TYPE_CHECKING:
     from judge.harness.requests import CompletionsPlan as CompletionsPlan
     from judge.harness.requests import import_completions as import_completions
     from judge.harness.requests import write_requests as write_requests
+    from judge.harness.results_parquet import ResultsConvertPlan as ResultsConvertPlan
+    from judge.harness.results_parquet import convert_results as convert_results
     from judge.harness.run import Outcome as Outcome
     from judge.harness.run import run as run
     from judge.harness.tokens import LengthsPlan as LengthsPlan

@@ -31,7 +31,7 @@ ROOMS = {
     "runs": {
         "validate": "list every problem of the runs in a folder; write fixed copies",
         "tokens": "what the token limit does under each way of counting",
-        "convert": "runs of one format to another, or to TREC runs of passages",
+        "convert": "runs of one format to another, or to TREC runs of passages; judgments to Parquet",
     },
     "passages": {"passages": "index a collection or its hash list; extract the passages of a pool"},
     "models": {

@@ -1,9 +1,12 @@
-"""Write the runs of a folder in another format, with a log of everything that the other format cannot express.
+"""Write the runs of a folder in another format, or the judgments of an output folder as Parquet.
 
-The log, conversion.tsv, has a line for each value dropped or altered, or one for all values of a kind in a run.
+The log of a conversion of runs, conversion.tsv, has a line for each value dropped or altered, or one for all values of
+a kind in a run.
 Runs with errors are not converted: `judge validate` lists them, `judge validate --fix` fixes what can be fixed. What
 counts in a pool (turns, texts and used passages) stays the same in a run format. The topics turn PTKB numbers into
 statements, and statements into numbers.
+
+With --to parquet, RUNS is the output folder of `judge run`; its judgments and failures become tables for data frames.
 """
 
 import argparse
@@ -12,6 +15,8 @@ from pathlib import Path
 
 from judge.cli.options import add_output_option, add_runs_arguments, given_runs
 from judge.cli.printing import print_json, progress, say
+from judge.errors import UsageError
+from judge.harness.results_parquet import PARQUET, ResultsConvertPlan, convert_results
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
 from judge.runs.formats import FORMATS
 from judge.runs.topics import read_topics
@@ -22,7 +27,7 @@ from judge.text.safe import printable
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_runs_arguments(parser)
-    parser.add_argument("--to", required=True, choices=sorted(TARGETS), help="the format to write")
+    parser.add_argument("--to", required=True, choices=[*sorted(TARGETS), PARQUET], help="the format to write")
     parser.add_argument("--json", action="store_true", help="print files and changes as one JSON object")
     add_output_option(parser, "DIR", "folder for the new files, outside the runs' folder", required=True)
     parser.add_argument(
@@ -35,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Convert the runs and say what changed."""
+    """Convert the runs and say what changed, or convert judgments."""
+    if args.to == PARQUET:
+        return _convert_results(args)
     turns = None
     if args.topics:
         turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
@@ -58,4 +65,22 @@ def main(args: argparse.Namespace) -> int:
     lost = Counter(change.what for change in converted.changes)["PTKB statements"]
     if lost and turns is None:
         say(f"PTKB STATEMENTS LOST in {count(lost, 'response')}: give the topics with --topics to keep them")
+    return 0
+
+
+def _convert_results(args: argparse.Namespace) -> int:
+    given = given_runs(args)
+    if len(given) != 1:
+        raise UsageError(f"--to {PARQUET}: expected one output folder of `judge run`, found {len(given)} paths")
+    for name in ("topics", "team", "format"):
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name} is for runs: it cannot go with --to {PARQUET}")
+    with progress("converting judgments") as steps:
+        converted = convert_results(ResultsConvertPlan(folder=given[0], out=args.out), steps)
+    if args.json:
+        print_json({"files": {str(file): rows for file, rows in converted.rows.items()}})
+        return 0
+    for file, rows in converted.rows.items():
+        print(printable(str(file)))
+        say(f"{count(rows, 'row')} in {file.name}")
     return 0

@@ -47,6 +47,7 @@ EXAMPLES = {
     "convert": (
         "judge convert runs/ --to trec-run --out trec/",
         "judge convert runs/ --to ikat2025 --team mine --topics topics.json --out new/",
+        "judge convert out/ --to parquet --out tables/",
     ),
     "passages": (
         "judge passages index --hashes passage_hashes.tsv --out hashes.idx",

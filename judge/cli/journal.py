@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify = commands.add_parser("verify", help="list the completions that are not what was recorded")
     salvage = commands.add_parser("salvage", help="write what is sound into a new journal")
     stats = commands.add_parser("stats", help="say what each judge took: calls, tokens, money, time")
-    export = commands.add_parser("export", help="write the completions as JSON lines, without keys")
+    export = commands.add_parser("export", help="write the completions as JSON lines or Parquet, without keys")
     reread = commands.add_parser("reparse", help="read every reply again, and list what would change")
     merge = commands.add_parser("merge", help="write several journals into a new one; the first answer stays")
     salvage.add_argument("path", type=Path, metavar="PATH", help=f"a journal, or a folder with its {JOURNAL}")
@@ -54,7 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--json", action="store_true", help="print the same as JSON")
     for action in (salvage, merge):
         action.add_argument("-o", "--out", type=Path, required=True, metavar="NEW", help="the new journal")
-    export.add_argument("-o", "--out", type=Path, metavar="FILE", help="a new file (default: standard output)")
+    export.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a new file, Parquet if it is named .parquet (default: JSON lines to standard output)",
+    )
 
 
 def main(args: argparse.Namespace) -> int:

@@ -6,14 +6,13 @@ import numpy as np
 
 from judge.crowd.sheet import LabelSheet, cell_text
 from judge.errors import UsageError
+from judge.files.parquet import plain_frame
 from judge.files.stored import sha256
 from judge.records import Problem
 from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl
-
-_EXACT = 2**53
 
 
 class DataFrame(Protocol):
@@ -81,13 +80,7 @@ def _series(cells: list[object]) -> "pl.Series":
 
 def typed_sheet(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelSheet | None:
     """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
-    import polars as pl
-    from polars import selectors
-
-    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
-    frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
-    frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
-    frame = frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String))
+    frame, nested = plain_frame(frame)
     if not frame.height:
         problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
         return None
@@ -96,13 +89,3 @@ def typed_sheet(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> La
         name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
     }
     return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", cell_problems)
-
-
-def _plain_numbers(column: "pl.Series") -> "pl.Series":
-    """Floats as integers if all are whole, since pandas stores integers with gaps as floats; else as texts."""
-    import polars as pl
-
-    column = column.fill_nan(None)
-    whole = ((column == column.round()) & (column.abs() <= _EXACT)).fill_null(True)
-    integers = column.zip_with(whole, pl.Series([None], dtype=column.dtype)).cast(pl.Int64)
-    return integers if whole.all() else integers.cast(pl.String).zip_with(whole, column.cast(pl.String))

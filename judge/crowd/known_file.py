@@ -36,8 +36,8 @@ class KnownFile:
     """A file of known items, read before the criteria and scales of the tables are known."""
 
     file: str
-    rows: tuple[tuple[int, Mapping[str, Any]], ...]
-    """Line number and values."""
+    rows: tuple[tuple[str, Mapping[str, Any]], ...]
+    """Place and values."""
     problems: tuple[Problem, ...]
     """Lines that cannot be read."""
 
@@ -70,8 +70,7 @@ class KnownFile:
         problems += self.problems
         items: dict[tuple[str, ...], KnownItem] = {}
         only = only or (next(iter(scales)) if len(scales) == 1 else None)
-        for line, values in self.rows:
-            where = f"line {line}"
+        for where, values in self.rows:
             criterion = values.get("criterion") or only
             if isinstance(criterion, str) and criterion not in scales:
                 message = f"criterion {shown(criterion)} is in no table that was read: expected {', '.join(scales)}"
@@ -116,18 +115,18 @@ def read_known(path: Path) -> KnownFile:
     return KnownFile(str(path), tuple(rows(path, content, problems)), tuple(problems))
 
 
-def _table_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tuple[int, dict[str, Any]]]:
+def _table_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tuple[str, dict[str, Any]]]:
     rows = read_table(path, problems, needed=("turn_id", "acceptable"))[1]
-    return [(row.line, dict(row.cells)) for row in rows]
+    return [(row.place, dict(row.cells)) for row in rows]
 
 
-def _json_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tuple[int, dict[str, Any]]]:
+def _json_rows(path: Path, content: bytes, problems: list[Problem]) -> list[tuple[str, dict[str, Any]]]:
     rows = []
     for number, row in decode_lines(content, dict[str, Any], str(path), "not_json"):
         if isinstance(row, Problem):
             problems.append(row)
         else:
-            rows.append((number, row))
+            rows.append((f"line {number}", row))
     return rows
 
 

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.files.limits import MAX_COLUMNS, largest_file
 from judge.records import Problem
 
 if TYPE_CHECKING:
     import polars as pl
-
-_CELL = 16
-"""Bytes that a short cell takes in a data frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +28,6 @@ class LabelSheet:
     def kept(self, mask: "pl.Series") -> "LabelSheet":
         """The sheet with the rows that the mask selects."""
         return replace(self, frame=self.frame.filter(mask), numbers=self.numbers[mask.to_numpy()])
-
-
-def too_big(file: str, rows: int, columns: int, most: int | None = None) -> Problem | None:
-    """The problem of a table that would fill the memory: small files can be made to unpack to any number of cells."""
-    most = most or largest_file() // _CELL
-    if columns > MAX_COLUMNS:
-        code, message = "too_many_columns", f"{columns:,} columns: at most {MAX_COLUMNS:,} are read"
-    elif rows * columns > most:
-        code = "too_many_cells"
-        message = f"{rows:,} rows of {columns:,} columns: at most {most:,} cells are read; --max-file-size allows more"
-    else:
-        return None
-    return Problem(code, "error", file, None, "", message)
 
 
 def cell_text(value: object) -> str:

@@ -3,7 +3,6 @@
 This module only checks that it is a table; `tables` reads the meaning of its cells.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,17 @@ import numpy as np
 
 from judge.crowd.annotations import annotation_rows
 from judge.crowd.frames import typed_sheet
-from judge.crowd.sheet import LabelSheet, cell_text, too_big
+from judge.crowd.sheet import LabelSheet, cell_text
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
 from judge.files.limits import most_values
+from judge.files.parquet import is_parquet, read_frame, too_many_cells
 from judge.files.stored import read_stored, unpack
 from judge.files.tabular import read_table, read_text
 from judge.records import Problem
 from judge.text.safe import shown
 
 _DELIMITERS = ",\t;"
-_PARQUET = b"PAR1"
 
 
 def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
@@ -36,7 +35,7 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     except InputError as error:
         problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
         return None
-    if content.startswith(_PARQUET):
+    if is_parquet(content):
         return _parquet(str(path), content, problems)
     beginning = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if beginning == b"{":
@@ -47,7 +46,7 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     if text is None:
         return None
     head = text.lstrip("\n").partition("\n")[0]
-    if problem := too_big(str(path), text.count("\n"), max(map(head.count, _DELIMITERS)) + 1):
+    if problem := too_many_cells(str(path), text.count("\n"), max(map(head.count, _DELIMITERS)) + 1):
         problems.append(problem)
         return None
     return _plain(path, text) or _quoted(path, problems)
@@ -116,7 +115,7 @@ def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelShee
             problems.append(row)
             continue
         names.update(row)
-        if problem := too_big(file, len(rows) + 1, len(names), most_values()):
+        if problem := too_many_cells(file, len(rows) + 1, len(names), most_values()):
             problems.append(problem)
             break
         rows.append((number, row))
@@ -139,7 +138,7 @@ def _json_list(file: str, content: bytes, problems: list[Problem]) -> LabelSheet
     if not rows:
         problems.append(Problem("empty_file", "error", file, None, "", "the list holds no label"))
         return None
-    if problem := too_big(file, len(rows), len({name for _, row in rows for name in row}), most_values()):
+    if problem := too_many_cells(file, len(rows), len({name for _, row in rows for name in row}), most_values()):
         problems.append(problem)
         return None
     return _objects(file, rows, "entry")
@@ -170,16 +169,5 @@ def _objects(file: str, rows: Sequence[tuple[int, Mapping[str, Any]]], unit: str
 
 
 def _parquet(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
-    import polars as pl
-
-    try:
-        size = pl.scan_parquet(io.BytesIO(content))
-        if problem := too_big(file, size.select(pl.len()).collect().item(), len(size.collect_schema())):
-            problems.append(problem)
-            return None
-        return typed_sheet(file, pl.read_parquet(io.BytesIO(content)), problems)
-    # A damaged file can make the reader panic, which is no Exception.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        reason = str(error).partition("\n")[0][:200]
-        problems.append(Problem("unreadable_file", "error", file, None, "", f"not readable as Parquet: {reason}"))
-        return None
+    frame = read_frame(file, content, problems)
+    return None if frame is None else typed_sheet(file, frame, problems)

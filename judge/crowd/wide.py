@@ -51,7 +51,7 @@ def read_questions(path: Path) -> dict[str, Question]:
     questions: dict[str, Question] = {}
     for row in read_table(path, problems, needed=needed)[1]:
         column, *fields = (row.cells[name] for name in needed)
-        where = f"line {row.line}"
+        where = row.place
         empty = [name for name in needed if not row.cells[name]]
         if empty:
             problems.append(Problem("empty_cell", "error", str(path), None, where, f"{', '.join(empty)} is empty"))

@@ -1,4 +1,4 @@
-"""Tables in CSV or TSV files, row by row, with the line on which each row begins."""
+"""Tables in CSV, TSV or Parquet files, row by row, with the line on which each row begins, or its number in Parquet."""
 
 import csv
 import io
@@ -10,6 +10,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.files.limits import MAX_COLUMNS, MAX_PROBLEMS, most_values, stopped
+from judge.files.parquet import is_parquet, plain_frame, read_frame
 from judge.files.stored import read_stored, unpack
 from judge.records import Problem
 from judge.text.safe import shown
@@ -23,16 +24,31 @@ class TableRow(msgspec.Struct, frozen=True):
     """One row below the header; cells without outer white space."""
 
     line: int
+    """The line on which the row begins; in a Parquet file its number, from 1."""
     cells: dict[str, str]
+    unit: Literal["line", "row"] = "line"
+
+    @property
+    def place(self) -> str:
+        """Where the row is, in words."""
+        return f"{self.unit} {self.line}"
 
 
 def read_text(path: Path, problems: list[Problem]) -> str | None:
     """A text file in UTF-8, gzipped or not, without a byte order mark; None, and a problem, if it cannot be read."""
+    content = _read_content(path, problems)
+    return None if content is None else _decoded(path, content, problems)
+
+
+def _read_content(path: Path, problems: list[Problem]) -> bytes | None:
     try:
-        content = unpack(read_stored(path), str(path))
+        return unpack(read_stored(path), str(path))
     except InputError as error:
         problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
         return None
+
+
+def _decoded(path: Path, content: bytes, problems: list[Problem]) -> str | None:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -51,15 +67,24 @@ def read_table(
 ) -> tuple[tuple[str, ...], list[TableRow]]:
     """The header and the rows of a table; its problems are added to `problems`.
 
-    Columns of a `.tsv` are separated by tabs, others by the most frequent of comma, tab and semicolon in the header.
+    Columns of a `.tsv` are separated by tabs, others by the most frequent of comma, tab and semicolon in the header. A
+    Parquet file is told by its content; its cells have the text that CSV would have.
 
     Args:
         path: The file.
         problems: The list to which problems are added.
         needed: Names of required columns.
         quoted: Whether a cell may be in quotation marks, as spreadsheets write it; if not, the marks are text.
+
+    Raises:
+        UsageError: It is a Parquet file, and polars is not installed.
     """
-    text = read_text(path, problems)
+    content = _read_content(path, problems)
+    if content is None:
+        return (), []
+    if is_parquet(content):
+        return _parquet_table(path, content, problems, needed)
+    text = _decoded(path, content, problems)
     if text is None:
         return (), []
     header: tuple[str, ...] = ()
@@ -78,18 +103,11 @@ def read_table(
             problem("not_a_table", line, cells)
         elif not header:
             header = cells
-            if len(header) > MAX_COLUMNS:
-                problem("too_many_columns", line, f"{len(header):,} columns: at most {MAX_COLUMNS:,} are read")
-                return (), []
-            repeated = sorted({name for name in header if name and header.count(name) > 1})
-            missing = [name for name in needed if name not in header]
-            if repeated:
-                problem("repeated_column", line, f"the header has {', '.join(map(shown, repeated))} more than once")
-            if missing:
-                columns = ", ".join(map(shown, header[:20]))
-                problem("missing_column", line, f"no column {', '.join(map(shown, missing))}; found {columns}")
-            if repeated or missing:
-                return header, []
+            wrong = _header_problems(header, needed)
+            for code, message in wrong:
+                problem(code, line, message)
+            if wrong:
+                return () if len(header) > MAX_COLUMNS else header, []
         elif len(cells) != len(header):
             problem("wrong_columns", line, f"{len(cells)} cells: expected {len(header)}, as in the header")
         elif (len(header) + _ROW) * len(rows) > most_values():
@@ -101,6 +119,43 @@ def read_table(
     if not rows and not problems:
         problem("empty_file", 1, "no row below the header")
     return header, rows
+
+
+def _header_problems(header: Sequence[str], needed: Sequence[str]) -> list[tuple[str, str]]:
+    """Code and message of everything that is wrong with the names of the columns."""
+    if len(header) > MAX_COLUMNS:
+        return [("too_many_columns", f"{len(header):,} columns: at most {MAX_COLUMNS:,} are read")]
+    found = []
+    if repeated := sorted({name for name in header if name and header.count(name) > 1}):
+        found.append(("repeated_column", f"the header has {', '.join(map(shown, repeated))} more than once"))
+    if missing := [name for name in needed if name not in header]:
+        columns = ", ".join(map(shown, header[:20]))
+        found.append(("missing_column", f"no column {', '.join(map(shown, missing))}; found {columns}"))
+    return found
+
+
+def _parquet_table(
+    path: Path, content: bytes, problems: list[Problem], needed: Sequence[str]
+) -> tuple[tuple[str, ...], list[TableRow]]:
+    frame = read_frame(str(path), content, problems, most_values())
+    if frame is None:
+        return (), []
+    frame, nested = plain_frame(frame)
+    header = tuple(name.strip() for name in frame.columns)
+    wrong = _header_problems(header, needed)
+    wrong += [
+        ("wrong_type", f"column {shown(name)} holds lists, objects or bytes: expected texts or numbers")
+        for name in nested
+        if name.strip() in needed
+    ]
+    cells = (tuple("" if cell is None else str(cell).strip() for cell in row) for row in frame.iter_rows())
+    rows = [
+        TableRow(number, dict(zip(header, row, strict=True)), "row") for number, row in enumerate(cells, 1) if any(row)
+    ]
+    if not rows and not wrong:
+        wrong.append(("empty_file", "the table has no row"))
+    problems += (Problem(code, "error", str(path), None, "", message) for code, message in wrong)
+    return header, [] if wrong else rows
 
 
 def _records(text: str, delimiter: str, quoted: bool) -> Iterator[tuple[int, tuple[str, ...] | str]]:

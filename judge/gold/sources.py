@@ -197,7 +197,7 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         if len(labeled) < len(rows):
             content.notes.append(f"{path}: {count(len(rows) - len(labeled), 'row')} without a grade: not labeled")
         content.drafts += (
-            Draft(str(path), f"line {row.line}", typed({field: row.cells[columns[field]] for field in columns}))
+            Draft(str(path), row.place, typed({field: row.cells[columns[field]] for field in columns}))
             for row in labeled
         )
     return content
@@ -213,9 +213,7 @@ def _begin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         for row in read_table(path, content.problems, needed=_BEGIN_COLUMNS, quoted=False)[1]:
             problems = list(_begin_problems(row))
             if problems:
-                content.problems += (
-                    Problem(code, "error", str(path), None, f"line {row.line}", m) for code, m in problems
-                )
+                content.problems += (Problem(code, "error", str(path), None, row.place, m) for code, m in problems)
                 continue
             model, source, knowledge, response, label = (row.cells[name] for name in _BEGIN_COLUMNS)
             group = source, text_digest(knowledge)
@@ -232,7 +230,7 @@ def _begin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
             evidence = (Provenance(topic, None, True, knowledge),)
             content.candidates.append(Candidate(model, turn_id, 1, response, evidence, "used"))
             values = {"turn_id": turn_id, "run_id": model, "text": response, "grade": grade or 0}
-            content.drafts.append(Draft(str(path), f"line {row.line}", values))
+            content.drafts.append(Draft(str(path), row.place, values))
     if generic:
         treatment = "taken as grade 0" if options.generic_as_zero else "left out"
         content.notes.append(f"{generic} generic responses are {treatment}")

@@ -1,6 +1,7 @@
 """The released form of a journal: a line of JSON for each completion, which `replay/` and a merge read like a journal.
 
-Parameters, messages and completion stand in a line as the journal holds them, so that its checksum still proves them.
+Parameters, messages and completion stand in a line as the journal holds them, so that its checksum still proves them. A
+Parquet file has the same fields as columns, for data frames.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import msgspec
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.extras import need_extra
 from judge.files.folder import open_new, temporary_name
+from judge.files.parquet import SUFFIX, Schema, write_parquet
 from judge.files.paths import StrPath
 from judge.models.journal_rows import COLUMNS, DamagedRow, Recorded, checksum, completion_of, journal_rows, read_row
 from judge.models.secrets import redactor, scrub
@@ -51,25 +53,35 @@ def exported_lines(path: StrPath) -> Iterator[bytes]:
     Raises:
         InputError: The file is missing, is no journal, or is damaged.
     """
-    redact = redactor()
-    for row in _stored_rows(path):
-        values = dict(zip(COLUMNS, _without_secrets(row, redact), strict=True))
+    for row in _exported_rows(path):
+        values = dict(zip(COLUMNS, row, strict=True))
         for name in ("parameters", "messages", "completion"):
             values[name] = msgspec.Raw(values[name].encode())
         yield _encode(_Line(**values)) + b"\n"
 
 
+def _exported_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:
+    redact = redactor()
+    return (_without_secrets(row, redact) for row in _stored_rows(path))
+
+
 def export_journal(path: StrPath, out: StrPath) -> int:
     """Write the completions of a journal to a new file, and give their number.
 
+    Args:
+        path: The journal.
+        out: The file: Parquet if it is named `.parquet`, else a line of JSON for each completion.
+
     Raises:
-        UsageError: There is something at `out`.
+        UsageError: There is something at `out`, or Parquet is asked for and polars is not installed.
         InputError: The journal is missing or damaged.
         OperationalError: The file cannot be written.
     """
     out = Path(out)
     if os.path.lexists(out):
         raise UsageError(f"{out}: is there already; -o names a new file")
+    if out.suffix == SUFFIX:
+        return _export_parquet(path, out)
     temporary = out.with_name(temporary_name(out.name))
     count = 0
     try:
@@ -85,6 +97,18 @@ def export_journal(path: StrPath, out: StrPath) -> int:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
     return count
+
+
+def _export_parquet(path: StrPath, out: Path) -> int:
+    need_extra("crowd", f"{out}: a Parquet file")
+    import polars as pl
+
+    schema: Schema = {name: pl.Int64 if name == "sample" else pl.String for name in COLUMNS}
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
+    return write_parquet(out, schema, _exported_rows(path))
 
 
 def recorded_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:

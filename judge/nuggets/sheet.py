@@ -96,7 +96,7 @@ def sheet_edits(
     for row in rows:
         if problems.full:
             break
-        path = f"line {row.line}"
+        path = row.place
         added = None if row.cells["nugget_id"] else _addition(row, path, edited_by, problems)
         if added is None and not row.cells["nugget_id"]:
             continue
@@ -108,7 +108,7 @@ def sheet_edits(
         first = lines.setdefault(nugget_id, row.line)
         if first != row.line:
             what = f"{shown(nugget_id)} is already" if added is None else "this new nugget is already"
-            problems.add("bad_edit", f"{path}: nugget_id", f"{what} on line {first}")
+            problems.add("bad_edit", f"{path}: nugget_id", f"{what} on {row.unit} {first}")
             continue
         if added is not None and nugget_id not in edits:
             edits[nugget_id] = added

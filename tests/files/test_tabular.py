@@ -1,8 +1,10 @@
 import gzip
+import io
 from pathlib import Path
 
 import pytest
 
+from judge.errors import UsageError
 from judge.files.tabular import read_table
 from judge.records import Problem
 from judge.text.tsv import tsv
@@ -72,3 +74,60 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert table(tmp_path, text, "t.tsv", quoted=False)[0] == [
         (2, {"a": "x\\ty", "b": "0.333333", "c": "", "d": "true"})
     ]
+
+
+def test_a_parquet_file_has_the_cells_of_a_csv_file(tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame(
+        {
+            "a": [1, None, 3],
+            "b": [2.0, None, 4.0],
+            "c": [0.5, float("nan"), 2.0],
+            "d": [" x ", None, "ä"],
+            "e": [True, None, False],
+        }
+    )
+    packed = io.BytesIO()
+    frame.write_parquet(packed)
+    path = tmp_path / "t.parquet"
+    for content in (packed.getvalue(), gzip.compress(packed.getvalue())):
+        path.write_bytes(content)
+        problems: list[Problem] = []
+        header, rows = read_table(path, problems, needed=["a", "d"])
+        assert (header, problems) == (("a", "b", "c", "d", "e"), [])
+        # The second row is blank, as a spreadsheet's would be.
+        assert [(row.place, list(row.cells.values())) for row in rows] == [
+            ("row 1", ["1", "2", "0.5", "x", "true"]),
+            ("row 3", ["3", "4", "2", "ä", "false"]),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "code", "message"),
+    [
+        ({"a": [1]}, "missing_column", "no column 'b'; found 'a'"),
+        ({"a": [1], "b": [[1, 2]]}, "wrong_type", "column 'b' holds lists"),
+        ({"a": [1], "b": [1], " a": [2]}, "repeated_column", "the header has 'a' more than once"),
+        ({"a": [None], "b": [""]}, "empty_file", "the table has no row"),
+    ],
+)
+def test_what_is_wrong_with_a_parquet_file_is_named(
+    tmp_path: Path, columns: dict[str, list[object]], code: str, message: str
+) -> None:
+    pl = pytest.importorskip("polars")
+    pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
+    problems: list[Problem] = []
+    assert read_table(tmp_path / "t.parquet", problems, needed=["a", "b"])[1] == []
+    assert [problem.code for problem in problems] == [code]
+    assert problems[0].message.startswith(message)
+
+
+def test_a_parquet_file_that_ends_early_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    assert table(tmp_path, b"PAR1 and no more", "t.parquet") == ([], [("unreadable_file", "")])
+
+
+def test_a_parquet_file_without_polars_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.files.extras.find_spec", lambda module: None)
+    with pytest.raises(UsageError, match=r"a Parquet file needs polars, .*judge\[crowd\]"):
+        table(tmp_path, b"PAR1", "t.parquet")

@@ -54,6 +54,36 @@ def test_what_is_exported_is_what_is_recorded(path: Path, tmp_path: Path) -> Non
     assert [one.name for one in out.parent.iterdir()] == ["journal.jsonl"]
 
 
+def test_a_parquet_export_has_the_columns_of_the_journal(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pl = pytest.importorskip("polars")
+    monkeypatch.setenv("SOME_API_KEY", "so and so")
+    filled(path, {"secret": Completion(text="Grade: 2", finish_reason="stop", model="by so and so")})
+    first, second = tmp_path / "new" / "j.parquet", tmp_path / "j.parquet"
+    assert export_journal(path, first) == export_journal(path, second) == 5
+    assert first.read_bytes() == second.read_bytes()
+    lines = [json.loads(line) for line in exported_lines(path)]
+    rows = pl.read_parquet(first).to_dicts()
+    for row in rows:
+        row |= {name: json.loads(row[name]) for name in ("parameters", "messages", "completion")}
+    assert rows == lines
+    assert {row["completion"]["model"] for row in rows} == {"m", "by ***"}
+    assert [one.name for one in first.parent.iterdir()] == ["j.parquet"]
+    with pytest.raises(UsageError, match="is there already"):
+        export_journal(path, first)
+
+
+def test_a_damaged_journal_leaves_no_parquet_file(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE completion SET judge = 'other' WHERE rowid = 3")
+    connection.close()
+    with pytest.raises(InputError, match="damaged at the completion"):
+        export_journal(path, tmp_path / "new" / "j.parquet")
+    assert not list((tmp_path / "new").iterdir())
+
+
 def test_an_export_is_replayed(path: Path, tmp_path: Path) -> None:
     export_journal(path, tmp_path / "j.jsonl")
     model = open_model(f"replay/{tmp_path / 'j.jsonl'}", ModelOptions())

@@ -20,7 +20,7 @@ def _fill(name: str) -> Fill:
         file = find_file(folder, name)
         needed = ("knowledge", "message", "response", "begin_label")
         for row in read_table(file, reading.problems, needed=needed, quoted=False)[1]:
-            where = f"line {row.line}"
+            where = row.place
             grade = reading.grade(file, where, LABELS, row.cells["begin_label"])
             if grade is not None:
                 item_id = f"{file.name}:{row.line}"

@@ -46,7 +46,7 @@ def _fill_wide(file: Path, reading: DatasetReading, dimension: str) -> None:
     needed = ("questions_ids", "answers_ids", "questions", "answers", dimension)
     for row in read_table(file, reading.problems, needed=needed)[1]:
         cell = row.cells[dimension]
-        where = f"line {row.line}"
+        where = row.place
         if not _LIST.fullmatch(cell):
             reading.problem("wrong_label", file, where, f"{dimension}: expected a list of labels such as ['3', '4']")
             continue

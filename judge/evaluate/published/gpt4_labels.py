@@ -103,7 +103,7 @@ def _read(path: Path, criterion: LabeledCriterion, problems: list[Problem]) -> d
         problem = _problem(row, name, criterion, runs, lines)
         if problem is not None:
             turn_id = printable_id(row.cells["turn_id"]) or None
-            problems.append(Problem(problem[0], "error", str(path), turn_id, f"line {row.line}", problem[1]))
+            problems.append(Problem(problem[0], "error", str(path), turn_id, row.place, problem[1]))
     return runs
 
 
@@ -126,7 +126,7 @@ def _problem(
         return "ambiguous_run", f"run {shown(run_id)} is {shown(run.run_id)} above: expected one spelling in a file"
     first = lines.setdefault((key, turn_id), row.line)
     if first != row.line:
-        return "duplicate_row", f"run {shown(run_id)} already has a label for this turn on line {first}"
+        return "duplicate_row", f"run {shown(run_id)} already has a label for this turn on {row.unit} {first}"
     allowed = {str(grade): grade for grade in (*criterion.grades, *(UNABLE,) * criterion.unable)}
     if text not in allowed:
         return "off_scale", f"label {shown(text)}: expected one of {', '.join(allowed)}"

@@ -1,0 +1,140 @@
+"""The judgments of an output folder as Parquet files: what `judge convert --to parquet` does, for use from Python."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from judge.ask.labels import FAILURES, JUDGMENTS
+from judge.ask.records import Failure, Judgment
+from judge.errors import InputError, OperationalError
+from judge.files.extras import need_extra
+from judge.files.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name
+from judge.files.parquet import SUFFIX, Schema, write_parquet
+from judge.files.paths import JobPlan, StrPath
+from judge.harness.reparsing import MEMBER_FAILURES, MEMBERS
+from judge.records import Problem, Record
+from judge.text.steps import Step, Steps, quiet
+
+PARQUET = "parquet"
+"""The name of the form."""
+_KINDS: dict[str, type[Judgment | Failure]] = {
+    JUDGMENTS: Judgment,
+    FAILURES: Failure,
+    MEMBERS: Judgment,
+    MEMBER_FAILURES: Failure,
+}
+_LONGEST = 1 << 26
+"""Bytes of a line; a judgment is at most a few MiB."""
+
+
+class ResultsConvertPlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge convert --to parquet` can be told; paths may be strings."""
+
+    folder: StrPath
+    """Output folder of `judge run`."""
+    out: StrPath
+    """The folder for the Parquet files."""
+
+
+class ConvertedResults(Record, frozen=True):
+    """The Parquet files that were written."""
+
+    rows: dict[Path, int]
+    """How many rows each file has."""
+
+
+def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> ConvertedResults:
+    """Write the judgments and failures of an output folder as Parquet files, one line in memory at a time.
+
+    A column is a field of the JSON lines, under its name. Label probabilities are a list of `label` and `probability`.
+
+    Raises:
+        UsageError: polars is not installed, or `out` is the output folder or holds other files.
+        InputError: The folder has no judgments, or a line is none.
+        OperationalError: The disk cannot be written.
+    """
+    folder, out = Path(plan.folder), Path(plan.out)
+    need_extra("crowd", f"--to {PARQUET}")
+    if not (folder / JUDGMENTS).is_file():
+        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
+    check_apart(out, [folder])
+    names = {name: _parquet(name) for name in _KINDS}
+    check_own_folder(out, set(names.values()), names[JUDGMENTS])
+    waiting = out.with_name(temporary_name(out.name))
+    shutil.rmtree(waiting, ignore_errors=True)
+    try:
+        make_folder(waiting)
+        present = [name for name in names if (folder / name).is_file()]
+        rows = {
+            out / names[name]: write_parquet(
+                waiting / names[name], _schema(_KINDS[name]), _rows(folder / name, _KINDS[name], steps)
+            )
+            for name in present
+        }
+        make_folder(out)
+        remove_files(out, names.values())
+        for name in present:
+            (waiting / names[name]).replace(out / names[name])
+    except OSError as error:
+        raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(waiting, ignore_errors=True)
+    return ConvertedResults(rows)
+
+
+def _parquet(name: str) -> str:
+    return Path(name).stem + SUFFIX
+
+
+def _rows(path: Path, kind: type[Judgment | Failure], steps: Steps) -> Iterator[tuple[Any, ...]]:
+    """The values of each line of a file, as its columns take them."""
+    decoder = msgspec.json.Decoder(kind)
+    number = 0
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST):
+                number += 1
+                if line.strip():
+                    record = decoder.decode(line)
+                    yield tuple(_value(getattr(record, name)) for name in kind.__struct_fields__)
+                steps(Step(f"converting {path.name}", number))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message, _, place = str(error).partition(" - at `")
+        where = f"line {number}: {place.rstrip('`') or '$'}"
+        problem = Problem(f"not_a_{kind.__name__.lower()}", "error", str(path), None, where, message)
+        raise InputError(f"{path}: not usable as results", [problem]) from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _value(value: object) -> object:
+    if isinstance(value, dict):
+        return [{"label": label, "probability": probability} for label, probability in value.items()]
+    return value if value is None or isinstance(value, str | int | float) else msgspec.to_builtins(value)
+
+
+def _schema(kind: type[msgspec.Struct]) -> Schema:
+    return {field.name: _column(field.type) for field in msgspec.structs.fields(kind)}
+
+
+def _column(kind: Any) -> Any:
+    """The polars type of a field; every column may be null."""
+    import polars as pl
+
+    plain = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+    if kind in plain:
+        return plain[kind]
+    parts = [part for part in get_args(kind) if part is not type(None)]
+    if get_origin(kind) in (Union, UnionType):
+        return _column(parts[0])
+    if get_origin(kind) is Literal:
+        return pl.String
+    if get_origin(kind) is tuple:
+        return pl.List(_column(parts[0]))
+    if get_origin(kind) is dict:
+        return pl.List(pl.Struct({"label": pl.String, "probability": pl.Float64}))
+    return pl.Struct(_schema(kind))

@@ -1,0 +1,71 @@
+"""Parquet files: what is written is what is read, in groups of any size."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from judge.errors import InputError, OperationalError
+from judge.files import parquet
+from judge.files.parquet import plain_frame, write_parquet
+
+pl = pytest.importorskip("polars")
+
+SCHEMA = {
+    "text": pl.String,
+    "number": pl.Int64,
+    "words": pl.List(pl.String),
+    "shares": pl.List(pl.Struct({"label": pl.String, "share": pl.Float64})),
+}
+TEXT = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+SHARE = st.fixed_dictionaries({"label": TEXT, "share": st.none() | st.floats(allow_nan=False)})
+ROW = st.tuples(
+    TEXT,
+    st.none() | st.integers(-(2**63), 2**63 - 1),
+    st.none() | st.lists(TEXT, max_size=2),
+    st.none() | st.lists(SHARE, max_size=2),
+)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_ROWS", 3)
+    monkeypatch.setattr(parquet, "_FEWEST", 1)
+    monkeypatch.setattr(parquet, "_LONGEST", 6)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few")
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(rows=st.lists(ROW, max_size=9))
+def test_what_is_written_is_read(tmp_path: Path, rows: Sequence[tuple[object, ...]]) -> None:
+    out = tmp_path / "t.parquet"
+    assert write_parquet(out, SCHEMA, rows) == len(rows)
+    frame = pl.read_parquet(out)
+    assert dict(frame.schema) == SCHEMA
+    assert frame.rows() == [tuple(row) for row in rows]
+    before = out.read_bytes()
+    write_parquet(out, SCHEMA, rows)
+    assert out.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+@pytest.mark.parametrize("value", ["many", 2**70, b"1"])
+def test_a_value_of_another_type_is_refused(tmp_path: Path, value: object) -> None:
+    with pytest.raises(InputError, match=r"t\.parquet: a value is not of the type of its column"):
+        write_parquet(tmp_path / "t.parquet", {"n": pl.Int64}, [(1,), (value,)])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OperationalError, match="cannot be written: No such file"):
+        write_parquet(tmp_path / "no" / "t.parquet", {"n": pl.Int64}, [(1,)])
+
+
+def test_whole_floats_become_integers_in_a_column_of_whole_ones() -> None:
+    frame = pl.DataFrame({"whole": [1.0, None], "mixed": [1.0, 0.5], "large": [2.0**60, None], "dated": [True, None]})
+    plain, nested = plain_frame(frame)
+    assert nested == []
+    assert plain.rows() == [(1, "1", str(pl.Series([2.0**60]).cast(pl.String)[0]), "true"), (None, "0.5", None, None)]

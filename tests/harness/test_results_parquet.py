@@ -1,0 +1,119 @@
+"""Judgments as Parquet: each field is a column, and the columns make the same judgments again."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from judge.ask.records import Failure, Judgment, SentenceSupport
+from judge.cli import command_parser, convert
+from judge.errors import InputError, UsageError
+from judge.harness.results_parquet import ResultsConvertPlan, convert_results
+
+pl = pytest.importorskip("polars")
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+SHARE = st.floats(0, 1)
+JUDGMENT = st.builds(
+    Judgment,
+    response_id=TEXT,
+    turn_id=TEXT,
+    topic_id=TEXT,
+    criterion=TEXT,
+    variant=TEXT,
+    grade=st.integers(-3, 9),
+    unable=st.booleans(),
+    expected=st.none() | SHARE,
+    probabilities=st.none() | st.dictionaries(TEXT, SHARE, max_size=3),
+    rationale=st.none() | TEXT,
+    sentences=st.lists(TEXT, max_size=2).map(tuple),
+    judge=TEXT,
+    model=st.none() | TEXT,
+    criterion_digest=TEXT,
+    request_digest=TEXT,
+    form=st.sampled_from(["json", "text", "label"]),
+    repaired=st.booleans(),
+    sample=st.integers(0, 3),
+    support=st.lists(
+        st.builds(SentenceSupport, st.lists(TEXT, max_size=2).map(tuple), st.none() | SHARE), max_size=2
+    ).map(tuple),
+    cascade=st.none() | TEXT,
+    checker_failed=st.none() | st.just("refused"),
+    nuggets=st.lists(TEXT, max_size=2).map(tuple),
+)
+JUDGED = Judgment(
+    response_id="R0", turn_id="1-1_1", topic_id="1-1", criterion="c", variant="v", grade=2, unable=False,
+    expected=1.5, probabilities={"1": 0.5, "2": 0.5}, rationale="<b>\u2028", sentences=("yes", "no"), judge="b/m",
+    model=None, criterion_digest="d", request_digest="e", form="label", repaired=False, sample=0,
+)  # fmt: skip
+MISSING = Failure("R1", "1-1_1", "1-1", "c", "v", "refused", "why", None, "b/m", "d", None, 0)
+
+
+def write(folder: Path, name: str, records: list[Any]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(msgspec.json.Encoder().encode_lines(records))
+
+
+def read(path: Path, kind: type[Any]) -> list[Any]:
+    rows = pl.read_parquet(path).to_dicts()
+    for row in rows:
+        if row.get("probabilities") is not None:
+            row["probabilities"] = {pair["label"]: pair["probability"] for pair in row["probabilities"]}
+    return [msgspec.convert({"kind": kind.__name__.lower(), **row}, kind) for row in rows]
+
+
+@pytest.mark.slow
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(judgments=st.lists(JUDGMENT, max_size=4))
+def test_the_columns_make_the_same_judgments_again(tmp_path: Path, judgments: list[Judgment]) -> None:
+    write(tmp_path / "out", "judgments.jsonl", judgments)
+    converted = convert_results(ResultsConvertPlan(folder=tmp_path / "out", out=tmp_path / "tables"))
+    assert converted.rows == {tmp_path / "tables/judgments.parquet": len(judgments)}
+    assert read(tmp_path / "tables/judgments.parquet", Judgment) == judgments
+
+
+def test_what_a_folder_has_no_more_of_goes(tmp_path: Path) -> None:
+    out, tables = tmp_path / "out", tmp_path / "tables"
+    write(out, "judgments.jsonl", [JUDGED])
+    write(out, "failures.jsonl", [MISSING])
+    write(out, "members.jsonl", [JUDGED, JUDGED])
+    convert_results(ResultsConvertPlan(folder=out, out=tables))
+    assert read(tables / "failures.parquet", Failure) == [MISSING]
+    assert read(tables / "members.parquet", Judgment) == [JUDGED, JUDGED]
+    (out / "members.jsonl").unlink()
+    convert_results(ResultsConvertPlan(folder=out, out=tables))
+    assert sorted(path.name for path in tables.iterdir()) == ["failures.parquet", "judgments.parquet"]
+
+
+def test_a_line_that_is_no_judgment_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write(out, "judgments.jsonl", [JUDGED, {"kind": "judgment", "response_id": 3}])
+    with pytest.raises(InputError) as caught:
+        convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("not_a_judgment", "line 2: $.response_id")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write(out, "judgments.jsonl", [JUDGED])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
+    for other in (out, tmp_path / "mine"):
+        with pytest.raises(UsageError, match="give a"):
+            convert_results(ResultsConvertPlan(folder=out, out=other))
+    with pytest.raises(InputError, match=r"no judgments\.jsonl there"):
+        convert_results(ResultsConvertPlan(folder=tmp_path / "mine", out=tmp_path / "tables"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["a", "b"], "expected one output folder"), (["a", "--team", "t"], "--team is for runs")],
+)
+def test_what_is_for_runs_alone_is_refused(arguments: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        convert.main(command_parser("convert").parse_args([*arguments, "--to", "parquet", "-o", "new"]))
