@@ -1,4 +1,4 @@
-"""Calibrations, probes, benches and banks of nuggets on a shared journal: nothing is paid twice, nothing else changes."""
+"""Calibrations, probes, benches and banks of nuggets on a shared journal: nothing is paid twice."""
 
 import os
 import re
