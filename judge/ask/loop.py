@@ -36,6 +36,7 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
+from judge.models.call_parts import CallParts, Resumable
 from judge.models.model import Divided, Model, Price, Replicated
 from judge.models.open_journal import HeldElsewhere, OpenJournal, QuestionClaims
 from judge.models.records import Completion, Request
@@ -109,6 +110,9 @@ class Loop:
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
+        self._parts = CallParts(journal)
+        if isinstance(model, Resumable):
+            model.keep(self._parts)
         self._report = report or (lambda progress: None)
         self._in_flight: dict[str, asyncio.Task[Completion]] = {}
         self._unwritten: dict[str, asyncio.Future[None]] = {}
@@ -166,6 +170,7 @@ class Loop:
             self._end(silent)
         if self._stop is not None:
             raise self._stop
+        self._parts.forget()
         self._journal.check_there()
         return self._results.results()
 
@@ -389,6 +394,7 @@ class Loop:
             self._end(error)
             return
         del self._unwritten[digest]
+        self._parts.finished(digest)
         self._in_flight.pop(digest, None)
 
     async def _afford(self, request: Request) -> float:

@@ -4,6 +4,7 @@ The user's message has the form that MiniCheck's models are trained on (Tang et 
 github.com/Liyan06/MiniCheck): a line `Document: …` and a line `Claim: …`.
 """
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 from judge.errors import InputError, LogprobsError, RejectedError, UsageError
 from judge.files.stored import read_stored
 from judge.models.address import Address, read_address, read_key
+from judge.models.call_parts import PartsOfCall
 from judge.models.chat import read_completion, refuse_threads
 from judge.models.connection import KEY, Connection, Reply
 from judge.models.http_errors import shorten
@@ -62,6 +64,8 @@ class ChatScorer:
         self.unfinished = Unfinished()
         self._items: dict[tuple[_Pair, ...], dict[_Pair, tuple[PairScore, Unfinished]]] = {}
         """Pairs of calls that are under way or have failed to their scores, and what each took."""
+        self._parts: dict[tuple[_Pair, ...], PartsOfCall] = {}
+        """Where the scores of these calls are kept, if they are."""
         self._connection: Connection | None = None
 
     def check(self) -> None:
@@ -105,10 +109,28 @@ class ChatScorer:
         for pair in dict.fromkeys(key):
             if pair not in scored:
                 scored[pair] = await self._ask(*pair)
+                if key in self._parts:
+                    kept = msgspec.json.encode(list(scored.values())).decode()
+                    await asyncio.to_thread(self._parts[key].write, kept)
         # From here on the completion counts them.
+        self._parts.pop(key, None)
         for _, took in self._items.pop(key, {}).values():
             self.unfinished = self.unfinished.less(took)
         return [scored[pair][0] for pair in key]
+
+    async def resume(self, pairs: Sequence[_Pair], parts: PartsOfCall) -> None:
+        """Take up what was kept of scoring these pairs, and keep what comes.
+
+        Raises:
+            OperationalError: The journal cannot be read.
+        """
+        key = tuple(pairs)
+        self._parts[key] = parts
+        kept = None if key in self._items else await asyncio.to_thread(parts.read)
+        if kept is not None and key not in self._items:
+            # Pairs are asked in their order, so the first ones are those that were answered.
+            scored = msgspec.json.decode(kept, type=list[tuple[PairScore, Unfinished]])
+            self._items[key] = dict(zip(dict.fromkeys(key), scored, strict=False))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -116,6 +138,7 @@ class ChatScorer:
             await self._connection.aclose()
             self._connection = None
         self._items.clear()
+        self._parts.clear()
         self.unfinished = Unfinished()
 
     def _messages(self, passage: str, sentence: str) -> list[dict[str, str]]:

@@ -200,9 +200,20 @@ class Journal:
         Raises:
             OperationalError: The disk cannot be written.
         """
+        self._change("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, value)])
+
+    def drop_meta(self, keys: Sequence[str]) -> None:
+        """Remove facts; a key that is not set stays so.
+
+        Raises:
+            OperationalError: The disk cannot be written.
+        """
+        self._change("DELETE FROM meta WHERE key = ?", [(key,) for key in keys])
+
+    def _change(self, statement: str, values: Sequence[tuple[str, ...]]) -> None:
         try:
             with self._lock, self._connection:
-                self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+                self._connection.executemany(statement, values)
         except sqlite3.Error as error:
             raise OperationalError(f"{self._name}: cannot be written: {error}") from error
 

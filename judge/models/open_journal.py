@@ -1,7 +1,7 @@
 """What a job needs of a journal that it writes, wherever the journal is kept."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -78,6 +78,10 @@ class OpenJournal(Protocol):
 
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact beside the completions."""
+        ...
+
+    def drop_meta(self, keys: Sequence[str]) -> None:
+        """Remove facts; a key that is not set stays so."""
         ...
 
     def get(self, digest: str) -> Completion | None:

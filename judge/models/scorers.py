@@ -1,8 +1,9 @@
 """Scorers of (passage, sentence): how likely the passage supports the sentence, and where told, contradicts it."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from judge.models.call_parts import PartsOfCall
 from judge.models.model import FREE, Price, SentRequests, Unfinished
 from judge.text.words import containment
 
@@ -65,6 +66,18 @@ class Scorer(Protocol):
 
     async def aclose(self) -> None:
         """Release connections."""
+
+
+@runtime_checkable
+class ResumableScorer(Scorer, Protocol):
+    """A scorer that is paid for each pair."""
+
+    async def resume(self, pairs: Sequence[tuple[str, str]], parts: PartsOfCall) -> None:
+        """Take up what was kept of scoring these pairs, and keep what comes; called before `score`.
+
+        Raises:
+            OperationalError: The journal cannot be read.
+        """
 
 
 class OverlapScorer:

@@ -1,8 +1,12 @@
 """A checker in a whole run: its requests are retried, its replies are recorded, and no key gets out."""
 
 import json
+import os
 import re
 import sqlite3
+import subprocess
+import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -129,3 +133,134 @@ def test_a_dry_run_counts_the_requests_of_pairs(tmp_path: Path, capsys: pytest.C
     # Each call is rounded up to a whole token.
     assert size / 4 <= row["prompt_tokens"] < size / 4 + 5
     assert row["completion_tokens"] == len(server.asked) * server.asked[0][1]["max_tokens"]
+
+
+# ---------------------------------------------------------------- replies to pairs outlive their response
+
+
+def said(body: Any) -> tuple[int, Any]:
+    document, _, claim = body["messages"][-1]["content"].partition("\nClaim: ")
+    return chat("Yes" if claim.split()[-1] in document else "No", 9)
+
+
+def parts_in(out: Path) -> list[str]:
+    with closing(sqlite3.connect(out / "journal.sqlite")) as journal:
+        return [key for (key,) in journal.execute("SELECT key FROM meta WHERE key LIKE 'parts:%'")]
+
+
+def judgments_in(out: Path) -> bytes:
+    """The judgments without their digests, which the address of the server is part of."""
+    return re.sub(rb"[0-9a-f]{64}", b"", (out / "judgments.jsonl").read_bytes())
+
+
+def judged_by_chat(server: ScoreServer, out: Path, *more: str) -> int:
+    return judged(server, out, "--model", "checker/chat/m", "--limit", "12", "--concurrency", "2", *more)
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> tuple[int, bytes]:
+    """How many requests 12 responses take, and the judgments."""
+    server = ScoreServer(said)
+    try:
+        assert judged_by_chat(server, tmp_path / "whole") == 0
+    finally:
+        server.close()
+    return len(server.asked), judgments_in(tmp_path / "whole")
+
+
+def test_pairs_of_failed_responses_are_not_asked_again(
+    tmp_path: Path, whole: tuple[int, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every fifth request is refused for good, until the third run; no pair is answered twice."""
+    answered: list[str] = []
+    refused, failing = 0, True
+
+    def answer(body: Any) -> tuple[int, Any]:
+        nonlocal refused
+        refused += 1
+        if failing and refused % 5 == 0:
+            return 400, {"error": {"message": "no"}}
+        answered.append(body["messages"][-1]["content"])
+        return said(body)
+
+    server = ScoreServer(answer)
+    try:
+        assert judged_by_chat(server, tmp_path / "out") == 3
+        first = len(answered)
+        assert parts_in(tmp_path / "out")
+        assert judged_by_chat(server, tmp_path / "out") in (0, 3)
+        failing = False
+        before = len(answered)
+        capsys.readouterr()
+        assert judged_by_chat(server, tmp_path / "out", "--price", "1000000/0") == 0
+    finally:
+        server.close()
+    assert 0 < first < before < len(answered) == whole[0]
+    assert judgments_in(tmp_path / "out") == whole[1]
+    assert parts_in(tmp_path / "out") == []
+    # The third run counts its own replies, of nine tokens each; its results rest on all of them.
+    lines = {line.split()[0]: line for line in capsys.readouterr().err.splitlines() if line.startswith("  a")}
+    assert f" {9 * (len(answered) - before):,} " in lines["asked"]
+    assert f" {9 * len(answered):,} " in lines["all"]
+
+
+def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[int, bytes]) -> None:
+    answered = 0
+
+    def answer(body: Any) -> tuple[int, Any]:
+        nonlocal answered
+        answered += 1
+        time.sleep(0.02)
+        return said(body)
+
+    server, out = ScoreServer(answer), tmp_path / "out"
+    inputs = (
+        "--runs",
+        EXAMPLES / "runs",
+        "--topics",
+        EXAMPLES / "topics.json",
+        "--passages",
+        EXAMPLES / "passages.jsonl",
+    )
+    options = ("--criteria", "groundedness", "--prompt", "groundedness/sentences", "--base-url", server.url)
+    limits = ("--model", "checker/chat/m", "--limit", "12", "--concurrency", "2", "--out", out)
+    command = [sys.executable, "-m", "judge", "run", *map(str, (*inputs, *options, *limits))]
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while answered < whole[0] // 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        assert judged_by_chat(server, out) == 0
+    finally:
+        process.kill()
+        server.close()
+    # Of each response under way, the reply that was coming is lost.
+    assert whole[0] <= len(server.asked) <= whole[0] + 2
+    assert judgments_in(out) == whole[1]
+
+
+def test_scores_that_were_altered_are_asked_for_again(tmp_path: Path, whole: tuple[int, bytes]) -> None:
+    failing, asked = True, 0
+
+    def answer(body: Any) -> tuple[int, Any]:
+        nonlocal asked
+        asked += 1
+        return (400, {"error": {"message": "no"}}) if failing and asked % 5 == 0 else said(body)
+
+    server, out = ScoreServer(answer), tmp_path / "out"
+    try:
+        assert judged_by_chat(server, out) == 3
+        kept = len(parts_in(out))
+        with closing(sqlite3.connect(out / "journal.sqlite")) as journal, journal:
+            journal.execute("UPDATE meta SET value = replace(value, '0.0', '1.0') WHERE key LIKE 'parts:%'")
+            journal.execute("UPDATE meta SET value = replace(value, '[[1.0', '[[0.5') WHERE key LIKE 'parts:%'")
+        failing = False
+        assert judged_by_chat(server, out) == 0
+    finally:
+        server.close()
+    assert kept > 0
+    assert judgments_in(out) == whole[1]

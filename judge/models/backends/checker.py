@@ -7,17 +7,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.models.call_parts import CallParts
 from judge.models.chat_scorer import NO_INSTRUCTION, ChatScorer, read_instruction
+from judge.models.journal_rows import request_digest
 from judge.models.limits import RateLimits
 from judge.models.model import FREE, Model, ModelOptions, Price, SentRequests, Unfinished
 from judge.models.onnx_files import read_model_files
 from judge.models.onnx_scorer import OnnxScorer
 from judge.models.records import AnswerForm, Completion, Request
-from judge.models.scorers import OverlapScorer, PairScore, Scorer, ScorerSettings
+from judge.models.scorers import OverlapScorer, PairScore, ResumableScorer, Scorer, ScorerSettings
 from judge.models.server_scorer import ServerScorer
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
-from judge.text.safe import digest
+from judge.text.safe import digest as text_digest
 from judge.text.sentences import split_sentences
 from judge.text.words import content_words
 
@@ -72,6 +74,7 @@ class Checker:
         self.max_concurrency = scorer.concurrency
         self._scorer = scorer
         self._threshold = threshold
+        self._parts: CallParts | None = None
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse all but groundedness and nugget precision by sentences, and options of the scorer that can never work.
@@ -88,6 +91,10 @@ class Checker:
                     f"{criterion.prompt_id}: {_ADVICE.get(criterion.name, 'add --prompt groundedness/sentences')}"
                 )
         self._scorer.check()
+
+    def keep(self, parts: CallParts) -> None:
+        """Keep here what comes back for pairs."""
+        self._parts = parts
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Nothing is fetched."""
@@ -125,6 +132,9 @@ class Checker:
         sentences = split_sentences(request.response)
         asked = [number for number, sentence in enumerate(sentences) if claims(sentence)]
         pairs = _pairs(request, [sentences[number] for number in asked])
+        if self._parts is not None and isinstance(self._scorer, ResumableScorer):
+            digest = request_digest(self.name, self.parameters(request), request)
+            await self._scorer.resume(pairs, self._parts.of(digest))
         scores = await self._scorer.score(pairs)
         width = len(request.nuggets) + len(request.passages)
         by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
@@ -263,7 +273,7 @@ def _instruction_title(named: str) -> str:
         return named
     name = Path(named).name
     try:
-        return f"{name}~{digest(read_instruction(named))[:DIGITS]}"
+        return f"{name}~{text_digest(read_instruction(named))[:DIGITS]}"
     except InputError:
         return name  # as above
 

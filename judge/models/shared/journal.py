@@ -116,6 +116,10 @@ class SharedJournal:
         """Record a fact beside the completions."""
         self._writing.run(lambda connection: connection.execute(tables.SET_META, (key, value)))
 
+    def drop_meta(self, keys: Sequence[str]) -> None:
+        """Remove facts; a key that is not set stays so."""
+        self._writing.run(lambda connection: connection.execute(tables.DROP_META, (list(keys),)))
+
     def get(self, digest: str) -> Completion | None:
         """The completion recorded under a digest when the journal was opened, or by this process since; or None.
 

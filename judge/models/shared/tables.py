@@ -49,6 +49,7 @@ CHECKSUMS = "SELECT digest, checksum FROM completion WHERE digest = ANY(%s)"
 TIMES = "SELECT digest, recorded FROM completion WHERE digest = ANY(%s)"
 SAMPLE = "SELECT digest, messages, completion FROM completion WHERE judge = %s ORDER BY digest LIMIT %s"
 SET_META = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value"
+DROP_META = "DELETE FROM meta WHERE key = ANY(%s)"
 ADD_META = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
 
 

@@ -14,6 +14,7 @@ from judge.ask.forecast import forecast
 from judge.ask.loop import assess, tasks
 from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
+from judge.models.call_parts import CallParts
 from judge.models.journal import Journal
 from judge.models.journal_export import exported_lines
 from judge.models.journal_merge import merge_journals
@@ -96,6 +97,25 @@ def test_a_completion_is_there_after_reopening(url: str) -> None:
         assert list(journal.times(DIGESTS)) == list(DIGESTS[:2])
         assert [messages for messages, _ in journal.sample("b/m", 5)] == [request().messages] * 2
         journal.check_there()
+
+
+def test_parts_of_a_call_are_kept_until_it_has_a_completion(url: str, tmp_path: Path) -> None:
+    with Journal(tmp_path / "own.sqlite") as own:
+        CallParts(own).of(DIGESTS[1]).write("[2]")
+    with open_journal(tmp_path / "own.sqlite", url) as journal:
+        parts = CallParts(journal)
+        parts.of(DIGESTS[0]).write("[1]")
+        assert (parts.of(DIGESTS[0]).read(), parts.of(DIGESTS[1]).read()) == ("[1]", "[2]")
+    with opened(url) as journal:
+        parts = CallParts(journal)
+        assert parts.of(DIGESTS[0]).read() == "[1]"
+        # What is kept of one call says nothing about another.
+        journal.set_meta(f"parts:{DIGESTS[2]}", journal.meta(f"parts:{DIGESTS[0]}") or "")
+        assert parts.of(DIGESTS[2]).read() is None
+        parts.finished(DIGESTS[0])
+        parts.forget()
+        assert parts.of(DIGESTS[0]).read() is None
+        assert parts.of(DIGESTS[1]).read() == "[2]"
 
 
 def test_the_rows_are_those_of_a_file(url: str, tmp_path: Path) -> None:
