@@ -18,6 +18,7 @@ from judge.harness.earlier import read_earlier_pool
 from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
 from judge.pool.records import Pool
+from judge.pool.seen import SeenResponses, places_of
 from judge.records import Criterion, Problem
 from judge.results.details import Details, details
 from judge.results.differences import differences
@@ -65,6 +66,8 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     manifest: dict[str, Any]
     warnings: tuple[str, ...]
     """A line for each prompt file that has changed since."""
+    said_by: Mapping[str, frozenset[str]]
+    """The judges of the results, by `criterion/variant`."""
     cluster: Cluster = "topic"
     """What intervals and tests are over."""
 
@@ -100,8 +103,7 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         Raises:
             InputError: The manifest does not list the members as `judge run` does.
         """
-        wanted = (criterion.name, criterion.variant)
-        judges = {result.judge for result in self.results if (result.criterion, result.variant) == wanted}
+        judges = set(self.said_by.get(criterion.prompt_id, ()))
         if any(map(is_jury, judges)):
             jury = self.manifest.get("configuration", {}).get("jury")
             members = jury.get("members", {}).get(criterion.name, ()) if isinstance(jury, dict) else ()
@@ -134,9 +136,9 @@ def read_judged(
         raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
     pool = read_earlier_pool(folder)
     results = read_results(judgments, folder / FAILURES)
-    prompts_said = _survey(results, pool, judgments)
-    criteria, warnings = _criteria(prompts_said, criterion, folder, prompts)
-    _check_grades(results, prompts_said, criteria, judgments)
+    said = _survey(results, pool, judgments)
+    criteria, warnings = _criteria(said, criterion, folder, prompts)
+    _check_grades(results, said, criteria, judgments)
     manifest = read_manifest(folder) or {}
     recorded: Cluster = "theme" if manifest.get("cluster") == "theme" else "topic"
     return JudgedFolder(
@@ -147,6 +149,7 @@ def read_judged(
         expected=had_to_answer(pool),
         manifest=manifest,
         warnings=warnings,
+        said_by={prompt: frozenset(about.judges) for prompt, about in said.items()},
         cluster=cluster or recorded,
     )
 
@@ -166,30 +169,22 @@ def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> di
         InputError: A response has two judgments under a prompt.
     """
     said: dict[str, _Said] = {}
-    places = {response.response_id: place for place, response in enumerate(pool.responses)}
-    # A byte for each response needs a hundredth of the memory of a set of ids, which serves the ids of no pool.
-    graded: dict[str, bytearray] = {}
-    strange: set[tuple[str, str]] = set()
+    places = places_of(pool)
+    graded: dict[str, SeenResponses] = {}
     twice: set[tuple[str, str]] = set()
     for result in results:
         prompt = f"{result.criterion}/{result.variant}"
         if (about := said.get(prompt)) is None:
             about = said[prompt] = _Said(set(), set(), set())
-            graded[prompt] = bytearray(len(places))
+            graded[prompt] = SeenResponses(places)
         about.digests.add(result.criterion_digest)
         about.judges.add(result.judge)
         if isinstance(result, Failure):
             continue
         if not result.unable:
             about.grades.add(result.grade)
-        place = places.get(result.response_id)
-        key = prompt, result.response_id
-        if key in strange if place is None else graded[prompt][place]:
-            twice.add(key)
-        elif place is None:
-            strange.add(key)
-        else:
-            graded[prompt][place] = 1
+        if not graded[prompt].add(result.response_id):
+            twice.add((prompt, result.response_id))
     for result in results if twice else ():
         prompt = f"{result.criterion}/{result.variant}"
         if (prompt, result.response_id) in twice:

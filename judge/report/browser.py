@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from judge.draw.page import render_page
 from judge.files.paths import StrPath
+from judge.harness.judged import JudgedFolder
 from judge.report.chunks import PackedTable
 from judge.report.items_merged import gather
 from judge.report.listing import listing
@@ -39,8 +40,9 @@ def browse(
     criterion: str | None = None,
     prompts: Sequence[StrPath] = (),
     inline: int = INLINE,
+    judged: Mapping[Path, JudgedFolder] | None = None,
 ) -> Browser:
-    """The judgments of output folders of `judge run` or of a folder of `judge calibrate`.
+    """The judgments of output folders of `judge run` or of a folder of `judge calibrate`, or a sample of very many.
 
     Args:
         folders: One folder, or several that are set side by side.
@@ -48,12 +50,13 @@ def browse(
         criterion: The only criterion, or the file of the prompt that the judgments are under.
         prompts: Prompt files of the user, for judgments under them.
         inline: The most bytes of packed tables inside the page.
+        judged: Those of the folders that were read already.
 
     Raises:
         InputError: A folder is of another kind, or a file is missing or damaged.
         UsageError: There is no such prompt.
     """
-    gathered = gather(folders, gold, criterion, prompts)
+    gathered = gather(folders, gold, criterion, prompts, judged)
     listed = listing(gathered)
     size = sum(len(chunk) for table in listed.tables.values() for chunk in table.chunks)
     files = _files(listed.tables) if size > inline else {}

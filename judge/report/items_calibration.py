@@ -1,6 +1,6 @@
 """The items of a folder of `judge calibrate`: those on which some judge differs from the assessors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -35,7 +35,7 @@ def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
     sides = {judge: first + number for number, judge in enumerate(judges)}
     turns = {line.turn_id: turn for line in lines if (turn := _turn(line))}
     journal = folder / JOURNAL
-    asked = _asked(folder)
+    asked = _asked(folder, {(*_judge(said), line.response_id) for line in lines for said in line.judges})
     return BrowsedItems(
         sides=tuple(BrowsedSide(_name(name, judge), journal if journal.is_file() else None) for judge in sides),
         items=_items(lines, sides, asked),
@@ -45,13 +45,13 @@ def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
     )
 
 
-def _asked(folder: Path) -> dict[_Said, Opinion]:
-    """What the judges said, where the calibration asked them itself; of several samples, the first."""
+def _asked(folder: Path, wanted: Collection[_Said]) -> dict[_Said, Opinion]:
+    """What the judges said of the shown responses, where the calibration asked them; of several samples, the first."""
     if not (folder / JUDGMENTS).is_file():
         return {}
     results = read_results(folder / JUDGMENTS, folder / FAILURES)
-    said = ((result.whole_judge, opinion(result)) for result in results if not result.sample)
-    return {(judge, one.prompt, one.response_id): one for judge, one in said}
+    keyed = (((one.whole_judge, f"{one.criterion}/{one.variant}", one.response_id), one) for one in results)
+    return {key: opinion(one) for key, one in keyed if not one.sample and key in wanted}
 
 
 def _judge(said: JudgeGrade) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """The items of an output folder of `judge run`: its pool, its results, the jury's votes, its conversations."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from judge.ask.result_files import read_results
 from judge.calibrate.disagreements import AssessorGrade
 from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256
+from judge.gold import GoldByResponse
 from judge.gold.rows import GoldRow, match
+from judge.harness.judged import JudgedFolder
 from judge.harness.manifest import JOURNAL, read_manifest
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
@@ -22,9 +25,27 @@ from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.stats.means import consensus
 
+_BITS = 64
+"""Bits of the number that decides whether a response is shown."""
+
+
+def results_of(folder: Path) -> Sequence[Judgment | Failure]:
+    """The results of an output folder.
+
+    Raises:
+        InputError: A file of them is missing or damaged.
+    """
+    return read_results(folder / JUDGMENTS, folder / FAILURES)
+
 
 def read_folder_items(
-    folder: Path, name: str, side: int, gold: Sequence[GoldRow], own: Sequence[Criterion] = ()
+    folder: Path,
+    name: str,
+    side: int,
+    gold: Sequence[GoldRow],
+    own: Sequence[Criterion] = (),
+    share: float = 1.0,
+    judged: JudgedFolder | None = None,
 ) -> BrowsedItems:
     """Read the items of an output folder.
 
@@ -34,23 +55,28 @@ def read_folder_items(
         side: The number of the folder among those that are shown.
         gold: Gold rows; those of other responses than the folder's are ignored.
         own: Prompts of the user that judgments may be under.
+        share: The share of the responses without gold to read; the same responses of every folder.
+        judged: The folder, if it was read already.
 
     Raises:
         InputError: A file of the folder is missing or damaged.
     """
-    pool = read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
-    results = read_results(folder / JUDGMENTS, folder / FAILURES)
+    pool = judged.pool if judged else read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
+    results = judged.results if judged else results_of(folder)
+    matched = match(gold, pool)[0] if gold else {}
+    drawn = _Drawn(pool, matched, share)
     votes: dict[tuple[str, str], list[Opinion]] = {}
     if (folder / "members.jsonl").exists():
         for vote in read_results(folder / "members.jsonl", folder / "member_failures.jsonl"):
-            votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
+            if drawn.holds(vote):
+                votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
     turns, notes = _conversations(folder, name, pool)
     journal = folder / JOURNAL
     if not journal.is_file():
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
     return BrowsedItems(
         sides=(BrowsedSide(name, journal if journal.is_file() else None),),
-        items=_items(pool, results, votes, side, gold),
+        items=_items(pool, filter(drawn.holds, results), votes, side, matched),
         turns=turns,
         scales={(side, criterion): scale for criterion, scale in _scales(results, own).items()},
         notes=notes,
@@ -59,13 +85,12 @@ def read_folder_items(
 
 def _items(
     pool: Pool,
-    results: Sequence[Judgment | Failure],
+    results: Iterable[Judgment | Failure],
     votes: Mapping[tuple[str, str], list[Opinion]],
     side: int,
-    gold: Sequence[GoldRow],
+    matched: GoldByResponse,
 ) -> Iterator[BrowsedItem]:
     responses = {response.response_id: response for response in pool.responses}
-    matched = match(gold, pool)[0] if gold else {}
     for result in results:
         response = responses.get(result.response_id)
         key = result.response_id, result.criterion
@@ -82,6 +107,35 @@ def _items(
             gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
             gold_grade=consensus([row.grade for row in rows]) if rows else None,
         )
+
+
+class _Drawn:
+    """The responses that are shown: a share of them, and all that have gold.
+
+    What a response says decides, so two pools that number it differently have the same sample.
+    """
+
+    def __init__(self, pool: Pool, matched: GoldByResponse, share: float) -> None:
+        self._bound = int(share * 2**_BITS)
+        self._every = share >= 1
+        self._shown = {response_id for response_id, _ in matched}
+        self._pooled: set[str] = set()
+        if not self._every:
+            for response in pool.responses:
+                self._pooled.add(response.response_id)
+                if self._falls(response.turn_id, response.text):
+                    self._shown.add(response.response_id)
+
+    def holds(self, result: Judgment | Failure) -> bool:
+        """Whether the response of a result is shown."""
+        if self._every or result.response_id in self._shown:
+            return True
+        return result.response_id not in self._pooled and self._falls(result.turn_id, result.response_id)
+
+    def _falls(self, turn_id: str, identity: str) -> bool:
+        said = f"{turn_id}\n{identity}".encode("utf-8", "surrogatepass")
+        number = int.from_bytes(hashlib.blake2b(said, digest_size=_BITS // 8).digest(), "big")
+        return number < self._bound
 
 
 def _scales(results: Sequence[Judgment | Failure], own: Sequence[Criterion]) -> dict[str, Scale]:

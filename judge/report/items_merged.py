@@ -1,7 +1,7 @@
 """The items of several folders as one list: the same response under the same criterion is one item of several sides."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,15 +12,18 @@ from judge.calibrate.report.disagreements import DISAGREEMENTS
 from judge.errors import InputError
 from judge.files.paths import StrPath
 from judge.gold.rows import GoldRow, read_gold
+from judge.harness.judged import JudgedFolder
 from judge.records import Criterion, Scale
 from judge.report.folders import FINDINGS, folder_names
 from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide
 from judge.report.items_calibration import read_calibration_items
-from judge.report.items_folder import read_folder_items
+from judge.report.items_folder import read_folder_items, results_of
 from judge.runs.records import Turn
 from judge.text.cells import count
 from judge.text.ids import natural_key
 
+MOST_ITEMS = 50_000
+"""About how many judgments a page shows: it would need minutes to open, and nobody reads as many."""
 _Key = tuple[str, str, str | None, tuple[str, ...], str]
 
 
@@ -29,14 +32,18 @@ def gather(
     gold: Sequence[Path] = (),
     criterion: str | None = None,
     prompts: Sequence[StrPath] = (),
+    judged: Mapping[Path, JudgedFolder] | None = None,
+    most: int = MOST_ITEMS,
 ) -> BrowsedItems:
-    """Read the items of all folders.
+    """Read the items of all folders, or a sample of them.
 
     Args:
         folders: Output folders of `judge run` or folders of `judge calibrate`.
         gold: Gold files, whose grades stand beside the judges'.
         criterion: The only criterion, or the file of the prompt that the judgments are under.
         prompts: Prompt files of the user, for judgments under them.
+        judged: Those of the folders that were read already.
+        most: About how many judgments to read, beside those of responses with gold.
 
     Raises:
         InputError: A folder is neither, or a file is damaged.
@@ -56,9 +63,13 @@ def gather(
     notes: list[str] = []
     if hidden := len(given) - len(rows):
         notes.append(f"Not shown here: {count(hidden, 'grade')} by assessors on a test part.")
+    judged = judged or {}
+    numbers = [_number(folder, wanted, judged.get(folder)) for folder in folders]
+    share = min(1.0, most / max(1, sum(numbers)))
+    shown = 0
     together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
     for folder, name in zip(folders, folder_names(folders), strict=True):
-        read = _read(folder, name, len(folders) > 1, len(sides), rows, own)
+        read = _read(folder, name, len(folders) > 1, len(sides), rows, own, share, judged.get(folder))
         sides += read.sides
         scales |= read.scales
         turns = {**read.turns, **turns}
@@ -70,14 +81,41 @@ def gather(
                 key = _key(item)
                 together.setdefault((key, alike[key]), []).append(item)
                 alike[key] += 1
+                shown += _is_judged(folder)
+    if share < 1:
+        beside = " and those with grades by assessors" if rows else ""
+        notes.append(
+            f"Shown here: {shown:,} of {sum(numbers):,} judgments, those of a random part of the responses{beside}. "
+            f"The tables are over all of them, and {JUDGMENTS} holds them."
+        )
     merged = sorted(map(_merged, together.values()), key=_order)
     used = {item.turn_id for item in merged}
     kept = {turn_id: turn for turn_id, turn in turns.items() if turn_id in used}
     return BrowsedItems(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
 
 
+def _is_judged(folder: Path) -> bool:
+    """Whether the judgments of a folder are shown, and not what its calibration found."""
+    return not any((folder / name).is_file() for name in (DISAGREEMENTS, FINDINGS)) and (folder / JUDGMENTS).is_file()
+
+
+def _number(folder: Path, wanted: str | None, judged: JudgedFolder | None) -> int:
+    """How many judgments of a criterion a folder has, or of all criteria; one of `judge calibrate` counts for none."""
+    if not _is_judged(folder):
+        return 0
+    results = judged.results if judged else results_of(folder)
+    return len(results) if wanted is None else sum(result.criterion == wanted for result in results)
+
+
 def _read(
-    folder: Path, name: str, several: bool, first: int, gold: Sequence[GoldRow], own: Sequence[Criterion]
+    folder: Path,
+    name: str,
+    several: bool,
+    first: int,
+    gold: Sequence[GoldRow],
+    own: Sequence[Criterion],
+    share: float,
+    judged: JudgedFolder | None,
 ) -> BrowsedItems:
     # A calibration that asked its judges has their judgments too, and no pool.
     if (folder / DISAGREEMENTS).is_file():
@@ -87,7 +125,7 @@ def _read(
             (), (), {}, {}, (f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it.",)
         )
     if (folder / JUDGMENTS).is_file():
-        return read_folder_items(folder, name, first, gold, own)
+        return read_folder_items(folder, name, first, gold, own, share, judged)
     raise InputError(
         f"{folder}: neither {JUDGMENTS} nor {DISAGREEMENTS} is there: expected an output folder of `judge run`, or of "
         "`judge calibrate`"

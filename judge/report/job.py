@@ -85,7 +85,8 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     )
     content = compose(folders, made_of, compare_folders(folders))
     steps(Step("listing judgments"))
-    browser = browse(given, gold, plan.criterion, plan.prompts)
+    judged = {folder.judged.path: folder.judged for folder in folders if isinstance(folder, RunFolder)}
+    browser = browse(given, gold, plan.criterion, plan.prompts, judged=judged)
     files = {PAGE: report_page(content, browser), **browser.files}
     warnings = _warnings(folders)
     if not plan.page_only:

@@ -15,6 +15,9 @@ from judge.results.leaderboard import by_criterion
 from judge.results.nouns import worded
 from judge.text.cells import count
 
+MOST_LINES = 500
+"""The most lines of a table that is drawn: more of them fit on no paper, and the drawing takes minutes."""
+
 
 class Picture(msgspec.Struct, frozen=True):
     """One picture in two forms."""
@@ -68,13 +71,15 @@ def _of(folder: ReportedFolder) -> Iterator[Picture]:
 
 
 def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
-    """The tables by topic and by depth, drawn: a picture for each criterion."""
+    """The tables by topic and by depth, drawn: a picture for each criterion; none of a table of very many lines."""
     for section in sections:
         kind = section.name.removesuffix(end)
         if kind not in ("by-topic", "by-depth"):
             continue
         sheets = [part for part in section.parts if isinstance(part, ReportTable)]
         for number, sheet in enumerate(sheets, start=1):
+            if len(sheet.grid.lines) > MOST_LINES:
+                continue
             rows = [
                 (str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet.grid.lines
             ]

@@ -11,6 +11,7 @@ from judge.records import Estimate
 from judge.stats.means import mean_interval
 from judge.stats.tables import Floats
 
+_Signs = NDArray[np.int8]
 FEWEST_TOPICS_COMPARED = 8
 """Fewest common topics for an interval and a p-value.
 
@@ -67,15 +68,14 @@ def run_differences(
     """
     names, codes = np.unique(np.asarray(topics), return_inverse=True)
     pairs = list(combinations(range(len(grades)), 2))
-    indicator = np.zeros((len(codes), len(names)))
-    indicator[np.arange(len(codes)), codes] = 1.0
     estimates: list[Estimate] = []
     tested: list[int] = []
     sums, sizes = np.zeros((len(pairs), len(names))), np.zeros((len(pairs), len(names)))
     for place, (a, b) in enumerate(pairs):
         d = grades[a] - grades[b]
         both = ~np.isnan(d)
-        sums[place], sizes[place] = np.where(both, d, 0.0) @ indicator, both @ indicator
+        sums[place] = np.bincount(codes[both], weights=d[both], minlength=len(names))
+        sizes[place] = np.bincount(codes[both], minlength=len(names))
         of = [topics[turn] for turn in np.flatnonzero(both).tolist()]
         estimate = mean_interval(d[both].tolist(), of, level=level, what="differences")
         if estimate.value is not None and estimate.topics < FEWEST_TOPICS_COMPARED:
@@ -92,14 +92,19 @@ def run_differences(
     )
 
 
-def _signs(T: int, flips: int, rng: np.random.Generator) -> tuple[Floats, bool]:
+def _signs(T: int, flips: int, rng: np.random.Generator) -> tuple[_Signs, bool]:
     """Signs (B x T): all 2^T if `flips` allows as many, else random ones."""
     if flips >= 2**T:
-        return 1 - 2 * (np.arange(2**T)[:, None] >> np.arange(T) & 1).astype(np.float64), True
-    return rng.choice([-1.0, 1.0], size=(flips, T)), False
+        return (1 - 2 * (np.arange(2**T)[:, None] >> np.arange(T) & 1)).astype(np.int8), True
+    signs = np.empty((flips, T), dtype=np.int8)
+    # Some rows at a time, since thousands of topics are drawn as numbers of eight bytes.
+    rows = max(1, _CHUNK // T)
+    for start in range(0, flips, rows):
+        signs[start : start + rows] = rng.choice([-1, 1], size=signs[start : start + rows].shape)
+    return signs, False
 
 
-def _p_values(D: Floats, n: Floats, signs: tuple[Floats, bool]) -> tuple[Floats, Floats]:
+def _p_values(D: Floats, n: Floats, signs: tuple[_Signs, bool]) -> tuple[Floats, Floats]:
     """The p-values of P pairs alone and adjusted (P, P), from sums and sizes of topics (P x T)."""
     S, exact = signs
     P, B = len(D), len(S)
@@ -108,7 +113,7 @@ def _p_values(D: Floats, n: Floats, signs: tuple[Floats, bool]) -> tuple[Floats,
     alone, beyond = np.zeros(P), np.zeros(P)
     rows = max(1, _CHUNK // max(P, 1))
     for start in range(0, B if P else 0, rows):
-        t = _studentized(S[start : start + rows], D, n)
+        t = _studentized(S[start : start + rows].astype(np.float64), D, n)
         alone += (t >= observed - ROUNDING).sum(axis=0)
         # From the smallest t on, the largest t* of all pairs up to this one.
         largest = np.maximum.accumulate(t[:, order], axis=1)

@@ -200,6 +200,57 @@ def test_grades_of_a_test_part_are_on_no_page(tmp_path: Path) -> None:
     assert gathered.notes[0] == "Not shown here: 1 grade by assessors on a test part."
 
 
+def write_many(folder: Path, first: int, votes: bool = False) -> Path:
+    """A folder of 60 responses under two criteria; their numbers begin with `first`, and their texts are the same."""
+    numbers = range(first, first + 60)
+    criteria = ("groundedness", "naturalness")
+    given = [judgment(number, 2, criterion=criterion) for criterion in criteria for number in numbers]
+    return write_folder(
+        folder,
+        [response(number, f"Text {number - first}.") for number in numbers],
+        [*given, failed(first + 90)],
+        members=given if votes else (),
+    )
+
+
+def test_of_many_judgments_a_part_is_shown(tmp_path: Path) -> None:
+    folder = write_many(tmp_path / "out", 1, votes=True)
+    every = gather([folder], most=121)
+    assert len(list(every.items)) == 121 and not any("Shown here" in note for note in every.notes)
+    read = gather([folder], most=40)
+    items = list(read.items)
+    assert 20 <= len(items) <= 60
+    assert read.notes[-1] == (
+        f"Shown here: {len(items)} of 121 judgments, those of a random part of the responses. The tables are over all "
+        "of them, and judgments.jsonl holds them."
+    )
+    # A response is shown under all criteria, as it is where all are shown, or not at all.
+    assert all(one in every.items for one in items)
+    pooled = [one for one in items if one.text is not None]
+    assert {one.text for one in pooled if one.criterion == "naturalness"} == {one.text for one in pooled}
+    assert all(len(one.opinions[0].votes) == 1 for one in pooled)
+    assert list(gather([folder], most=40).items) == items
+    only = gather([folder], criterion="naturalness", most=40)
+    assert f"{len(list(only.items))} of 60 judgments" in only.notes[-1]
+
+
+def test_the_same_part_is_shown_of_every_folder(tmp_path: Path) -> None:
+    one, two = write_many(tmp_path / "one", 1), write_many(tmp_path / "two", 301)
+    items = [item for item in gather([one, two], most=120).items if item.text is not None]
+    assert 20 <= len(items) < 120
+    assert all(item.opinions.keys() == {0, 1} for item in items)
+
+
+def test_what_has_gold_is_always_shown(tmp_path: Path) -> None:
+    folder = write_many(tmp_path / "out", 1)
+    gold = tmp_path / "gold.jsonl"
+    gold.write_bytes(gold_jsonl([GoldRow("1-1_1", "1-1", "groundedness", 3, "ann", response_id="R00007")]))
+    read = gather([folder], [gold], most=1)
+    assert {"R00007"} <= {one.opinions[0].response_id for one in read.items}
+    assert len(list(read.items)) < 20
+    assert "those of a random part of the responses and those with grades by assessors." in read.notes[-1]
+
+
 def test_only_one_criterion(tmp_path: Path) -> None:
     results = [judgment(1, 3), judgment(1, 4, criterion="naturalness")]
     folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], results)

@@ -14,6 +14,8 @@ import judge
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.files.folder import recorded
+from judge.pool.folder import Beside, read_pool_folder
+from judge.pool.records import Pool
 from judge.report.job import ReportPlan, write_report
 from judge.text.steps import Step
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
@@ -89,6 +91,26 @@ def test_a_report_stands_beside_the_results_and_changes_none(out: Path) -> None:
         "In short", "Leaderboard: groundedness", "What became of the judgments", "Cost, tokens and time", "By topic",
         "By depth of the conversation", "The submissions", "Why judgments are missing", "How it was made",
     ]  # fmt: skip
+
+
+def test_a_table_of_very_many_lines_is_not_drawn(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.report.pictures.MOST_LINES", 1)
+    outcome = write_report(ReportPlan(folders=out))
+    assert [name for name in outcome.files if name.endswith(".svg")] == ["report/leaderboard-groundedness.svg"]
+    assert "By topic" in headings(outcome.page)
+
+
+def test_a_report_reads_its_pool_once(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+
+    def counted(path: Path, *beside: Beside) -> Pool:
+        read.append(path)
+        return read_pool_folder(path, *beside)
+
+    for module in ("judge.harness.earlier", "judge.report.items_folder"):
+        monkeypatch.setattr(f"{module}.read_pool_folder", counted)
+    write_report(ReportPlan(folders=out))
+    assert read == [out / "pool.jsonl"]
 
 
 def test_a_report_does_not_say_where_its_author_keeps_things(out: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from judge.stats import run_differences as module
 from judge.stats.means import t_quantile
 from judge.stats.run_differences import Difference, run_differences
 
@@ -26,6 +27,13 @@ def test_a_pair_has_the_mean_of_its_common_turns_with_a_t_interval_over_topics()
     assert (found.difference.value, found.difference.low, found.difference.high) == pytest.approx(
         (d.mean(), d.mean() - half, d.mean() + half)
     )
+
+
+def test_signs_are_the_same_however_many_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(5).integers(0, 4, (4, 30))
+    whole = compared(rows, flips=100)
+    monkeypatch.setattr(module, "_CHUNK", 70)
+    assert compared(rows, flips=100) == whole
 
 
 def test_one_pair_has_the_p_value_of_scipys_exact_test_of_signs() -> None:

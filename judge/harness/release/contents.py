@@ -1,7 +1,7 @@
 """The files of a bundle: a judged folder's records with other names, without what may not be published."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -9,7 +9,7 @@ import msgspec
 
 from judge.ask.cascade import cascade_notes
 from judge.ask.criteria import find_criterion, prompt_path
-from judge.ask.labels import is_jury
+from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
 from judge.ask.records import Failure, Judgment
 from judge.ask.result_files import read_results
 from judge.ask.returned import model_notes
@@ -24,7 +24,6 @@ from judge.harness.release.pseudonyms import Pseudonyms, renamed
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl, turns_jsonl
 from judge.pool.folder import TURNS
 from judge.pool.records import Pool, PooledResponse, PooledRun
-from judge.records import Criterion
 from judge.results.differences import differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name
@@ -71,14 +70,13 @@ def bundle_files(
     pool = renamed_pool(judged.pool, names)
     if not texts.passages:
         pool = msgspec.structs.replace(pool, passages={})
-    results = _without(judged.results, texts)
     steps(Step("making the leaderboard anew"))
     public = msgspec.structs.replace(
-        judged, pool=pool, results=results, expected={renamed(names.runs, run): t for run, t in judged.expected.items()}
+        judged, pool=pool, expected={renamed(names.runs, run): t for run, t in judged.expected.items()}
     )
     return {
         **_tables(public),
-        **_results(judged.path, results, judged.criteria, texts),
+        **_results(judged, texts),
         "pool.txt": pool_lines(pool).encode(),
         "pool.jsonl": pool_jsonl(pool),
         "bank.json": bank_json(pool),
@@ -122,17 +120,17 @@ def _renamed_run(run: PooledRun, names: Pseudonyms) -> PooledRun:
     )
 
 
-def _without(results: Sequence[Judgment | Failure], texts: Texts) -> tuple[Judgment | Failure, ...]:
+def _without(results: Iterable[Judgment | Failure], texts: Texts) -> Iterator[Judgment | Failure]:
     """The results without the judge's words, unless they are published."""
-    if texts.rationales:
-        return tuple(results)
-    return tuple(
-        msgspec.structs.replace(result, rationale=None)
-        if isinstance(result, Judgment)
-        # What a provider or a reply says may quote anything; which passages lack a text is the harness's own word.
-        else msgspec.structs.replace(result, raw=None, detail=result.detail if result.reason == "no_passages" else "")
-        for result in results
-    )
+    for result in results:
+        if texts.rationales:
+            yield result
+        elif isinstance(result, Judgment):
+            yield msgspec.structs.replace(result, rationale=None)
+        else:
+            # What a provider or a reply says may quote anything; which passages lack a text is the harness's own word.
+            detail = result.detail if result.reason == "no_passages" else ""
+            yield msgspec.structs.replace(result, raw=None, detail=detail)
 
 
 def _tables(public: JudgedFolder) -> dict[str, bytes]:
@@ -155,11 +153,10 @@ def _tables(public: JudgedFolder) -> dict[str, bytes]:
     }
 
 
-def _results(
-    folder: Path, results: Sequence[Judgment | Failure], criteria: Sequence[Criterion], texts: Texts
-) -> dict[str, bytes]:
+def _results(judged: JudgedFolder, texts: Texts) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
-    for criterion in criteria:
+    folder = judged.path
+    for criterion in judged.criteria:
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = read_stored(folder / name)
         sidecar = msgspec.json.decode(read_stored(folder / f"{name}.json"))
@@ -167,13 +164,19 @@ def _results(
         if "jury" in sidecar:
             sidecar["jury"] = _jury(sidecar["jury"])
         files[f"{name}.json"] = json_bytes(sidecar)
-    files["judgments.jsonl"] = jsonl_bytes(result for result in results if isinstance(result, Judgment))
-    files["failures.jsonl"] = jsonl_bytes(result for result in results if isinstance(result, Failure))
+    files |= _lines(judged.results, texts, JUDGMENTS, FAILURES)
     if (folder / _MEMBERS).is_file():
-        votes = _without(read_results(folder / _MEMBERS, folder / _MEMBER_FAILURES), texts)
-        files[_MEMBERS] = jsonl_bytes(vote for vote in votes if isinstance(vote, Judgment))
-        files[_MEMBER_FAILURES] = jsonl_bytes(vote for vote in votes if isinstance(vote, Failure))
+        votes = read_results(folder / _MEMBERS, folder / _MEMBER_FAILURES)
+        files |= _lines(votes, texts, _MEMBERS, _MEMBER_FAILURES)
     return files
+
+
+def _lines(results: Sequence[Judgment | Failure], texts: Texts, graded: str, failed: str) -> dict[str, bytes]:
+    """The results as two files of these names."""
+    return {
+        name: jsonl_bytes(result for result in _without(results, texts) if isinstance(result, kind))
+        for name, kind in ((graded, Judgment), (failed, Failure))
+    }
 
 
 def _jury(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,7 +219,11 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
         The id; the file, None where it is not the one that was judged with.
     """
     known = {prompt_id: find_criterion(path) for prompt_id, path in own.items()}
-    asked = {(f"{reply.criterion}/{reply.variant}", reply.criterion_digest) for reply in _replies(judged)}
+    asked = {
+        (f"{reply.criterion}/{reply.variant}", reply.criterion_digest)
+        for reply in _replies(judged)
+        if not is_jury(reply.judge)
+    }
     for prompt_id, digest in sorted(asked):
         criterion = find_criterion(prompt_id, known)
         for part in criterion.together or (criterion,):
@@ -225,10 +232,10 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
 
 
 def _replies(judged: JudgedFolder) -> Sequence[Judgment | Failure]:
-    """What models said: a jury's grades are under a digest of its own."""
+    """What models said, and a jury's grades where its folder has no members; those are under a digest of their own."""
     if (judged.path / _MEMBERS).is_file():
         return read_results(judged.path / _MEMBERS, judged.path / _MEMBER_FAILURES)
-    return tuple(result for result in judged.results if not is_jury(result.judge))
+    return judged.results
 
 
 def _prompt_files(judged: JudgedFolder, own: Mapping[str, Path]) -> dict[str, bytes]:

@@ -56,7 +56,7 @@ def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: 
     rows = [(name, words) for name, words in _FILES if any(fnmatchcase(file, name) for file in held)]
     runs, responses = count(len(judged.pool.runs), "run"), count(len(judged.pool.responses), "pooled response")
     prompts = ", ".join(criterion.prompt_id for criterion in judged.criteria)
-    judges = ", ".join(sorted({result.judge for result in judged.results}))
+    judges = ", ".join(sorted(set().union(*judged.said_by.values())))
     paragraphs = [
         "# Response assessment",
         f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",

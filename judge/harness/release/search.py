@@ -1,5 +1,6 @@
 """Names that must not be published, found in the files of a bundle. Pure."""
 
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,8 +29,9 @@ def remaining(files: Mapping[str, bytes], names: Iterable[str]) -> Iterator[Prob
     longest_first = "|".join(re.escape(form) for form in sorted(sought, key=lambda form: (-len(form), form)))
     pattern = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])")
     for file, content in files.items():
-        for number, line in enumerate(content.decode("utf-8", "replace").casefold().split("\n"), 1):
-            for form in dict.fromkeys(pattern.findall(line)):
+        # Line by line, since the text of a large file would fill the memory beside its bytes.
+        for number, line in enumerate(io.BytesIO(content), 1):
+            for form in dict.fromkeys(pattern.findall(line.decode("utf-8", "replace").casefold())):
                 yield Problem("name_left", "error", file, None, f"line {number}", f"{shown(sought[form])} stands there")
 
 

@@ -24,21 +24,21 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
 
     A dialogue is of all depths.
     """
-    for kind, title in (("topic", "By topic"), ("depth", "By depth of the conversation")):
-        if kind == "depth" and folder.judged.pool.unit == "dialogue":
+    kinds = {"topic": "By topic", "depth": "By depth of the conversation"}
+    if folder.judged.pool.unit == "dialogue":
+        del kinds["depth"]
+    parts: dict[str, list[ReportPart]] = {kind: [] for kind in kinds}
+    for criterion in folder.judged.criteria:
+        if not any(row.n for row in folder.rows if row.criterion == criterion.name):
             continue
-        parts: list[ReportPart] = []
-        for criterion in folder.judged.criteria:
-            if not any(row.n for row in folder.rows if row.criterion == criterion.name):
-                continue
-            runs = _runs(folder, criterion)
-            facts = turn_facts(
-                {turn_id for run in runs for turn_id in run.turns}, depths=depths(folder.judged.pool.turns)
-            )
+        runs = _runs(folder, criterion)
+        facts = turn_facts({turn_id for run in runs for turn_id in run.turns}, depths=depths(folder.judged.pool.turns))
+        for kind, sheets in parts.items():
             if sheet := _sheet(folder, criterion, runs, facts, kind):
-                parts.append(sheet)
-        if parts:
-            yield Section(f"by-{kind}", title, tuple(parts))
+                sheets.append(sheet)
+    for kind, sheets in parts.items():
+        if sheets:
+            yield Section(f"by-{kind}", kinds[kind], tuple(sheets))
 
 
 def _runs(folder: RunFolder, criterion: Criterion) -> list[MeasuredRun]:

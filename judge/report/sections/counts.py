@@ -1,9 +1,11 @@
 """What became of every judgment: made, unable, or missing and why; and samples of what is missing. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from heapq import nsmallest
 
 from judge.ask.records import Failure, Judgment
+from judge.pool.seen import SeenResponses, places_of
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Quoted, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import REASONS, capped
@@ -20,20 +22,16 @@ _LONGEST = 600
 
 def statuses(folder: RunFolder) -> Iterator[Section]:
     """How many judgments there are under each criterion, by grade and by what is missing."""
-    lines: list[tuple[Cell, ...]] = []
-    for criterion in folder.judged.criteria:
-        wanted = (criterion.name, criterion.variant)
-        results = [r for r in folder.judged.results if (r.criterion, r.variant) == wanted]
-        judged = [result for result in results if isinstance(result, Judgment)]
-        grades = Counter(result.grade for result in judged if not result.unable)
-        unable = sum(result.unable for result in judged)
-        failed = len(results) - len(judged)
-        not_asked = len(folder.judged.pool.responses) - len({result.response_id for result in results})
-        shown = ", ".join(f"{grade}: {grades[grade]}" for grade in sorted(grades, reverse=True))
-        lines.append((criterion.name, sum(grades.values()), shown or None, unable, failed, not_asked))
+    pool = folder.judged.pool
+    places = places_of(pool)
+    said = {(criterion.name, criterion.variant): _Said(places) for criterion in folder.judged.criteria}
+    for result in folder.judged.results:
+        if (about := said.get((result.criterion, result.variant))) is not None:
+            about.add(result)
+    lines = tuple((name, *about.cells(len(pool.responses))) for (name, _), about in said.items())
     columns = ("criterion", "graded", "how often each grade", "unable to judge", "missing", "not asked")
     sheet = ReportTable(
-        Grid("Judgments by criterion", columns, tuple(lines)),
+        Grid("Judgments by criterion", columns, lines),
         "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: no grade "
         "came of it, be it that no reply could be used or that the question could not be put. Not asked: left out of a "
         "trial, or not judged at all. None of these is a grade.",
@@ -41,12 +39,45 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
     yield Section("judgment-counts", "What became of the judgments", (sheet,))
 
 
+class _Said:
+    """What became of the judgments under one prompt.
+
+    Args:
+        places: From `places_of`.
+    """
+
+    def __init__(self, places: Mapping[str, int]) -> None:
+        self._grades: Counter[int] = Counter()
+        self._unable = self._failed = 0
+        self._responses = SeenResponses(places)
+
+    def add(self, result: Judgment | Failure) -> None:
+        """Count a result."""
+        self._responses.add(result.response_id)
+        if isinstance(result, Failure):
+            self._failed += 1
+        elif result.unable:
+            self._unable += 1
+        else:
+            self._grades[result.grade] += 1
+
+    def cells(self, pooled: int) -> tuple[Cell, ...]:
+        """The numbers of a line behind its criterion.
+
+        Args:
+            pooled: How many responses the pool has.
+        """
+        grades = self._grades
+        shown = ", ".join(f"{grade}: {grades[grade]}" for grade in sorted(grades, reverse=True))
+        not_asked = pooled - len(self._responses)
+        return sum(grades.values()), shown or None, self._unable, self._failed, not_asked
+
+
 def failures(folder: RunFolder) -> Iterator[Section]:
     """Missing judgments by reason, with a few of each; no section where none is missing."""
-    failed = [result for result in folder.judged.results if isinstance(result, Failure)]
-    if not failed:
+    by_reason = Counter(failure.reason for failure in _failed(folder))
+    if not by_reason:
         return
-    by_reason = Counter(failure.reason for failure in failed)
     order = sorted(by_reason, key=lambda reason: (-by_reason[reason], reason))
     sheet = ReportTable(
         Grid(
@@ -59,10 +90,11 @@ def failures(folder: RunFolder) -> Iterator[Section]:
     )
     parts: list[ReportPart] = [sheet]
     for reason in order:
-        some = sorted(
-            (failure for failure in failed if failure.reason == reason),
+        some = nsmallest(
+            SAMPLES,
+            (failure for failure in _failed(folder) if failure.reason == reason),
             key=lambda failure: (failure.criterion, natural_key(failure.response_id)),
-        )[:SAMPLES]
+        )
         inner: list[Said | Quoted] = []
         for failure in some:
             about = f"{failure.response_id} in turn {printable(failure.turn_id)}, {failure.criterion}"
@@ -75,6 +107,10 @@ def failures(folder: RunFolder) -> Iterator[Section]:
         title = f"{capped(REASONS[reason])[:-1]}: {_some(len(some), by_reason[reason])}"
         parts.append(Folded(title, tuple(inner)))
     yield Section("failures", "Why judgments are missing", tuple(parts))
+
+
+def _failed(folder: RunFolder) -> Iterator[Failure]:
+    return (result for result in folder.judged.results if isinstance(result, Failure))
 
 
 def _some(shown: int, there: int) -> str:

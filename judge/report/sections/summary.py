@@ -36,7 +36,10 @@ def lead(folder: RunFolder) -> str:
 
 def judges_of(folder: RunFolder) -> str:
     """The judges that gave the grades, as text."""
-    return ", ".join(sorted({printable(result.judge) for result in folder.judged.results})) or "nobody"
+    return (
+        ", ".join(sorted({printable(judge) for judges in folder.judged.said_by.values() for judge in judges}))
+        or "nobody"
+    )
 
 
 def banner(folder: RunFolder) -> Said:
