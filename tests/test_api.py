@@ -29,6 +29,7 @@ import judge
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import tasks
 from judge.calibrate.certificate import read_certificate
 from judge.errors import AuthenticationError, Interrupted
@@ -70,7 +71,8 @@ def test_inside_a_loop_the_results_are_the_same(tmp_path: Path) -> None:
     model = Scripted({"t3": ["no", "still no"]}, delay=0.001)
     outside = judged(tmp_path / "outside", Scripted({"t3": ["no", "still no"]}), TEXTS)
     assert inside_a_loop(lambda: judged(tmp_path / "inside", model, TEXTS)) == outside
-    assert isinstance(outside, Table)
+    assert isinstance(outside, StoredResults)
+    assert "<table" in outside._repr_html_() and outside.to_dicts()[0]["kind"] == "judgment"
     assert model.closed
 
 

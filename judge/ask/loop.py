@@ -36,6 +36,7 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
+from judge.files.paths import StrPath
 from judge.models.call_parts import CallParts, Resumable
 from judge.models.model import Divided, Model, Price, Replicated
 from judge.models.open_journal import HeldElsewhere, OpenJournal, QuestionClaims
@@ -424,7 +425,7 @@ def assess(
     report: Callable[[Progress], None] | None = None,
     progress: bool = False,
     account: Account | None = None,
-    folder: Path | None = None,
+    folder: StrPath | None = None,
 ) -> StoredResults:
     """Run the loop to its end from synchronous code, even inside a running event loop.
 
@@ -453,7 +454,16 @@ def assess(
     with contextlib.ExitStack() as shown:
         if progress:
             report = shown.enter_context(Reporter(model.name, sys.stderr, report))
-        loop = Loop(model, journal, pool, turns, settings or Settings(), report, account, folder)
+        loop = Loop(
+            model,
+            journal,
+            pool,
+            turns,
+            settings or Settings(),
+            report,
+            account,
+            None if folder is None else Path(folder),
+        )
 
         async def run() -> StoredResults:
             started = time.perf_counter()
