@@ -70,16 +70,18 @@ from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
 from judge.gold.sheets import SHEETS, SheetOptions, make_sheet
 from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
+from judge.harness.results_parquet import ResultsConvertPlan, convert_results
 from judge.models.chat import read_completion
 from judge.models.families import read_families, read_teams
+from judge.models.journal_check import verify_journal
 from judge.models.journal_export import exported_lines, read_recorded
 from judge.models.journal_merge import merge_journals
-from judge.models.journal_rows import read_journal
+from judge.models.journal_rows import question_digest, read_journal
 from judge.models.label_probabilities import opening_probabilities, with_probabilities
 from judge.models.onnx_files import read_model_files
 from judge.models.pair_tokenizer import PairTokenizer
 from judge.models.prices import read_prices
-from judge.models.records import AnswerForm, Request
+from judge.models.records import AnswerForm, Message, Request
 from judge.models.scorers import ScorerSettings
 from judge.models.server_scorer import APIS, read_scores
 from judge.models.spending import read_spending
@@ -489,6 +491,11 @@ def _disagreements(folder: Path, content: bytes) -> None:
         cases.kept(filter_of({"judge": "0", "direction": direction}, len(cases.raters)))
 
 
+def _to_parquet(folder: Path, content: bytes) -> None:
+    path = _file(folder, content, "judgments.jsonl")
+    convert_results(ResultsConvertPlan(folder=path.parent, out=path.parent / "tables"))
+
+
 def _failures(folder: Path, content: bytes) -> None:
     _file(folder, content, "failures.jsonl")
     read_labels(_file(folder, b"", "judgments.jsonl"))
@@ -864,9 +871,9 @@ def _certificates() -> tuple[bytes, ...]:
 def _parquet() -> tuple[bytes, ...]:
     import polars
 
-    frame = polars.DataFrame({"worker": ["ann", "ben"], "turn_id": ["1_1"] * 2, "response_id": ["R1"] * 2})
+    frame = polars.DataFrame({"worker": ["ann", "ben"], "turn_id": ["1_1"] * 2, "response_id": ["R1", "R2"]})
     content = io.BytesIO()
-    frame.with_columns(relevance=polars.Series([2, 3])).write_parquet(content)
+    frame.with_columns(relevance=polars.Series([2, 3]), grade=polars.Series([0.0, 1.0])).write_parquet(content)
     return (content.getvalue(),)
 
 
@@ -896,6 +903,9 @@ def _collection_indexes() -> tuple[bytes, ...]:
         return (index.read_bytes(),)
 
 
+_ASKED = question_digest("server/m", {"temperature": 0}, (Message("user", "?"),), 0)
+
+
 def _journals() -> tuple[bytes, ...]:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(
@@ -904,7 +914,7 @@ def _journals() -> tuple[bytes, ...]:
         )
         messages = '[{"role": "user", "content": "?"}]'
         completion = '{"text": "2", "finish_reason": "stop", "model": "m"}'
-        asked = ("a" * 64, "server/m", '{"temperature": 0}', messages, 0, "json", "relevance", "1_1", "R1")
+        asked = (_ASKED, "server/m", '{"temperature": 0}', messages, 0, "json", "relevance", "1_1", "R1")
         row = (*asked, completion, "2026-01-01T00:00:00.000Z")
         connection.execute("INSERT INTO completion VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         connection.commit()
@@ -1038,7 +1048,7 @@ def _browsed(path: Path) -> None:
 
 def _sent(path: Path) -> None:
     with Sent(path) as sent:
-        sent.find("a" * 64)
+        sent.find(_ASKED)
 
 
 def _runs() -> tuple[bytes, ...]:
@@ -1094,6 +1104,7 @@ READERS: dict[str, Reader] = {
     "nugget-sheets": Reader(lambda: _NUGGET_SHEETS, _nugget_sheets),
     "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _nuggets),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
+    "gold-parquet": Reader(_parquet, partial(_import, source="csv")),
     "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),
     "gold-begin": Reader(lambda: _BEGIN, partial(_import, source="begin")),
     "gold-crowd": Reader(lambda: _TASKS, partial(_import, source="crowd")),
@@ -1169,6 +1180,8 @@ READERS: dict[str, Reader] = {
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
     "journal-lines": Reader(_exported, partial(_of_path, name="journal.jsonl", read=read_recorded)),
     "journal-merge": Reader(_exported, _merged),
+    "journal-check": Reader(_journals, partial(_of_path, name="journal.sqlite", read=verify_journal)),
+    "judgments-parquet": Reader(lambda: (_json(msgspec.to_builtins(_SAID)) * 2,), _to_parquet),
     "sent": Reader(_journals, partial(_of_path, name="journal.sqlite", read=_sent)),
     "prices": Reader(lambda: _PRICES, partial(_of_path, name="prices.toml", read=read_prices)),
     "spending": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_spending)),

@@ -82,12 +82,13 @@ def on_scale(labels: Labels, grades: Collection[int]) -> Labels:
     )
 
 
-def read_labels(path: Path, grades: Collection[int] | None = None) -> tuple[Labels, ...]:
+def read_labels(path: Path, grades: Collection[int] | None = None, *, grades_only: bool = False) -> tuple[Labels, ...]:
     """The labels of a file: a `judgments.jsonl` with the `failures.jsonl` beside it, or four columns.
 
     Args:
         path: The file, gzipped or not. A file of columns holds one judge, named after the file.
         grades: The allowed grades of a file of columns; None allows every grade.
+        grades_only: Whether rationales and label probabilities, which take most of the memory, are left out.
 
     Raises:
         InputError: The file cannot be read or has lines with problems; every problem is listed.
@@ -99,7 +100,8 @@ def read_labels(path: Path, grades: Collection[int] | None = None) -> tuple[Labe
         # The name counts too, because the file is empty if every judgment failed.
         if path.name == JUDGMENTS or first[1].lstrip().startswith(b"{"):
             judged = each_result(chain([first], numbered_lines), Judgment, str(path))
-            groups = _grouped(chain(judged, _failed(path.with_name(FAILURES)) if path.name == JUDGMENTS else ()))
+            failed = _failed(path.with_name(FAILURES)) if path.name == JUDGMENTS else ()
+            groups = _grouped(chain(judged, failed), grades_only)
             return _by_judge(groups, str(path), lines.digest)
         content = lines.whole()
     return (_labels(path, lines.digest, parse_columns(content, str(path), grades)),)
@@ -172,7 +174,7 @@ class _Group:
         self.models: set[str] = set()
 
 
-def _grouped(results: Iterable[Judgment | Failure]) -> dict[_JudgeKey, _Group]:
+def _grouped(results: Iterable[Judgment | Failure], grades_only: bool = False) -> dict[_JudgeKey, _Group]:
     groups: dict[_JudgeKey, _Group] = {}
     # The ids come again with every judge and criterion.
     ids: dict[str, str] = {}
@@ -180,7 +182,10 @@ def _grouped(results: Iterable[Judgment | Failure]) -> dict[_JudgeKey, _Group]:
         prompt = f"{result.criterion}/{result.variant}"
         group = groups.setdefault((result.whole_judge, prompt, result.criterion_digest), _Group())
         turn_id = ids.setdefault(result.turn_id, result.turn_id)
-        group.labels.append(_label(result, turn_id, ids.setdefault(result.response_id, result.response_id)))
+        label = _label(result, turn_id, ids.setdefault(result.response_id, result.response_id))
+        group.labels.append(
+            msgspec.structs.replace(label, rationale=None, probabilities=None) if grades_only else label
+        )
         if isinstance(result, Judgment) and result.model:
             group.models.add(result.model)
     return groups

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from judge.ask.labels import Label, Labels, labels_of, parse_columns, read_labels
 from judge.ask.result_files import read_failures, read_judgments
@@ -44,6 +45,15 @@ def test_a_grade_or_the_reason_why_there_is_none(tmp_path: Path) -> None:
     )
     assert (found.judge, found.prompt, found.models_returned) == ("server/m", "groundedness/graded", ("m-2026",))
     assert found.digest == sha256((folder / "judgments.jsonl").read_bytes())
+
+
+def test_grades_alone_leave_out_what_nobody_compares(tmp_path: Path) -> None:
+    path = tmp_path / "judgments.jsonl"
+    said = structs.replace(judgment("1_1", "R1", 2, expected=1.5), probabilities={"2": 1.0}, rationale="So it is.")
+    path.write_bytes(jsonl([said]))
+    (whole,), (bare,) = read_labels(path), read_labels(path, grades_only=True)
+    assert whole.labels == (Label("1_1", "R1", 2, None, 1.5, 0, {"2": 1.0}, "So it is."),)
+    assert bare.labels == (Label("1_1", "R1", 2, None, 1.5),)
 
 
 def test_failures_alone_are_labels_too(tmp_path: Path) -> None:

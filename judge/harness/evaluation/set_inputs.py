@@ -53,7 +53,7 @@ def read_given(given: StrPath, criterion: str | None, problems: list[Problem]) -
     """
     try:
         path = file_in(given, JUDGMENTS)
-        every = read_labels(path)
+        every = read_labels(path, grades_only=True)
     except InputError as error:
         problems += error.problems or (Problem("unreadable_file", "error", str(given), None, "", str(error)),)
         return None
