@@ -1,6 +1,6 @@
 """The recheck of `judge run`: a part of the judgments is asked again, and nothing else hears of the second answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from judge.ask.cascade import was_settled
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import MOST_SAMPLES, ask
+from judge.ask.stored_results import read_at
 from judge.ask.tasks import Task, evidence_gap
 from judge.calibrate.recheck import (
     RECHECK_SEED,
@@ -132,16 +133,19 @@ def again(
     found: list[tuple[Model, tuple[Task, ...], tuple[Judgment, ...]]] = []
     if part is None:
         return found
+    asked = prepared.asked
     for place, model in enumerate(prepared.models):
+        own = range(place * size, (place + 1) * size)
+        # What a checker settled is no answer of the model.
         answered = [
-            (task, reply)
-            for task, reply in zip(prepared.asked, replies[place * size : (place + 1) * size], strict=True)
-            # What a checker settled is no answer of the model.
+            number
+            for number, reply in enumerate(read_at(replies, own))
             if isinstance(reply, Judgment) and not was_settled(reply)
         ]
-        places = _chosen(model, [task for task, _ in answered], part)
-        taken = [answered[number] for number in places]
-        found.append((model, _fresh([task for task, _ in taken]), tuple(reply for _, reply in taken)))
+        put = (asked[number] for number in answered)
+        taken = [answered[number] for number in _chosen(model, put, part)]
+        firsts = tuple(reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
+        found.append((model, _fresh([asked[number] for number in taken]), firsts))
     return found
 
 
@@ -152,7 +156,7 @@ def expected_again(prepared: Prepared, model: Model, asked: Sequence[Task]) -> t
     return _fresh([put[number] for number in _chosen(model, put, part)]) if part else ()
 
 
-def _chosen(model: Model, tasks: Sequence[Task], part: RecheckPart) -> list[int]:
+def _chosen(model: Model, tasks: Iterable[Task], part: RecheckPart) -> list[int]:
     return chosen(
         [JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks],
         part,
