@@ -127,12 +127,14 @@ def write_parquet(out: Path, schema: Schema, rows: Iterable[Sequence[Any]]) -> i
     parts = out.with_name(temporary_name(out.name))
     files: list[Path] = []
     sizes: list[int] = []
+    # What a process left that was killed.
+    shutil.rmtree(parts, ignore_errors=True)
     try:
         parts.mkdir()
         for group in _groups(rows):
             files.append(parts / f"{len(files):08}")
             sizes.append(len(group))
-            pl.DataFrame(group, schema=schema, orient="row").write_parquet(files[-1], compression="lz4")
+            _frame(out, schema, group).write_parquet(files[-1], compression="lz4")
         if not files:
             files.append(parts / "none")
             pl.DataFrame(schema=schema).write_parquet(files[0])
@@ -140,14 +142,22 @@ def write_parquet(out: Path, schema: Schema, rows: Iterable[Sequence[Any]]) -> i
         size = max(_FEWEST, min(sizes[:-1], default=_ROWS))
         pl.scan_parquet(files).sink_parquet(parts / "whole", compression="zstd", row_group_size=size)
         (parts / "whole").replace(out)
-    except (pl.exceptions.ComputeError, pl.exceptions.SchemaError, TypeError, UnicodeEncodeError) as error:
-        reason = str(error).partition("\n")[0][:200]
-        raise InputError(f"{out}: a value is not of the type of its column: {reason}") from error
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise OperationalError(f"{out}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:200]
+        raise OperationalError(f"{out}: cannot be written: {reason}") from error
     finally:
         shutil.rmtree(parts, ignore_errors=True)
     return sum(sizes)
+
+
+def _frame(out: Path, schema: Schema, group: Sequence[Sequence[Any]]) -> "pl.DataFrame":
+    import polars as pl
+
+    try:
+        return pl.DataFrame(group, schema=schema, orient="row")
+    except (pl.exceptions.PolarsError, TypeError, UnicodeEncodeError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise InputError(f"{out}: a value is not of the type of its column: {reason}") from error
 
 
 def _groups(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError, OperationalError
 from judge.files import parquet
+from judge.files.folder import temporary_name
 from judge.files.parquet import plain_frame, write_parquet
 
 pl = pytest.importorskip("polars")
@@ -57,6 +58,14 @@ def test_a_value_of_another_type_is_refused(tmp_path: Path, value: object) -> No
     with pytest.raises(InputError, match=r"t\.parquet: a value is not of the type of its column"):
         write_parquet(tmp_path / "t.parquet", {"n": pl.Int64}, [(1,), (value,)])
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_left_is_written_over(tmp_path: Path) -> None:
+    left = tmp_path / temporary_name("t.parquet")
+    left.mkdir()
+    (left / "00000000").write_bytes(b"half")
+    assert write_parquet(tmp_path / "t.parquet", {"n": pl.Int64}, [(1,)]) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
