@@ -122,20 +122,33 @@ def _label_problems(labels: Labels, scale: Scale) -> list[Problem]:
     grades = {level.grade for level in scale.levels}
     expected = ", ".join(map(str, sorted(grades)))
     problems = []
-    seen: Counter[tuple[str, str, int]] = Counter()
     for label in labels.labels:
-        seen[label.turn_id, label.response_id, label.sample] += 1
         if not 0 <= label.sample < MOST_SAMPLES:
             message = f"sample {label.sample} of {label.response_id}: expected 0 to {MOST_SAMPLES - 1}"
             problems.append(Problem("wrong_sample", "error", labels.source, label.turn_id, "$.sample", message))
         if label.grade is not None and label.grade not in grades:
             message = f"grade {label.grade} for {label.response_id} by {labels.judge}: expected one of {expected}"
             problems.append(Problem("off_scale", "error", labels.source, label.turn_id, "$.grade", message))
-    for (turn_id, response_id, _), count in seen.items():
-        if count > 1:
-            message = f"{response_id} is judged {count} times by {labels.judge}: expected one judgment a sample"
-            problems.append(Problem("duplicate_judgment", "error", labels.source, turn_id, "", message))
+    for (turn_id, response_id, _), count in _judged_again(labels).items():
+        message = f"{response_id} is judged {count} times by {labels.judge}: expected one judgment a sample"
+        problems.append(Problem("duplicate_judgment", "error", labels.source, turn_id, "", message))
     return problems
+
+
+def _judged_again(labels: Labels) -> dict[tuple[str, str, int], int]:
+    """How many judgments a sample has where it has several, by turn, response and sample, the first one first."""
+    # Numbers take a fraction of the memory of names; of those that come again, the names decide.
+    hashes: set[int] = set()
+    again: set[int] = set()
+    for label in labels.labels:
+        number = hash((label.turn_id, label.response_id, label.sample))
+        (again if number in hashes else hashes).add(number)
+    counts = Counter(
+        key
+        for label in (labels.labels if again else ())
+        if hash(key := (label.turn_id, label.response_id, label.sample)) in again
+    )
+    return {key: count for key, count in counts.items() if count > 1}
 
 
 def _repeated(labels: Sequence[tuple[Labels, Scale]]) -> list[Problem]:

@@ -16,7 +16,7 @@ from judge.errors import InputError, UsageError
 from judge.files.bundle import __version__
 from judge.files.folder import replace_folder
 from judge.files.jsonl import json_bytes
-from judge.files.stored import read_stored, sha256
+from judge.files.stored import file_sha256
 from judge.files.trec import QrelRow, column, qrels_lines, safe_names
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
 from judge.records import Problem
@@ -107,7 +107,7 @@ def write_crowd(
         "judge_version": __version__,
         "inputs": [
             *({"file": name, "sha256": digest} for name, digest in (tables or {}).items()),
-            *({"file": path.name, "sha256": sha256(read_stored(path))} for path in inputs),
+            *({"file": path.name, "sha256": file_sha256(path)} for path in inputs),
         ],
         "options": dict(options),
         "seed": SEED,

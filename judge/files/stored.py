@@ -108,6 +108,19 @@ def unpack(stored: bytes, name: str) -> bytes:
     return content.getvalue()
 
 
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal, which may be larger than the memory.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    try:
+        with open_stored(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
 def sha256(data: bytes) -> str:
     """SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()

@@ -14,7 +14,7 @@ from judge.draw.drawable import can_draw, undrawn
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, replace_folder, write_atomic
 from judge.files.paths import JobPlan, StrPath, in_folders
-from judge.files.stored import read_stored, sha256
+from judge.files.stored import file_sha256, read_stored, sha256
 from judge.gold import GOLD_FILES, Look, match, open_sealed, read_seal, read_unsealed, seal_of
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
@@ -78,12 +78,15 @@ class CorrectionOutcome(msgspec.Struct, frozen=True):
     """In words, over what the intervals are if it is not topics."""
 
 
-def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> CorrectionOutcome:
+def correct_leaderboard(
+    plan: CorrectionPlan, now: datetime | None = None, judged: JudgedFolder | None = None
+) -> CorrectionOutcome:
     """Correct the means of a judged folder by gold, and write them if the plan names a place.
 
     Args:
         plan: What to do.
         now: For the ledger of sealed grades; by default the clock's time.
+        judged: The folder, if it was read already as the plan says.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -91,7 +94,7 @@ def correct_leaderboard(plan: CorrectionPlan, now: datetime | None = None) -> Co
     """
     _check(plan)
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
-    judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
+    judged = judged or read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
     out = None if plan.out is None else Path(plan.out)
     if out is not None:
         make_folder(out.parent if _is_file(out) else out)
@@ -139,7 +142,7 @@ def _opened(
         "fallback": plan.fallback and sorted(read_families(Path(str(plan.families))).items()),
         **({} if judged.cluster == "topic" else {"cluster": judged.cluster}),
         "criteria": [(criterion.prompt_id, criterion.digest) for criterion in judged.criteria],
-        "judgments": sha256(read_stored(judged.path / JUDGMENTS)),
+        "judgments": file_sha256(judged.path / JUDGMENTS),
         # The means are of the pool's responses, so a pool with fewer of them asks another question.
         "pool": [(response.response_id, response.turn_id, response.text) for response in judged.pool.responses],
         "runs": [[entry.run_id for entry in response.runs] for response in judged.pool.responses],

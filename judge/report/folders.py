@@ -205,7 +205,7 @@ def _with_gold(
         raise
     plan = CorrectionPlan(folder=judged.path, gold=gold, criterion=criterion, prompts=prompts)
     try:
-        return correct_leaderboard(plan), compared
+        return correct_leaderboard(plan, judged=judged), compared
     except InputError as error:
         # Agreement needs no probabilities; only a correction does.
         if {problem.code for problem in error.problems} != {"inclusion_probability"}:

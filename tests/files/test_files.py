@@ -30,6 +30,13 @@ def test_gzip_is_unpacked_and_anything_else_is_left(stored: bytes, content: byte
     assert unpack(stored, "f") == content
 
 
+def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 3_000_001)
+    assert stored_files.file_sha256(tmp_path / "f") == stored_files.sha256(b"x" * 3_000_001)
+    with pytest.raises(InputError, match="missing: cannot be read"):
+        stored_files.file_sha256(tmp_path / "missing")
+
+
 @pytest.mark.parametrize(
     "stored", [gzip.compress(b"one", mtime=0)[:-1], gzip.compress(b"one", mtime=0)[:5], b"\x1f\x8bno"]
 )

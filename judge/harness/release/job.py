@@ -12,7 +12,7 @@ from judge.ask.records import Failure
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart, make_folder, recorded, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, paths, published
-from judge.files.stored import sha256
+from judge.files.stored import file_sha256
 from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import RECORD, UNFINISHED, read_manifest
 from judge.harness.release.contents import Texts, bundle_files, prompt_parts, without_addresses
@@ -124,7 +124,7 @@ def _check_folder(folder: Path) -> None:
     problems = []
     for name, digest in entries:
         path = folder / name
-        found = "missing" if not path.is_file() else "" if sha256(path.read_bytes()) == digest else "changed since"
+        found = "missing" if not path.is_file() else "" if file_sha256(path) == digest else "changed since"
         if found:
             problems.append(Problem("file_changed", "error", str(path), None, "$", f"{found}: see {RECORD}"))
     if problems:

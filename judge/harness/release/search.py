@@ -1,6 +1,5 @@
 """Names that must not be published, found in the files of a bundle. Pure."""
 
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,10 +28,18 @@ def remaining(files: Mapping[str, bytes], names: Iterable[str]) -> Iterator[Prob
     longest_first = "|".join(re.escape(form) for form in sorted(sought, key=lambda form: (-len(form), form)))
     pattern = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])")
     for file, content in files.items():
-        # Line by line, since the text of a large file would fill the memory beside its bytes.
-        for number, line in enumerate(io.BytesIO(content), 1):
+        for number, line in enumerate(_lines(content), 1):
             for form in dict.fromkeys(pattern.findall(line.decode("utf-8", "replace").casefold())):
                 yield Problem("name_left", "error", file, None, f"line {number}", f"{shown(sought[form])} stands there")
+
+
+def _lines(content: bytes) -> Iterator[bytes]:
+    """The lines one at a time, since a list of them would fill the memory beside a large file."""
+    start = 0
+    while (end := content.find(b"\n", start)) >= 0:
+        yield content[start:end]
+        start = end + 1
+    yield content[start:]
 
 
 def _telling(name: str) -> bool:
