@@ -23,9 +23,11 @@ from judge.text.table import Table, Tabular
 
 Result = Judgment | Failure
 _BLOCK = 1 << 20
-"""Bytes that an iteration reads at once."""
+"""Most bytes that are read at once."""
 _LINE = 1 << 12
-"""Bytes that are read for one result; a longer one is read again."""
+"""Bytes that are read for one result; where results are read in the order of their lines, ever more are."""
+_BACK = 1 << 16
+"""Bytes by which calls that ran at once may have changed the order of their lines."""
 _IN_MEMORY = 1 << 24
 """Bytes of results up to which nothing goes to the disk."""
 _NOWHERE = -1
@@ -41,6 +43,7 @@ class ResultLines:
         weakref.finalize(self, file.close)
         self._lock = threading.Lock()
         self._end = 0
+        self._at_end = False
         self._decode = msgspec.json.Decoder(kind).decode
         self._encode = msgspec.json.Encoder().encode
 
@@ -54,44 +57,59 @@ class ResultLines:
         start = self._end
         try:
             with self._lock:
-                self._file.seek(start)
+                # What is written waits in a buffer as long as nobody moves to another place.
+                if not self._at_end:
+                    self._file.seek(start)
+                    self._at_end = True
                 self._file.write(line)
         except OSError as error:
             raise OperationalError(f"{self._name}: cannot be written: {error.strerror}") from error
         self._end += len(line)
         return start
 
-    def at(self, starts: Iterable[int], block: int) -> Iterator[Result]:
+    def at(self, starts: Iterable[int]) -> Iterator[Result]:
         """The results whose lines begin at some places, in this order.
 
         Args:
             starts: Where the lines begin.
-            block: Bytes to read at once.
 
         Raises:
             InputError: The file has changed since it was looked through.
+            OperationalError: The disk cannot be written or read.
         """
-        first, held = 0, b""
+        first, held, size = 0, b"", _LINE
         for start in starts:
             end = held.find(b"\n", start - first) if 0 <= start - first < len(held) else -1
-            size = block
-            while end < 0:
-                first, held = start, self._read(start, size)
-                end = held.find(b"\n")
+            if end < 0:
+                size = min(2 * size, _BLOCK) if first - _BACK <= start <= first + len(held) else _LINE
+                first = max(0, start - _BACK) if size == _BLOCK else start
+                held = self._from(first, start, size)
+                end = held.find(b"\n", start - first)
                 # The last line of a file that somebody else wrote may lack its end.
-                if end < 0 and len(held) < size:
-                    end = len(held)
-                size *= 2
+                end = len(held) if end < 0 else end
             try:
                 result = self._decode(memoryview(held)[start - first : end])
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise InputError(f"{self._name}: has changed since it was read: run the command again") from error
             yield result
 
+    def _from(self, first: int, start: int, size: int) -> bytes:
+        """About this many bytes from a place on, with the whole line that begins at `start`."""
+        held = self._read(first, size)
+        while len(held) == size and held.find(b"\n", start - first) < 0:
+            size *= 2
+            held = self._read(first, size)
+        return held
+
     def _read(self, start: int, size: int) -> bytes:
-        with self._lock:
-            self._file.seek(start)
-            return self._file.read(size)
+        try:
+            with self._lock:
+                self._at_end = False
+                self._file.seek(start)
+                return self._file.read(size)
+        except OSError as error:
+            # What was written last may have to go to the disk first.
+            raise OperationalError(f"{self._name}: cannot be written or read: {error.strerror}") from error
 
 
 class _Part(NamedTuple):
@@ -116,7 +134,7 @@ class StoredResults(Tabular[Result], Sequence[Result]):
 
     def __iter__(self) -> Iterator[Result]:
         for part in self._parts:
-            yield from part.lines.at(part.starts, _BLOCK)
+            yield from part.lines.at(part.starts)
 
     def places(self, criterion: str) -> Sequence[int]:
         """The places of the results under a criterion, from 0, ascending."""
@@ -132,7 +150,7 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         for number, group in itertools.groupby(places, lambda place: bisect_right(ends, place)):
             lines, starts = self._parts[number]
             first = ends[number] - len(starts)
-            yield from lines.at((starts[place - first] for place in group), _BLOCK)
+            yield from lines.at(starts[place - first] for place in group)
 
     @overload
     def __getitem__(self, key: SupportsIndex) -> Result: ...
@@ -147,7 +165,7 @@ class StoredResults(Tabular[Result], Sequence[Result]):
             if number < len(part.starts):
                 break
             number -= len(part.starts)
-        return next(part.lines.at((part.starts[number],), _LINE))
+        return next(part.lines.at((part.starts[number],)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
