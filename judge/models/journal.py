@@ -79,10 +79,11 @@ class Journal:
             self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute(WIDE_CACHE)
             self._connection.executescript(SCHEMA)
             self._settle_version()
             self._sum = self._read_sum()
+            # Only now: the look at the whole index would fill it with pages that nobody needs again.
+            self._connection.execute(WIDE_CACHE)
         except sqlite3.Error as error:
             self._connection.close()
             raise InputError(f"{self._name}: cannot be used as a journal: {unreadable(path, error)}") from error
