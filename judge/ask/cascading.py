@@ -1,5 +1,6 @@
 """Asks the checker of a cascade first, and another judge only what the checker leaves open."""
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,13 +10,14 @@ import msgspec
 from judge.ask.account import Account
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.cascade import Cascade, rolls_up_support
+from judge.ask.checked import CheckerAnswers, SettledJudgments
 from judge.ask.loop import Settings
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, ask, open_one
 from judge.ask.stored_results import StoredResults, stored
-from judge.ask.tasks import Task
+from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError
 from judge.models.journal_view import JournalView
 from judge.models.model import FREE, Model, ModelOptions
@@ -23,9 +25,6 @@ from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
-
-Settled = dict[int, Judgment]
-"""The checker's judgments that stand, by the places of their tasks."""
 
 
 class OpenCascade(NamedTuple):
@@ -55,7 +54,7 @@ class OpenCascade(NamedTuple):
             place: task._replace(sample=0) for place, task in enumerate(wanted) if task.criterion.digest in self.judged
         }
 
-    def settled(self, wanted: Sequence[Task], said: Mapping[int, Judgment | Failure], model: str) -> Settled:
+    def settled(self, wanted: Sequence[Task], said: Mapping[int, Judgment | Failure], model: str) -> SettledJudgments:
         """The judgments of the checker that stand, as judgments of the cascade.
 
         Args:
@@ -63,11 +62,10 @@ class OpenCascade(NamedTuple):
             said: What the checker said, by the places of tasks.
             model: The judge that is asked the rest.
         """
-        return {
-            place: self.cascade.settled(result, model, wanted[place].sample)
-            for place, result in said.items()
-            if isinstance(result, Judgment) and self.cascade.settles(result)
-        }
+        return SettledJudgments(
+            *(said, self.cascade.settles),
+            lambda place, judgment: self.cascade.settled(judgment, model, wanted[place].sample),
+        )
 
     def named(
         self, task: Task, result: Judgment | Failure, model: str, said: Judgment | Failure | None
@@ -178,7 +176,11 @@ def ask_cascade(
         OperationalError: A loop stopped early; every paid completion is in the journal.
     """
     said, spent = ask_checker(
-        opened, wanted, journal, pool, settings.max_cost, report=checking, fetching=fetching, account=account
+        *(opened, wanted, journal, pool, settings.max_cost),
+        report=checking,
+        fetching=fetching,
+        account=account,
+        folder=folder,
     )
     settled = opened.settled(wanted, said, model.name)
     before = Progress(len(settled), len(wanted), len(settled), 0, spent)
@@ -194,7 +196,7 @@ def ask_cascade(
                 )
             )
 
-    left = [task for place, task in enumerate(wanted) if place not in settled]
+    left = PickedTasks(wanted, array("q", (place for place in range(len(wanted)) if place not in settled)))
     if not left and report is not None:
         report(before)
     if settings.max_cost is not None:
@@ -218,7 +220,8 @@ def ask_checker(
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
     account: Account | None = None,
-) -> tuple[dict[int, Judgment | Failure], float]:
+    folder: Path | None = None,
+) -> tuple[CheckerAnswers, float]:
     """Ask the checker alone.
 
     Args:
@@ -230,6 +233,7 @@ def ask_checker(
         report: Called after each judgment.
         fetching: Called while a checker is being fetched.
         account: Where calls and completions are entered.
+        folder: As for `assess`.
 
     Returns:
         What the checker said, by the places of tasks, and the US dollars that it cost.
@@ -237,7 +241,6 @@ def ask_checker(
     Raises:
         OperationalError: The loop stopped early; every paid completion is in the journal.
     """
-    asked = opened.tasks(wanted)
     spent = 0.0
 
     def counted(progress: Progress) -> None:
@@ -248,20 +251,28 @@ def ask_checker(
 
     opened.checker.prepare(fetching or (lambda what, done, total: None))
     settings = msgspec.structs.replace(opened.settings, max_cost=most)
-    once = {_question(task): task for task in asked.values()}
+    # Of several samples the checker gives one judgment.
+    once: list[Task] = []
+    numbered: dict[tuple[str, str], int] = {}
+    numbers = array("q")
+    for task in wanted:
+        question = task.response.response_id, task.criterion.digest
+        if not opened.judges(task.criterion):
+            numbers.append(-1)
+            continue
+        if question not in numbered:
+            numbered[question] = len(once)
+            once.append(task._replace(sample=0))
+        numbers.append(numbered[question])
     said = ask(
-        *((opened.checker,), tuple(once.values()), journal, pool),
+        *((opened.checker,), once, journal, pool),
         turns=None,
         settings=settings,
         report=counted,
         account=account,
+        folder=folder,
     )
-    answers = dict(zip(once, said, strict=True))
-    return {place: answers[_question(task)] for place, task in asked.items()}, spent
-
-
-def _question(task: Task) -> tuple[str, str]:
-    return task.response.response_id, task.criterion.digest
+    return CheckerAnswers(said, numbers), spent
 
 
 def recalled(

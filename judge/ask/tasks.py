@@ -86,6 +86,26 @@ class Tasks(Sequence[Task]):
         return Tasks((_spread(block.responses, limit), block.variants) for block in self._blocks)
 
 
+class PickedTasks(Sequence[Task]):
+    """Some of the tasks of a sequence, by their places; a slice is a tuple."""
+
+    def __init__(self, tasks: Sequence[Task], places: Sequence[int]) -> None:
+        self._tasks, self._places = tasks, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Task: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Task, ...]: ...
+    def __getitem__(self, key: Any) -> Any:
+        """A task; for a slice, a tuple of them."""
+        if isinstance(key, slice):
+            return tuple(self._tasks[place] for place in self._places[key])
+        return self._tasks[self._places[key]]
+
+
 def _spread(responses: Sequence[PooledResponse], limit: int) -> tuple[PooledResponse, ...]:
     size = min(limit, len(responses))
     return tuple(responses[index * len(responses) // size] for index in range(size))

@@ -1,6 +1,6 @@
 """A dry run: every judgment of a plan explained, and what asking would cost; nothing is sent or written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -8,6 +8,7 @@ from judge.ask.budget import price_of
 from judge.ask.cascading import ask_checker, recalled
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
+from judge.ask.records import Failure, Judgment
 from judge.ask.several import forecasts
 from judge.ask.tasks import Task
 from judge.harness.prepared import Prepared, check_out
@@ -153,6 +154,7 @@ def _checked(
     opened, wanted, pool = prepared.cascade, prepared.asked, prepared.pooled.pool
     if opened is None:
         return (), wanted, 0
+    said: Mapping[int, Judgment | Failure]
     if opened.local:
         with Journal(None) as memory:
             said, _ = ask_checker(opened, wanted, memory, pool)

@@ -6,6 +6,7 @@ import msgspec
 
 from judge.ask.account import Account
 from judge.ask.cascading import OpenCascade, ask_checker
+from judge.ask.checked import CheckerAnswers
 from judge.ask.loop import Progress, assess
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, open_one
@@ -78,9 +79,7 @@ class Asking:
             wanted, model, journal, pool, turns=turns, settings=settings, report=counted, account=self.account
         )
 
-    def check(
-        self, opened: OpenCascade, wanted: Sequence[Task], journal: OpenJournal, pool: Pool
-    ) -> dict[int, Judgment | Failure]:
+    def check(self, opened: OpenCascade, wanted: Sequence[Task], journal: OpenJournal, pool: Pool) -> CheckerAnswers:
         """Ask the checker of a cascade what it can judge, within the rest of the budget.
 
         Returns:

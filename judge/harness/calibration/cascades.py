@@ -9,6 +9,7 @@ from msgspec import structs
 from judge.ask.budget import price_of
 from judge.ask.cascade import Cascade, parse_cascade
 from judge.ask.cascading import OpenCascade, open_cascade
+from judge.ask.checked import CheckerAnswers
 from judge.ask.estimates import estimated_call
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
@@ -26,9 +27,6 @@ from judge.models.records import Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
-
-CheckerAnswers = Mapping[int, Judgment | Failure]
-"""What a checker said, by the places of tasks."""
 
 
 class PlannedCascades:
