@@ -169,9 +169,13 @@ def _ranks(scores: Sequence[float], higher: bool) -> list[int]:
 def _by_topic(values: Floats, units: Sequence[str]) -> tuple[Floats, Floats]:
     """Sums and counts of each run and topic (R x T), topics in the order of the turns."""
     names = {name: place for place, name in enumerate(dict.fromkeys(units))}
-    indicator = np.zeros((len(units), len(names)))
-    indicator[np.arange(len(units)), [names[unit] for unit in units]] = 1.0
-    return np.nan_to_num(values) @ indicator, (~np.isnan(values)).astype(np.float64) @ indicator
+    places = np.array([names[unit] for unit in units], dtype=np.int64)
+    sums, counts = np.zeros((len(values), len(names))), np.zeros((len(values), len(names)))
+    for run, row in enumerate(values):
+        known = ~np.isnan(row)
+        sums[run] = np.bincount(places[known], weights=row[known], minlength=len(names))
+        counts[run] = np.bincount(places[known], minlength=len(names))
+    return sums, counts
 
 
 def _pairs(
