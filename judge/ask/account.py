@@ -68,6 +68,16 @@ class Account:
         for digest, completion in completions.items():
             results.setdefault(digest, _facts(completion))
 
+    def rests(self, judge: str) -> dict[str, CallFacts]:
+        """What a judge's results rest on, by digest."""
+        return self._results.get(judge, {})
+
+    def rest_too(self, judge: str, facts: Mapping[str, CallFacts]) -> None:
+        """Enter what the results of another account rest on, from `rests`."""
+        results = self._results.setdefault(judge, {})
+        for digest, fact in facts.items():
+            results.setdefault(digest, fact)
+
     def unfinished(self, judge: str, replies: Unfinished) -> None:
         """Enter the replies of calls that failed, which no completion counts."""
         self._unfinished[judge] = self._unfinished.get(judge, Unfinished()).plus(replies)

@@ -73,7 +73,10 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Loop:
-    """Asks one judge about one pool, with one journal; `assess` explains the arguments."""
+    """Asks one judge about one pool, with one journal; `assess` explains the arguments.
+
+    Where the pool is a part of another, the `pacer` is that of all parts, and the judge may have been `heard` in one.
+    """
 
     def __init__(
         self,
@@ -84,6 +87,9 @@ class Loop:
         settings: Settings,
         report: Callable[[Progress], None] | None = None,
         account: Account | None = None,
+        *,
+        pacer: Pacer | None = None,
+        heard: bool = False,
     ) -> None:
         self._model = model
         self._replicated = model if isinstance(model, Replicated) else None
@@ -92,6 +98,8 @@ class Loop:
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
         self._silence = Silence(model.name, journal, settings.concurrency, settings.attempts)
+        if heard:
+            self._silence.remembered()
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
@@ -109,7 +117,7 @@ class Loop:
         self._released = asyncio.Event()
         self._attempts = Attempts(
             model,
-            Pacer(settings.rpm, settings.tpm),
+            pacer or Pacer(settings.rpm, settings.tpm),
             settings.attempts,
             settings.max_wait,
             self._stopped,
@@ -295,7 +303,7 @@ class Loop:
             HeldElsewhere: One of them is asking it.
         """
         self._check()
-        recorded = await claims.claim(digest)
+        recorded = await claims.claim(digest, request)
         if recorded is not None:
             self._silence.remembered()
             return recorded

@@ -1,6 +1,7 @@
 """Asks several judges, such as the members of a jury, one after the other and under one budget."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -27,6 +28,25 @@ MOST_SAMPLES = 1000
 
 Results = list[Judgment | Failure]
 Fetching = Callable[[str, int, int], None]
+
+
+class Assess(Protocol):
+    """Asks one judge, as the loop's `assess` does, which describes the arguments."""
+
+    def __call__(
+        self,
+        wanted: Sequence[Task],
+        model: Model,
+        journal: OpenJournal,
+        pool: Pool,
+        *,
+        turns: Mapping[str, Turn] | None,
+        settings: Settings,
+        report: Callable[[Progress], None] | None,
+        account: Account | None,
+    ) -> Sequence[Judgment | Failure]:
+        """A judgment or a failure for each task."""
+        ...
 
 
 def open_models(
@@ -110,6 +130,7 @@ def ask(
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
     account: Account | None = None,
+    engine: Assess = assess,
 ) -> Results:
     """Ask one model after the other, under one budget.
 
@@ -123,6 +144,7 @@ def ask(
         report: Called with the progress over all models, after each judgment and when a rate limit holds calls back.
         fetching: Called while a model is being fetched.
         account: Where calls and completions are entered.
+        engine: What asks a model: the loop in this process, or one that spreads the calls.
 
     Returns:
         Judgments and failures, by model and then in the order of `wanted`.
@@ -155,7 +177,7 @@ def ask(
         left = settings
         if settings.max_cost is not None:
             left = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before.cost))
-        results += assess(wanted, model, journal, pool, turns=turns, settings=left, report=counted, account=account)
+        results += engine(wanted, model, journal, pool, turns=turns, settings=left, report=counted, account=account)
         before = now
     return results
 

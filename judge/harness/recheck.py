@@ -8,9 +8,10 @@ import msgspec
 from judge.ask.account import Account
 from judge.ask.cascade import was_settled
 from judge.ask.dialogue import Task, evidence_gap
+from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import MOST_SAMPLES, ask
+from judge.ask.several import MOST_SAMPLES, Assess, ask
 from judge.calibrate.recheck import (
     RECHECK_SEED,
     JudgedQuestion,
@@ -68,6 +69,7 @@ def ask_again(
     spent: float,
     report: Callable[[Progress], None] | None = None,
     account: Account | None = None,
+    engine: Assess = assess,
 ) -> Rechecked | None:
     """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck.
 
@@ -78,6 +80,7 @@ def ask_again(
         spent: US dollars that the first answers cost in this invocation; the budget is for both.
         report: Called after each second judgment.
         account: Where calls and completions are entered.
+        engine: What asks a model.
 
     Raises:
         OperationalError: The run stopped early; the same call goes on from there.
@@ -108,6 +111,7 @@ def ask_again(
             settings=settings,
             report=watched,
             account=account,
+            engine=engine,
         )
         spent += seen.cost
         items += [_item(first, second, journal) for first, second in zip(firsts, seconds, strict=True)]

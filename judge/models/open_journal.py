@@ -17,8 +17,12 @@ class HeldElsewhere(Exception):
 class QuestionClaims(Protocol):
     """Which process asks which question, where several processes share a journal."""
 
-    def claim(self, digest: str) -> "asyncio.Future[Completion | None]":
+    def claim(self, digest: str, request: Request) -> "asyncio.Future[Completion | None]":
         """Claim a question before it is asked.
+
+        Args:
+            digest: The digest of the request.
+            request: The request.
 
         Returns:
             A future with the completion if the journal holds it by now. It gives None if the question is ours to ask,

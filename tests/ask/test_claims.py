@@ -12,7 +12,7 @@ from judge.ask.records import Failure, Judgment
 from judge.errors import OperationalError, RejectedError
 from judge.models.journal import Journal
 from judge.models.open_journal import HeldElsewhere
-from judge.models.records import Completion
+from judge.models.records import Completion, Request
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool, reason
 
 ELSEWHERE = Completion(text="Grade: 3", finish_reason="stop", model="m-1")
@@ -27,7 +27,7 @@ class PlayedClaims:
         self.claimed: list[str] = []
         self.released: list[str] = []
 
-    def claim(self, digest: str) -> "asyncio.Future[Completion | None]":
+    def claim(self, digest: str, request: Request) -> "asyncio.Future[Completion | None]":
         self.claimed.append(digest)
         answer: asyncio.Future[Completion | None] = asyncio.get_running_loop().create_future()
         outcome = self.script.pop(0) if self.script else None

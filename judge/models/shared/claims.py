@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from judge.errors import JudgeError, OperationalError
 from judge.models.open_journal import HeldElsewhere
-from judge.models.records import Completion
+from judge.models.records import Completion, Request
 from judge.models.shared import tables
 from judge.models.shared.connection import DatabaseConnection, SharedConnection
 from judge.models.shared.reader import checked_row, rows_of
@@ -47,8 +47,8 @@ class SharedClaims:
         self._thread = threading.Thread(target=self._work, name="claims", daemon=True)
         self._thread.start()
 
-    def claim(self, digest: str) -> "asyncio.Future[Completion | None]":
-        """Claim a question before it is asked."""
+    def claim(self, digest: str, request: Request) -> "asyncio.Future[Completion | None]":
+        """Claim a question before it is asked; only its digest counts here."""
         loop = asyncio.get_running_loop()
         claim = _Claim(digest, loop, loop.create_future())
         self._waiting.add(claim)

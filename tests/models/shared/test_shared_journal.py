@@ -60,7 +60,9 @@ def claimed(journal: "SharedJournal", *digests: str) -> list[Any]:
     """What becomes of claims: True for ours, False for another process's, or the completion."""
 
     async def run() -> list[Any]:
-        return await asyncio.gather(*map(journal.claims.claim, digests), return_exceptions=True)
+        return await asyncio.gather(
+            *(journal.claims.claim(digest, request()) for digest in digests), return_exceptions=True
+        )
 
     found = {type(None): lambda _: True, HeldElsewhere: lambda _: False}
     return [found.get(type(one), lambda other: other)(one) for one in asyncio.run(run())]
