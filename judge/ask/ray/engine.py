@@ -227,6 +227,7 @@ class _Spread:
                 for number, settled in zip(place.numbers, message.results, strict=True):
                     self._settle(number, settled)
                 self._account.rest_too(self._model.name, message.rests)
+                place.progress = None
                 self._leave(place)
             case ShardEnded():
                 self._end(message.error)
@@ -259,7 +260,7 @@ class _Spread:
 
     def _leave(self, place: Place) -> None:
         """A place has no shard any more."""
-        place.shard, place.progress = (), None
+        place.shard = ()
         self._change.set()
         self._close()
 

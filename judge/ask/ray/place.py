@@ -73,7 +73,7 @@ class Place:
         """The worker is lost; what it did stays."""
         self._servers_before = tuple((url, answered, None) for url, answered, _ in self.servers)
         self._unfinished_before = self.unfinished
-        self._servers, self._unfinished = (), Unfinished()
+        self._servers, self._unfinished, self.progress = (), Unfinished(), None
 
     def _part(self, limit: int | None) -> int | None:
         return None if limit is None else part_of(limit, self._number, self._places)

@@ -120,10 +120,8 @@ class RayWorker:
             self._progress = None
             self.say(ShardDone(tuple(results), account.rests(model.name)))
         except JudgeError as error:
-            self._progress = None
             self.say(ShardEnded(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the driver has to hear of it in words
-            self._progress = None
             self.say(ShardEnded(OperationalError(f"a Ray worker on {socket.gethostname()} failed: {error!r}")))
         finally:
             self._loop = self._journal = None
