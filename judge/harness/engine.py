@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Literal, get_args
 
 from judge.ask.loop import assess
+from judge.ask.ray.address import address_of
 from judge.ask.several import Assess
 from judge.errors import UsageError
 from judge.files.extras import need_extra
@@ -37,11 +38,8 @@ def check_engine(engine: str | None, address: str | None, workers: int | None, *
         raise UsageError("--engine ray cannot ask a cascade (--cascade): judge it without an engine")
     if workers is not None and workers < 1:
         raise UsageError(f"{workers} workers: expected one or more")
-    if address is not None and "://" in address:
-        raise UsageError(
-            f"--address {address}: expected HOST:PORT of a Ray cluster's head, on one of whose nodes judge runs"
-        )
     need_extra("ray", "--engine ray")
+    address_of(address)
 
 
 @contextmanager

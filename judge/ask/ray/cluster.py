@@ -6,17 +6,19 @@ import importlib
 import logging
 import os
 import platform
+import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
 import msgspec
 
 from judge.ask.loop import Settings
+from judge.ask.ray.address import address_of
 from judge.ask.ray.messages import News, ToWorker, Versions
 from judge.ask.ray.worker import RayWorker
-from judge.errors import OperationalError, UsageError
+from judge.errors import OperationalError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model
 from judge.models.model import Model, ModelOptions
@@ -26,8 +28,14 @@ _PATIENCE = 10.0
 """Seconds for which the head of a cluster may be silent."""
 _STORE = 200_000_000
 """Bytes of shared memory of a cluster of our own: little is kept there."""
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+}
 """Variables without which Ray writes on the terminal, and sends statistics of its use."""
+_HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
+"""Variables without which Ray looks for a head for minutes, where something else listens."""
 
 
 class LostWorker(Exception):
@@ -38,14 +46,14 @@ class RayCluster:
     """The workers of one job.
 
     Args:
-        address: `HOST:PORT` of the cluster's head; by default the variable RAY_ADDRESS, else a cluster is started here.
+        address: As `address_of` takes it.
         workers: Workers at once; None for one per CPU, or one per node where the judge computes on all cores.
         names: The models, `backend/model`, as the user gave them.
         options: How they are called.
     """
 
     def __init__(self, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions) -> None:
-        self._address = address or os.environ.get("RAY_ADDRESS") or None
+        self._address = address_of(address)
         self._workers = workers
         self._names = {open_model(name, options).name: name for name in names} if len(names) > 1 else {}
         self._name = names[0]
@@ -101,21 +109,22 @@ class RayCluster:
     def _connected(self) -> ModuleType:
         if self._ray is not None:
             return self._ray
-        for name, value in _QUIET.items():
+        for name, value in (_QUIET if self._address is None else _QUIET | _HASTY).items():
             os.environ.setdefault(name, value)
         ray = importlib.import_module("ray")
         if not ray.is_initialized():
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-            if self._address in (None, "local"):
+            if self._address is None:
                 quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
             else:
-                _reach(str(self._address))
-            try:
-                ray.init(address=self._address or "local", **quiet)
-            except Exception as error:
-                # Ray has no common base for what can go wrong here.
-                where = f"the Ray cluster at {self._address}" if self._address else "a Ray cluster on this machine"
-                raise OperationalError(f"{where} cannot be used: {last_line(error)}") from error
+                _reach(self._address)
+            with _same_signals():
+                try:
+                    ray.init(address=self._address or "local", **quiet)
+                except Exception as error:
+                    # Ray has no common base for what can go wrong here.
+                    where = f"the Ray cluster at {self._address}" if self._address else "a Ray cluster on this machine"
+                    raise OperationalError(f"{where} cannot be used: {last_line(error)}") from error
             self._own = True
         self._ray = ray
         return ray
@@ -185,18 +194,25 @@ def last_line(error: BaseException) -> str:
 
 
 def _reach(address: str) -> None:
-    """Find out whether anybody listens at an address, for which Ray takes a minute.
+    """Find out whether anybody listens at an address, which Ray takes minutes for.
 
     Raises:
-        UsageError: It is no address.
-        OperationalError: Nobody listens.
+        OperationalError: Nobody does.
     """
-    if address == "auto":
-        return
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal():
-        raise UsageError(f"{address}: expected HOST:PORT of the head of a Ray cluster")
+    host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise OperationalError(f"no Ray cluster can be reached at {address}: {error}") from error
+
+
+@contextlib.contextmanager
+def _same_signals() -> Iterator[None]:
+    """Take back the handler that Ray sets: a job has its own way to end."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        # Outside the main thread, Ray sets none.
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGTERM, before)

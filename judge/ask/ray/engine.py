@@ -63,7 +63,10 @@ class RayEngine:
         spread = _Spread(
             self._cluster, model, journal, pool, turns or {}, settings or Settings(), report, account or Account()
         )
-        return Table(finish(lambda: spread.run(tuple(wanted)), spread.drain))
+        left = spread.recall(tuple(wanted))
+        # Before our event loop begins: Ray takes seconds, and Ctrl-C has to be heard.
+        room = self._cluster.room(model) if left else 0
+        return Table(finish(lambda: spread.run(left, room), spread.drain))
 
 
 class _Spread:
@@ -106,34 +109,9 @@ class _Spread:
         self._change = asyncio.Event()
         """Set when a place without a shard should look again."""
 
-    async def run(self, wanted: tuple[Task, ...]) -> list[Judgment | Failure]:
-        """Settle every task, in the order of the tasks."""
-        started = time.perf_counter()
-        self._wanted = wanted
-        try:
-            left = self._recall()
-            if left:
-                await self._spread(left)
-        finally:
-            self._account.last(self._model.name, time.perf_counter() - started)
-            if self._judge is not None:
-                self._account.unfinished(self._model.name, self._judge.unfinished)
-            await self._model.aclose()
-        if self._stop is not None:
-            raise self._stop
-        self._journal.check_there()
-        return [self._results[number] for number in range(len(wanted))]
-
-    def drain(self) -> None:
-        """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
-        self._end(
-            Interrupted(
-                f"stopped with {self._done} of {len(self._wanted)} judgments made; the same command goes on from here"
-            )
-        )
-
-    def _recall(self) -> list[int]:
+    def recall(self, wanted: tuple[Task, ...]) -> list[int]:
         """Settle what needs no call, and give the numbers of the other tasks."""
+        self._wanted = wanted
         left: list[int] = []
         for number, task in enumerate(self._wanted):
             settled: Judgment | Failure | None = self._questions.gap(task)
@@ -148,10 +126,38 @@ class _Spread:
         self._tell()
         return left
 
-    async def _spread(self, left: list[int]) -> None:
+    async def run(self, left: list[int], room: int) -> list[Judgment | Failure]:
+        """Settle every task, in the order of the tasks.
+
+        Args:
+            left: From `recall`.
+            room: How many workers fit.
+        """
+        started = time.perf_counter()
+        try:
+            if left:
+                await self._spread(left, room)
+        finally:
+            self._account.last(self._model.name, time.perf_counter() - started)
+            if self._judge is not None:
+                self._account.unfinished(self._model.name, self._judge.unfinished)
+            await self._model.aclose()
+        if self._stop is not None:
+            raise self._stop
+        self._journal.check_there()
+        return [self._results[number] for number in range(len(self._wanted))]
+
+    def drain(self) -> None:
+        """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
+        self._end(
+            Interrupted(
+                f"stopped with {self._done} of {len(self._wanted)} judgments made; the same command goes on from here"
+            )
+        )
+
+    async def _spread(self, left: list[int], room: int) -> None:
         limits = (self._settings.concurrency, self._settings.rpm, self._settings.tpm)
         turns = ShardLine(self._wanted, left, 1, 1).turns
-        room = self._cluster.room(self._model)
         places = min(room, turns, *(limit for limit in limits if limit is not None))
         share = math.ceil(self._settings.concurrency / places)
         self._line = ShardLine(self._wanted, left, places, _ROUNDS * share)
