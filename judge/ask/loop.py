@@ -23,7 +23,7 @@ from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.silence import Silence
+from judge.ask.silence import Heard, Silence
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -75,7 +75,8 @@ class Settings(msgspec.Struct, frozen=True):
 class Loop:
     """Asks one judge about one pool, with one journal; `assess` explains the arguments.
 
-    Where the pool is a part of another, the `pacer` is that of all parts, and the judge may have been `heard` in one.
+    Where the tasks are a part of others, the `pacer` is that of all parts, and `heard` says when the judge answered in
+    another part.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Loop:
         account: Account | None = None,
         *,
         pacer: Pacer | None = None,
-        heard: bool = False,
+        heard: Heard | None = None,
     ) -> None:
         self._model = model
         self._replicated = model if isinstance(model, Replicated) else None
@@ -98,8 +99,10 @@ class Loop:
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
         self._silence = Silence(model.name, journal, settings.concurrency, settings.attempts)
-        if heard:
+        if heard == "before":
             self._silence.remembered()
+        elif heard == "now":
+            self._silence.answered()
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())

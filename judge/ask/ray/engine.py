@@ -117,7 +117,8 @@ class _Spread:
             settled: Judgment | Failure | None = self._questions.gap(task)
             if settled is None:
                 settled = self._questions.recall(task)
-                self._ledger.heard = self._ledger.heard or settled is not None
+                if settled is not None:
+                    self._ledger.heard = "before"
             if settled is None:
                 left.append(number)
             else:

@@ -11,6 +11,7 @@ from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.questions import Questions
 from judge.ask.ray.messages import Answered, Denied, Granted, Kept, Known, Question, ToWorker
+from judge.ask.silence import Heard
 from judge.errors import JudgeError
 from judge.models.model import Divided, Model, SentRequests, Unfinished
 from judge.models.open_journal import HeldElsewhere, OpenJournal
@@ -67,8 +68,8 @@ class Ledger:
         self._answers: set[asyncio.Task[None]] = set()
         self._unwritten: set[asyncio.Future[None]] = set()
         self._released = asyncio.Event()
-        self.heard = False
-        """Whether the judge has answered anybody."""
+        self.heard: Heard | None = None
+        """When the judge answered anybody; None if never."""
         self.answered = 0
         """Completions that came from workers."""
 
@@ -90,7 +91,7 @@ class Ledger:
         held = self._held[digest]
         held.busy = True
         self.answered += 1
-        self.heard = True
+        self.heard = "now"
         self._release(held)
         self._budget.charge(held.request, completion)
         self._account.ask(self._model.name, digest, held.request, completion, self._questions.sent(held.request))
@@ -143,7 +144,7 @@ class Ledger:
         try:
             recorded = await self._recorded(digest, question.request)
             if recorded is not None:
-                self.heard = True
+                self.heard = self.heard or "before"
                 self._forget(digest, held)
                 tell(Known(digest, recorded))
                 return

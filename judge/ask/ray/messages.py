@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from judge.ask.dialogue import Task
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
+from judge.ask.silence import Heard
 from judge.models.model import Unfinished
 from judge.models.records import Completion, Request
 from judge.models.spending import CallFacts
@@ -22,8 +23,8 @@ class Shard(NamedTuple):
     turns: Mapping[str, Turn]
     facts: Mapping[str, str]
     """What the journal knows of the judge."""
-    heard: bool
-    """Whether the judge has answered anybody."""
+    heard: Heard | None
+    """When the judge answered anybody; None if never."""
 
 
 class Granted(NamedTuple):
