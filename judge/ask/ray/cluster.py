@@ -28,11 +28,7 @@ _PATIENCE = 10.0
 """Seconds for which the head of a cluster may be silent."""
 _STORE = 200_000_000
 """Bytes of shared memory of a cluster of our own: little is kept there."""
-_QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_BACKEND_LOG_LEVEL": "fatal",
-}
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """Variables without which Ray writes on the terminal, and sends statistics of its use."""
 _HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
 """Variables without which Ray looks for a head for minutes, where something else listens."""
