@@ -11,9 +11,9 @@ from judge.errors import UsageError
 from judge.files.extras import need_extra
 from judge.models.model import ModelOptions
 
-Engine = Literal["ray"]
+EngineName = Literal["ray"]
 """An engine; it changes no result."""
-ENGINES = get_args(Engine)
+ENGINES = get_args(EngineName)
 
 
 def check_engine(engine: str | None, address: str | None, workers: int | None, *, cascade: bool) -> None:
@@ -44,7 +44,7 @@ def check_engine(engine: str | None, address: str | None, workers: int | None, *
 
 @contextmanager
 def open_engine(
-    engine: Engine | None, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions
+    engine: EngineName | None, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions
 ) -> Iterator[Assess]:
     """What asks the models, until the block ends.
 

@@ -22,7 +22,7 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
 from judge.files.paths import StrPath, file_in
 from judge.harness.cascade import cascade_configuration, cascade_matches, check_cascade
-from judge.harness.engine import Engine, check_engine
+from judge.harness.engine import EngineName, check_engine
 from judge.harness.manifest import GROWING, JOURNAL, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
@@ -72,7 +72,7 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
     settings: Settings = Settings()
     """How many calls run at once, how often one is tried, what may be spent, and prices of your own."""
-    engine: Engine | None = None
+    engine: EngineName | None = None
     """`ray` spreads the calls over a Ray cluster; by default they are made here. It changes no result."""
     address: str | None = None
     """`HOST:PORT` of the cluster's head; by default the environment's RAY_ADDRESS, else a cluster on this machine."""

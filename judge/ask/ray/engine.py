@@ -14,8 +14,18 @@ from judge.ask.progress import Progress
 from judge.ask.questions import Questions, facts_of
 from judge.ask.ray.cluster import LostWorker, RayCluster, WorkerHandle
 from judge.ask.ray.ledger import Ledger, SpreadJudge
-from judge.ask.ray.messages import Answered, Fact, FromWorker, Question, Shard, ShardDone, ShardEnded, Stop, Unanswered
-from judge.ask.ray.place import Place, servers_of, together
+from judge.ask.ray.messages import (
+    Fact,
+    FromWorker,
+    SentCompletion,
+    ShardDone,
+    ShardEnded,
+    ShardTasks,
+    Stop,
+    Unanswered,
+    WantedQuestion,
+)
+from judge.ask.ray.place import WorkerPlace, servers_of, together
 from judge.ask.ray.shards import ShardLine
 from judge.ask.records import Failure, Judgment
 from judge.ask.suspects import joined, suspects_key
@@ -98,8 +108,8 @@ class _Spread:
         account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
         self._wanted: tuple[Task, ...] = ()
         self._line = ShardLine((), (), 1, 1)
-        self._places: list[Place] = []
-        self._jobs: dict[Place, asyncio.Task[None]] = {}
+        self._places: list[WorkerPlace] = []
+        self._jobs: dict[WorkerPlace, asyncio.Task[None]] = {}
         self._results: dict[int, Judgment | Failure] = {}
         self._recalled = 0
         self._failures = 0
@@ -162,7 +172,7 @@ class _Spread:
         places = min(room, turns, *(limit for limit in limits if limit is not None))
         share = math.ceil(self._settings.concurrency / places)
         self._line = ShardLine(self._wanted, left, places, _ROUNDS * share)
-        self._places = [Place(number, places) for number in range(places)]
+        self._places = [WorkerPlace(number, places) for number in range(places)]
         jobs = {place: asyncio.ensure_future(self._serve(place)) for place in self._places}
         self._jobs = jobs
         try:
@@ -173,7 +183,7 @@ class _Spread:
             await asyncio.wait(jobs.values())
             await self._ledger.finish()
 
-    async def _serve(self, place: Place) -> None:
+    async def _serve(self, place: WorkerPlace) -> None:
         """Keep a worker at one place; another one comes in place of a lost one."""
         try:
             while True:
@@ -195,7 +205,7 @@ class _Spread:
             self._change.clear()
             await self._change.wait()
 
-    async def _talk(self, place: Place, worker: WorkerHandle) -> None:
+    async def _talk(self, place: WorkerPlace, worker: WorkerHandle) -> None:
         """Give a worker one shard after the other, and listen to it."""
         await worker.begin()
         while True:
@@ -211,22 +221,22 @@ class _Spread:
                 self._take(place, worker, message)
             self._tell()
 
-    def _shard(self, place: Place) -> Shard:
+    def _shard(self, place: WorkerPlace) -> ShardTasks:
         tasks = tuple(self._wanted[number] for number in place.numbers)
         keys = {key for task in tasks for key in task.response.passages}
         passages = {key: passage for key, passage in self._pool.passages.items() if key in keys}
         ids = {task.response.turn_id for task in tasks}
         turns = {turn_id: turn for turn_id, turn in self._turns.items() if turn_id in ids}
         facts = {key: value for key in facts_of(self._model.name) if (value := self._journal.meta(key)) is not None}
-        return Shard(tasks, Pool((), passages, ()), turns, facts, self._ledger.heard)
+        return ShardTasks(tasks, Pool((), passages, ()), turns, facts, self._ledger.heard)
 
-    def _take(self, place: Place, worker: WorkerHandle, message: FromWorker) -> None:
+    def _take(self, place: WorkerPlace, worker: WorkerHandle, message: FromWorker) -> None:
         match message:
-            case Question():
+            case WantedQuestion():
                 self._ledger.question(place, message, worker.tell)
             case Unanswered():
                 self._ledger.unanswered(place, message.digest)
-            case Answered():
+            case SentCompletion():
                 self._ledger.keep(message, worker.tell)
             case Fact():
                 self._learn(message)
@@ -240,7 +250,7 @@ class _Spread:
                 self._end(message.error)
                 self._leave(place)
 
-    def _lost(self, place: Place, error: LostWorker) -> None:
+    def _lost(self, place: WorkerPlace, error: LostWorker) -> None:
         """Go on without a worker.
 
         Raises:
@@ -265,7 +275,7 @@ class _Spread:
             value = joined(value, self._journal.meta(fact.key))
         self._journal.set_meta(fact.key, value)
 
-    def _leave(self, place: Place) -> None:
+    def _leave(self, place: WorkerPlace) -> None:
         """A place has no shard any more."""
         place.shard = ()
         self._change.set()

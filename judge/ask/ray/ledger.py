@@ -10,7 +10,7 @@ from collections.abc import Callable
 from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.questions import Questions
-from judge.ask.ray.messages import Answered, Denied, Granted, Kept, Known, Question, ToWorker
+from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, WantedQuestion
 from judge.ask.silence import Heard
 from judge.errors import JudgeError
 from judge.models.model import Divided, Model, SentRequests, Unfinished
@@ -73,7 +73,7 @@ class Ledger:
         self.answered = 0
         """Completions that came from workers."""
 
-    def question(self, holder: object, question: Question, tell: Tell) -> None:
+    def question(self, holder: object, question: WantedQuestion, tell: Tell) -> None:
         """Answer a worker that wants to ask, as soon as that can be said."""
         answer = asyncio.ensure_future(self._answer(holder, question, tell))
         self._answers.add(answer)
@@ -85,7 +85,7 @@ class Ledger:
         if held is not None and held.holder is holder:
             self._leave(digest, held)
 
-    def keep(self, answered: Answered, tell: Tell) -> None:
+    def keep(self, answered: SentCompletion, tell: Tell) -> None:
         """Write a completion, and tell its worker when it is on the disk."""
         digest, completion = answered.digest, answered.completion
         held = self._held[digest]
@@ -136,7 +136,7 @@ class Ledger:
         if self._unwritten:
             await asyncio.wait(self._unwritten)
 
-    async def _answer(self, holder: object, question: Question, tell: Tell) -> None:
+    async def _answer(self, holder: object, question: WantedQuestion, tell: Tell) -> None:
         digest = question.digest
         while (other := self._held.get(digest)) is not None:
             await asyncio.wait([other.freed])

@@ -14,7 +14,7 @@ from judge.pool.records import Pool
 from judge.runs.records import Turn
 
 
-class Shard(NamedTuple):
+class ShardTasks(NamedTuple):
     """To a worker: judge these."""
 
     tasks: tuple[Task, ...]
@@ -57,7 +57,7 @@ class Stop(NamedTuple):
     """To a worker: begin no call; those in flight are finished and kept."""
 
 
-class Question(NamedTuple):
+class WantedQuestion(NamedTuple):
     """From a worker: may this be asked?"""
 
     digest: str
@@ -70,7 +70,7 @@ class Unanswered(NamedTuple):
     digest: str
 
 
-class Answered(NamedTuple):
+class SentCompletion(NamedTuple):
     """From a worker: the completion of a question that was granted."""
 
     digest: str
@@ -99,8 +99,8 @@ class ShardEnded(NamedTuple):
     error: Exception
 
 
-ToWorker = Shard | Granted | Known | Denied | Kept | Stop
-FromWorker = Question | Unanswered | Answered | Fact | ShardDone | ShardEnded
+ToWorker = ShardTasks | Granted | Known | Denied | Kept | Stop
+FromWorker = WantedQuestion | Unanswered | SentCompletion | Fact | ShardDone | ShardEnded
 
 
 class News(NamedTuple):

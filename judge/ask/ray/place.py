@@ -19,7 +19,7 @@ Servers = tuple[tuple[str, int, str | None], ...]
 """Address, calls answered, and why it is set aside, of each of several servers."""
 
 
-class Place:
+class WorkerPlace:
     """One of several places.
 
     Args:

@@ -15,7 +15,6 @@ from judge.ask.loop import Loop, Settings
 from judge.ask.pace import Pacer
 from judge.ask.progress import Progress
 from judge.ask.ray.messages import (
-    Answered,
     Denied,
     Fact,
     FromWorker,
@@ -23,14 +22,15 @@ from judge.ask.ray.messages import (
     Kept,
     Known,
     News,
-    Question,
-    Shard,
+    SentCompletion,
     ShardDone,
     ShardEnded,
+    ShardTasks,
     Stop,
     ToWorker,
     Unanswered,
     Versions,
+    WantedQuestion,
 )
 from judge.errors import JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
@@ -76,7 +76,7 @@ class RayWorker:
     async def tell(self, told: Sequence[ToWorker]) -> None:
         """Take note of what the driver says."""
         for message in told:
-            if isinstance(message, Shard):
+            if isinstance(message, ShardTasks):
                 self._job = asyncio.ensure_future(self._judge(message))
             elif isinstance(message, Stop):
                 if self._loop is not None:
@@ -105,7 +105,7 @@ class RayWorker:
         self._said.append(message)
         self._news.set()
 
-    async def _judge(self, shard: Shard) -> None:
+    async def _judge(self, shard: ShardTasks) -> None:
         try:
             model = await self._opened(tuple({task.criterion.digest: task.criterion for task in shard.tasks}.values()))
             account = Account()
@@ -170,7 +170,7 @@ class WorkerJournal(Journal):
     def claim(self, digest: str, request: Request) -> "asyncio.Future[Completion | None]":
         """Ask the driver for a question."""
         answer = self._claimed[digest] = asyncio.get_running_loop().create_future()
-        self._say(Question(digest, request))
+        self._say(WantedQuestion(digest, request))
         return answer
 
     def release(self, digest: str) -> None:
@@ -196,7 +196,7 @@ class WorkerJournal(Journal):
     ) -> "asyncio.Future[None]":
         """Send a completion; the future is done when the driver has it on its disk."""
         written = self._sent[digest] = asyncio.get_running_loop().create_future()
-        self._say(Answered(digest, dict(parameters), completion))
+        self._say(SentCompletion(digest, dict(parameters), completion))
         return written
 
     def told(self, message: Granted | Known | Denied | Kept) -> None:

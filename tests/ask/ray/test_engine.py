@@ -16,7 +16,7 @@ from judge.ask.loop import Settings, Task, assess, tasks
 from judge.ask.progress import Progress
 from judge.ask.ray.cluster import LostWorker
 from judge.ask.ray.engine import RayEngine
-from judge.ask.ray.messages import Answered, News, ToWorker
+from judge.ask.ray.messages import News, SentCompletion, ToWorker
 from judge.ask.ray.worker import RayWorker
 from judge.ask.records import Failure, Judgment
 from judge.errors import (
@@ -52,7 +52,7 @@ class PlayedHandle:
     async def hear(self) -> News:
         news: News = pickle.loads(pickle.dumps(await self.worker.hear()))
         if self.answers is not None:
-            self.answers -= sum(isinstance(message, Answered) for message in news.said)
+            self.answers -= sum(isinstance(message, SentCompletion) for message in news.said)
             if self.answers < 0:
                 self.kill()
                 raise LostWorker("killed")
