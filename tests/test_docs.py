@@ -94,6 +94,11 @@ ONLY_READ = {
     "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model openai/gpt-4.1-mini --journal "
     "postgresql://judge@db/journal --out out-1/": "no such database is here; tests/harness/test_shared_runs.py has one",
     "judge journal merge postgresql://judge@db/journal --out out-1/journal.sqlite": "likewise",
+    "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
+    "http://gpu:8000/v1 --engine ray --workers 4 --out out/": "no such server is here; tests/harness/test_ray_runs.py "
+    "has one, and a cluster",
+    "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
+    "http://gpu:8000/v1 --engine ray --address head:6379 --out out/": "likewise",
 }
 """The lines of the pages that no test carries out, and why; each must still be a line of a page."""
 

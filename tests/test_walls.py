@@ -41,9 +41,12 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
-ASYNC = {"ask.loop", "ask.attempts", "ask.own_loop", "models", "desk"}
+ASYNC = {
+    *("ask.loop", "ask.attempts", "ask.own_loop", "models", "desk"),
+    *("ask.ray.engine", "ask.ray.ledger", "ask.ray.cluster", "ask.ray.worker"),
+}
 """Where asyncio may be: calls of the loop wait in `ask.attempts` for their turn; the journal's writer wakes the loop
-that waits for it."""
+that waits for it; the driver of a Ray cluster waits for its workers, and each of these runs the loop."""
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

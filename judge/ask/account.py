@@ -46,10 +46,10 @@ class _Calls:
         self.total = CallSum(price)
         self._digests = DigestSet()
 
-    def add(self, digest: str, completion: Completion) -> None:
+    def add(self, digest: str, facts: CallFacts) -> None:
         """Count a call, unless one with this digest is counted."""
         if self._digests.add(digest):
-            self.total.add(_facts(completion))
+            self.total.add(facts)
 
 
 class Account:
@@ -71,16 +71,20 @@ class Account:
         self, judge: str, digest: str, request: Request, completion: Completion, sent: SentRequests | None = None
     ) -> None:
         """Enter a call that was made, with what it sent where the judge asks in words of its own."""
-        self._of(self._asked, judge).add(digest, completion)
+        self._of(self._asked, judge).add(digest, facts_of_call(completion))
         if not any(message.role == "assistant" for message in request.messages):
             _, rates = self._terms.get(judge, (None, GUESS))
             self._expected[judge] = self._expected.get(judge, CallSums()).plus(request, rates, sent)
 
     def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
         """Enter the completions, by their digests, that a result rests on."""
+        self.rest_too(judge, {digest: facts_of_call(completion) for digest, completion in completions.items()})
+
+    def rest_too(self, judge: str, facts: Mapping[str, CallFacts]) -> None:
+        """Enter what is known of the completions, by their digests, that results elsewhere rest on."""
         results = self._of(self._results, judge)
-        for digest, completion in completions.items():
-            results.add(digest, completion)
+        for digest, fact in facts.items():
+            results.add(digest, fact)
 
     def _of(self, calls: "dict[str, _Calls]", judge: str) -> "_Calls":
         price, _ = self._terms.get(judge, (None, GUESS))
@@ -148,7 +152,8 @@ def _sum(rows: Sequence[Spending]) -> Spending:
     return Spending("in all", **{name: sum(getattr(row, name) for row in rows) for name in names})
 
 
-def _facts(completion: Completion) -> CallFacts:
+def facts_of_call(completion: Completion) -> CallFacts:
+    """The part of a completion that is added up."""
     return CallFacts(
         completion.prompt_tokens,
         completion.cached_tokens,

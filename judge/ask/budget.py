@@ -26,9 +26,12 @@ class Budget:
         model: The judge.
         most: US dollars that may be spent; None for any amount.
         prices: The prices that the user gave, as in `Settings`.
+        divided: The same judge as all that divide its calls, where other processes ask it too.
     """
 
-    def __init__(self, model: Model, most: float | None, prices: Mapping[str, Price]) -> None:
+    def __init__(
+        self, model: Model, most: float | None, prices: Mapping[str, Price], divided: Divided | None = None
+    ) -> None:
         self._most = most
         self._price = price_of(model, prices)
         # A provider that bills by another price than the user's is not asked what a call cost.
@@ -36,7 +39,7 @@ class Budget:
         self._calls = 0
         self._in_flight = 0.0
         self._charged = 0.0
-        self._divided = model if isinstance(model, Divided) else None
+        self._divided = divided or (model if isinstance(model, Divided) else None)
         self.estimated = 0
         """Calls whose cost rests on our own estimate of their tokens."""
 

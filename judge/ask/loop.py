@@ -26,7 +26,7 @@ from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.silence import Silence
+from judge.ask.silence import Heard, Silence
 from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.ask.tasks import Task, tasks
 from judge.errors import (
@@ -88,7 +88,11 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Loop:
-    """Asks one judge about one pool, with one journal; `assess` explains the arguments."""
+    """Asks one judge about one pool, with one journal; `assess` explains the arguments.
+
+    Where the tasks are a part of others, the `pacer` is that of all parts, and `heard` says when the judge answered in
+    another part.
+    """
 
     def __init__(
         self,
@@ -100,6 +104,9 @@ class Loop:
         report: Callable[[Progress], None] | None = None,
         account: Account | None = None,
         folder: Path | None = None,
+        *,
+        pacer: Pacer | None = None,
+        heard: Heard | None = None,
     ) -> None:
         self._model = model
         self._replicated = model if isinstance(model, Replicated) else None
@@ -108,6 +115,10 @@ class Loop:
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
         self._silence = Silence(model.name, journal, settings.concurrency, settings.attempts)
+        if heard == "before":
+            self._silence.remembered()
+        elif heard == "now":
+            self._silence.answered()
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
@@ -129,7 +140,7 @@ class Loop:
         self._released = asyncio.Event()
         self._attempts = Attempts(
             model,
-            Pacer(settings.rpm, settings.tpm),
+            pacer or Pacer(settings.rpm, settings.tpm),
             settings.attempts,
             settings.max_wait,
             self._stopped,
@@ -338,7 +349,7 @@ class Loop:
             _AnsweredInForm: One of them has an answer in another form.
         """
         self._check()
-        recorded = await claims.claim(*digests)
+        recorded = await claims.claim(*digests, request=request)
         if recorded is not None:
             self._silence.remembered()
             if recorded.digest != digest:

@@ -10,6 +10,7 @@ from judge.ask.inquiry import Answer, inquiry
 from judge.ask.outcome import failure, outcome
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment
+from judge.ask.suspects import suspects_key
 from judge.ask.tasks import Task, evidence_gap
 from judge.errors import OperationalError
 from judge.models.forms import supported_forms
@@ -54,7 +55,7 @@ class Questions:
         self._turns = turns or {}
         self._account = account or Account()
         self._remember = remember or (lambda key, value: None)
-        self._form_key = f"form:{model.name}"
+        self._form_key = _form_key(model.name)
         self._structured = journal.meta(self._form_key) != "text"
         self._replies = SchemaReplies()
         self._filler_key = _filler_key(model.name)
@@ -212,9 +213,17 @@ _SOME, _MANY = "some", "many"
 """How many replies of a judge to the JSON schema were white space, as the journal remembers it."""
 
 
+def _form_key(judge: str) -> str:
+    return f"form:{judge}"
+
+
 def _filler_key(judge: str) -> str:
-    """The name of this fact about a judge."""
     return f"filler:{judge}"
+
+
+def facts_of(judge: str) -> tuple[str, ...]:
+    """The names of all facts about a judge that a journal remembers."""
+    return _form_key(judge), _filler_key(judge), suspects_key(judge)
 
 
 def filler_notes(judges: Iterable[str], journal: OpenJournal) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -27,6 +28,26 @@ MOST_SAMPLES = 1000
 
 
 Fetching = Callable[[str, int, int], None]
+
+
+class Assess(Protocol):
+    """Asks one judge, as the loop's `assess` does, which describes the arguments."""
+
+    def __call__(
+        self,
+        wanted: Sequence[Task],
+        model: Model,
+        journal: OpenJournal,
+        pool: Pool,
+        *,
+        turns: Mapping[str, Turn] | None,
+        settings: Settings,
+        report: Callable[[Progress], None] | None,
+        account: Account | None,
+        folder: Path | None,
+    ) -> StoredResults:
+        """A judgment or a failure for each task."""
+        ...
 
 
 def open_models(
@@ -111,6 +132,7 @@ def ask(
     fetching: Fetching | None = None,
     account: Account | None = None,
     folder: Path | None = None,
+    engine: Assess = assess,
 ) -> StoredResults:
     """Ask one model after the other, under one budget.
 
@@ -125,6 +147,7 @@ def ask(
         fetching: Called while a model is being fetched.
         account: Where calls and completions are entered.
         folder: As for `assess`.
+        engine: What asks a model: the loop in this process, or one that spreads the calls.
 
     Returns:
         Judgments and failures, by model and then in the order of `wanted`.
@@ -158,7 +181,7 @@ def ask(
         if settings.max_cost is not None:
             left = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before.cost))
         results.append(
-            assess(
+            engine(
                 *(wanted, model, journal, pool),
                 turns=turns,
                 settings=left,

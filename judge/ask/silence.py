@@ -1,10 +1,14 @@
 """Whether a judge answers nothing at all, so that asking on would only cost time."""
 
+from typing import Literal
+
 from judge.ask.suspects import Suspects
 from judge.errors import OperationalError, TransientError
 from judge.models.open_journal import OpenJournal
 from judge.models.records import Request
 
+Heard = Literal["before", "now"]
+"""When a judge answered: before this run, as the journal shows, or in it."""
 _FEWEST = 3
 """Least calls in a row after which a judge is believed to be silent."""
 

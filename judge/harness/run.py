@@ -21,6 +21,7 @@ from judge.files.content import FileContent
 from judge.files.folder import replace_folder
 from judge.files.progress import ProgressLine
 from judge.harness.cascade import cascade_manifest
+from judge.harness.engine import open_engine
 from judge.harness.folder import UNCALIBRATED, pool_files, result_files
 from judge.harness.index import INDEX, index_markdown
 from judge.harness.judged import compared
@@ -105,7 +106,11 @@ def carry_out(
     pooled, criteria, pool = prepared.pooled, prepared.criteria, prepared.pooled.pool
     changed = check_out(prepared)
     patience = plan.settings.max_wait
-    with reported(out, RECORD), open_journal(out / JOURNAL, plan.journal, patience) as journal:
+    with (
+        reported(out, RECORD),
+        open_journal(out / JOURNAL, plan.journal, patience) as journal,
+        open_engine(plan.engine, plan.address, plan.workers, prepared.names, plan.options) as engine,
+    ):
         if plan.extend is not None and not prepared.in_place and (Path(plan.extend) / JOURNAL).exists():
             journal.adopt(Path(plan.extend) / JOURNAL)
         prepared.models[0].prepare(fetching or (lambda what, done, total: None))
@@ -134,6 +139,7 @@ def carry_out(
                 fetching=fetching,
                 account=account,
                 folder=out,
+                engine=engine,
             )
         else:
             checker = prepared.cascade.checker.name
@@ -153,7 +159,7 @@ def carry_out(
             )
         if plan.recheck is not None:
             steps(Step("asking a part again"))
-        rechecked = ask_again(prepared, replies, journal, spent, report, account)
+        rechecked = ask_again(prepared, replies, journal, spent, report, account, engine)
         steps(Step("computing results"))
         results, notes = jury.decide(replies, out) if jury is not None else (replies, None)
         rows = leaderboard(pool, results, criteria, cluster=plan.cluster)

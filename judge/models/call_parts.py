@@ -24,7 +24,7 @@ class CallParts:
 
     def read(self, digest: str) -> str | None:
         """What is kept of a call; None if that is nothing, or if it is not what was kept."""
-        fact = self._journal.meta(_key(digest))
+        fact = self._journal.meta(parts_key(digest))
         if not fact:
             return None
         self._kept.add(digest)
@@ -38,7 +38,7 @@ class CallParts:
             OperationalError: The journal cannot be written.
         """
         self._kept.add(digest)
-        self._journal.set_meta(_key(digest), f"{_seal(digest, text)} {text}")
+        self._journal.set_meta(parts_key(digest), f"{_seal(digest, text)} {text}")
         self.forget()
 
     def finished(self, digest: str) -> None:
@@ -55,7 +55,7 @@ class CallParts:
         """
         finished, self._finished = self._finished, []
         if finished:
-            self._journal.drop_meta([_key(digest) for digest in finished])
+            self._journal.drop_meta([parts_key(digest) for digest in finished])
 
 
 class PartsOfCall:
@@ -82,7 +82,7 @@ class Resumable(Protocol):
         """Keep here what comes back for parts of calls."""
 
 
-def _key(digest: str) -> str:
+def parts_key(digest: str) -> str:
     """The name of this fact about a call."""
     return f"parts:{digest}"
 

@@ -24,12 +24,13 @@ class RecordedAnswer(NamedTuple):
 class QuestionClaims(Protocol):
     """Which process asks which question, where several processes share a journal."""
 
-    def claim(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
+    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
         """Claim a question before it is asked.
 
         Args:
             digests: The requests with which the question can be asked, one for each answer form, in the order that
                 every process gives them. The claim is on the first one, whichever is sent.
+            request: The one that is to be sent.
 
         Returns:
             A future with the answer to the first request that the journal holds by now. It gives None if the question

@@ -13,7 +13,7 @@ from judge.ask.tasks import tasks
 from judge.errors import OperationalError, RejectedError
 from judge.models.journal import Journal
 from judge.models.open_journal import HeldElsewhere, RecordedAnswer
-from judge.models.records import Completion
+from judge.models.records import Completion, Request
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool, reason
 
 ELSEWHERE = Completion(text="Grade: 3", finish_reason="stop", model="m-1")
@@ -28,7 +28,7 @@ class PlayedClaims:
         self.claimed: list[tuple[str, ...]] = []
         self.released: list[str] = []
 
-    def claim(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
+    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
         self.claimed.append(digests)
         answer: asyncio.Future[RecordedAnswer | None] = asyncio.get_running_loop().create_future()
         outcome = self.script.pop(0) if self.script else None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from judge.errors import JudgeError, OperationalError
 from judge.models.open_journal import HeldElsewhere, RecordedAnswer
+from judge.models.records import Request
 from judge.models.shared import tables
 from judge.models.shared.connection import DatabaseConnection, SharedConnection
 from judge.models.shared.reader import checked_row, rows_of
@@ -51,8 +52,8 @@ class SharedClaims:
         self._thread = threading.Thread(target=self._work, name="claims", daemon=True)
         self._thread.start()
 
-    def claim(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
-        """Claim a question before it is asked."""
+    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
+        """Claim a question before it is asked; only its digests count here."""
         loop = asyncio.get_running_loop()
         claim = _Claim(digests, loop, loop.create_future())
         self._waiting.add(claim)

@@ -72,7 +72,7 @@ def claimed_in_forms(journal: "SharedJournal", *questions: tuple[str, ...]) -> l
     """The same of questions that can be asked with several requests."""
 
     async def run() -> list[Any]:
-        claims = (journal.claims.claim(*digests) for digests in questions)
+        claims = (journal.claims.claim(*digests, request=request()) for digests in questions)
         return await asyncio.gather(*claims, return_exceptions=True)
 
     found = {

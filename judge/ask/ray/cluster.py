@@ -1,0 +1,214 @@
+"""A Ray cluster: the one that runs at an address, or one on this machine for the time of a job."""
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import platform
+import signal
+import socket
+from collections.abc import Iterator, Sequence
+from types import ModuleType, TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from judge.ask.loop import Settings
+from judge.ask.ray.address import address_of
+from judge.ask.ray.messages import News, ToWorker, Versions
+from judge.ask.ray.worker import RayWorker
+from judge.errors import OperationalError
+from judge.files.bundle import __version__
+from judge.models.backends import open_model
+from judge.models.model import Model, ModelOptions
+from judge.text.safe import printable
+
+_PATIENCE = 10.0
+"""Seconds for which the head of a cluster may be silent."""
+_STORE = 200_000_000
+"""Bytes of shared memory of a cluster of our own: little is kept there."""
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""Variables without which Ray writes on the terminal, and sends statistics of its use."""
+_HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
+"""Variables without which Ray looks for a head for minutes, where something else listens."""
+
+
+class LostWorker(Exception):
+    """A worker died, or its node did."""
+
+
+class RayCluster:
+    """The workers of one job.
+
+    Args:
+        address: As `address_of` takes it.
+        workers: Workers at once; None for one per CPU, or one per node where the judge computes on all cores.
+        names: The models, `backend/model`, as the user gave them.
+        options: How they are called.
+    """
+
+    def __init__(self, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions) -> None:
+        self._address = address_of(address)
+        self._workers = workers
+        self._names = {open_model(name, options).name: name for name in names} if len(names) > 1 else {}
+        self._name = names[0]
+        self._options = options
+        self._ray: ModuleType | None = None
+        self._own = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ray is not None and self._own:
+            self._ray.shutdown()
+
+    def room(self, model: Model) -> int:
+        """How many workers may ask a judge at once.
+
+        Raises:
+            UsageError: The address is none of a cluster.
+            OperationalError: The cluster cannot be reached, or started.
+        """
+        cores = self._cores(model)
+        return self._workers or max(1, sum(int(cpus // cores) for cpus in self._cpus()))
+
+    def start(self, model: Model, settings: Settings) -> "WorkerHandle":
+        """Start a worker; Ray chooses its node."""
+        ray = self._connected()
+        cores = self._cores(model)
+        options = self._options
+        if cores > 1 and options.threads is None:
+            options = msgspec.structs.replace(options, threads=cores)
+        actor = ray.remote(RayWorker).options(
+            num_cpus=cores, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
+        )
+        return WorkerHandle(ray, actor.remote(self._names.get(model.name, self._name), options, settings))
+
+    def _cores(self, model: Model) -> int:
+        """CPUs of a worker: those of the smallest node, where the judge computes on all cores."""
+        if self._options.threads is not None:
+            return self._options.threads
+        if model.max_concurrency is None or model.name.startswith(("baseline/", "replay/")):
+            return 1
+        return max(1, int(min(self._cpus(), default=1)))
+
+    def _cpus(self) -> list[float]:
+        """The CPUs of each node that has any."""
+        nodes = self._connected().nodes()
+        cpus = [node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]]
+        return [number for number in cpus if number >= 1]
+
+    def _connected(self) -> ModuleType:
+        if self._ray is not None:
+            return self._ray
+        for name, value in (_QUIET if self._address is None else _QUIET | _HASTY).items():
+            os.environ.setdefault(name, value)
+        ray = importlib.import_module("ray")
+        if not ray.is_initialized():
+            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+            if self._address is None:
+                quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
+            else:
+                _reach(self._address)
+            with _same_signals():
+                try:
+                    ray.init(address=self._address or "local", **quiet)
+                except Exception as error:
+                    # Ray has no common base for what can go wrong here.
+                    where = f"the Ray cluster at {self._address}" if self._address else "a Ray cluster on this machine"
+                    raise OperationalError(f"{where} cannot be used: {last_line(error)}") from error
+            self._own = True
+        self._ray = ray
+        return ray
+
+
+class WorkerHandle:
+    """The driver's end of a worker."""
+
+    def __init__(self, ray: ModuleType, actor: Any) -> None:
+        self._ray = ray
+        self._actor = actor
+        self._told: list[ToWorker] = []
+
+    async def begin(self) -> None:
+        """Wait until the worker runs.
+
+        Raises:
+            LostWorker: It does not.
+            OperationalError: Its node has another version of judge or Python.
+        """
+        here = Versions(__version__, platform.python_version())
+        there: Versions = await self._answer(self._actor.versions.remote())
+        if there != here:
+            raise OperationalError(
+                f"a Ray node has judge {there.judge} and Python {there.python}, this process judge {here.judge} and "
+                f"Python {here.python}: install the same versions on every node"
+            )
+
+    def tell(self, message: ToWorker) -> None:
+        """Say something to the worker; what is said at once is sent at once."""
+        self._told.append(message)
+        if len(self._told) == 1:
+            asyncio.get_running_loop().call_soon(self._send)
+
+    async def hear(self) -> News:
+        """What the worker has to say.
+
+        Raises:
+            LostWorker: It is gone.
+        """
+        news: News = await self._answer(self._actor.hear.remote())
+        return news
+
+    def kill(self) -> None:
+        """End the worker, in whatever state it is."""
+        # It may be dead, and so may Ray.
+        with contextlib.suppress(Exception):
+            self._ray.kill(self._actor)
+
+    def _send(self) -> None:
+        told, self._told = self._told, []
+        # A worker that is gone is found out by `hear`.
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._actor.tell.remote(told)
+
+    async def _answer(self, reference: Any) -> Any:
+        try:
+            return await reference
+        except self._ray.exceptions.RayError as error:
+            raise LostWorker(last_line(error)) from error
+
+
+def last_line(error: BaseException) -> str:
+    """What an error of Ray says in the end, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return printable(lines[-1]) if lines else type(error).__name__
+
+
+def _reach(address: str) -> None:
+    """Find out whether anybody listens at an address, which Ray takes minutes for.
+
+    Raises:
+        OperationalError: Nobody does.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    except OSError as error:
+        raise OperationalError(f"no Ray cluster can be reached at {address}: {error}") from error
+
+
+@contextlib.contextmanager
+def _same_signals() -> Iterator[None]:
+    """Take back the handler that Ray sets: a job has its own way to end."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        # Outside the main thread, Ray sets none.
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGTERM, before)

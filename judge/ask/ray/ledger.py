@@ -1,0 +1,237 @@
+"""What the driver knows: which worker asks which question, what that costs, and what is on the disk.
+
+A worker asks for every question. It is told to ask, unless the journal has the answer, another worker is asking, or the
+money is spent. So no question is paid for twice and no budget is exceeded, whichever worker is lost.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from judge.ask.account import Account
+from judge.ask.budget import Budget
+from judge.ask.questions import Questions
+from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, WantedQuestion
+from judge.ask.silence import Heard
+from judge.errors import JudgeError
+from judge.models.model import Divided, Model, SentRequests, Unfinished
+from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
+from judge.models.records import Request
+
+Tell = Callable[[ToWorker], None]
+
+
+class _Held:
+    """A question that one worker has."""
+
+    def __init__(self, holder: object, digest: str, request: Request, freed: "asyncio.Future[None]") -> None:
+        self.holder = holder
+        self.digest = digest
+        """Of the request."""
+        self.request = request
+        self.freed = freed
+        """Done when nobody has the question any more, be it answered or not."""
+        self.reserved: float | None = None
+        """What is set aside for its call."""
+        self.busy = True
+        """Whether the ledger is at it: it looks for what to tell the worker, or writes the completion."""
+        self.lost = False
+        """Whether its worker has let go of it, or is gone."""
+
+
+class Ledger:
+    """The driver's side of every call to one judge.
+
+    Args:
+        model: The judge, as the driver has it.
+        journal: Holds every paid completion.
+        questions: The judge's questions.
+        budget: What may be spent.
+        account: Where calls are entered.
+        end: Ends the run with an error.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        journal: OpenJournal,
+        questions: Questions,
+        budget: Budget,
+        account: Account,
+        end: Callable[[BaseException], None],
+    ) -> None:
+        self._model = model
+        self._journal = journal
+        self._questions = questions
+        self._budget = budget
+        self._account = account
+        self._end = end
+        self._stop: BaseException | None = None
+        self._held: dict[str, _Held] = {}
+        """By the first digest of the question."""
+        self._firsts: dict[str, str] = {}
+        """The digest of each request that is held, to the first digest of its question."""
+        self._answers: set[asyncio.Task[None]] = set()
+        self._unwritten: set[asyncio.Future[None]] = set()
+        self._released = asyncio.Event()
+        self.heard: Heard | None = None
+        """When the judge answered anybody; None if never."""
+        self.answered = 0
+        """Completions that came from workers."""
+
+    def question(self, holder: object, question: WantedQuestion, tell: Tell) -> None:
+        """Answer a worker that wants to ask, as soon as that can be said."""
+        answer = asyncio.ensure_future(self._answer(holder, question, tell))
+        self._answers.add(answer)
+        answer.add_done_callback(self._answers.discard)
+
+    def unanswered(self, holder: object, digest: str) -> None:
+        """A worker's question brought no completion."""
+        held = self._held.get(digest)
+        if held is not None and held.holder is holder:
+            self._leave(digest, held)
+
+    def keep(self, answered: SentCompletion, tell: Tell) -> None:
+        """Write a completion, and tell its worker when it is on the disk."""
+        digest, completion = answered.digest, answered.completion
+        first = self._firsts[digest]
+        held = self._held[first]
+        held.busy = True
+        self.answered += 1
+        self.heard = "now"
+        self._release(held)
+        self._budget.charge(held.request, completion)
+        self._account.ask(self._model.name, digest, held.request, completion, self._questions.sent(held.request))
+        try:
+            write = self._journal.write(digest, self._model.name, answered.parameters, held.request, completion)
+        except JudgeError as error:
+            self._end(error)
+            return
+        self._unwritten.add(write)
+
+        def written(write: "asyncio.Future[None]") -> None:
+            self._unwritten.discard(write)
+            error = write.exception()
+            if error is not None:
+                self._end(error)
+                return
+            self._forget(first, held)
+            if digest != first and self._journal.claims is not None:
+                # The claim is on the question, and only an answer to its first request ends it.
+                self._journal.claims.release(first)
+            tell(Kept(digest))
+
+        write.add_done_callback(written)
+
+    def lose(self, holder: object) -> None:
+        """Let go of every question that a lost worker had and did not answer."""
+        for digest, held in list(self._held.items()):
+            if held.holder is holder:
+                self._leave(digest, held)
+
+    def stop(self, error: BaseException) -> None:
+        """Grant nothing more."""
+        self._stop = error
+        self._released.set()
+        if self._journal.claims is not None:
+            self._journal.claims.give_up(error)
+
+    async def finish(self) -> None:
+        """Wait until all that came is on the disk, and leave no question waiting."""
+        for answer in tuple(self._answers):
+            answer.cancel()
+        if self._answers:
+            await asyncio.wait(self._answers)
+        if self._unwritten:
+            await asyncio.wait(self._unwritten)
+
+    async def _answer(self, holder: object, question: WantedQuestion, tell: Tell) -> None:
+        digest = question.digests[0]
+        while (other := self._held.get(digest)) is not None:
+            await asyncio.wait([other.freed])
+        freed = asyncio.get_running_loop().create_future()
+        held = _Held(holder, self._questions.digest(question.request), question.request, freed)
+        self._held[digest], self._firsts[held.digest] = held, digest
+        try:
+            recorded = await self._recorded(question)
+            if recorded is not None:
+                self.heard = self.heard or "before"
+                self._forget(digest, held)
+                tell(Known(digest, recorded))
+                return
+            await self._afford(held)
+        except (JudgeError, HeldElsewhere) as error:
+            self._free(digest, held)
+            tell(Denied(digest, error))
+            return
+        except asyncio.CancelledError:
+            self._free(digest, held)
+            raise
+        held.busy = False
+        if held.lost:
+            self._free(digest, held)
+        else:
+            tell(Granted(digest))
+
+    async def _recorded(self, question: WantedQuestion) -> RecordedAnswer | None:
+        if self._stop is not None:
+            raise self._stop
+        if self._journal.claims is not None:
+            return await self._journal.claims.claim(*question.digests, request=question.request)
+        found = ((digest, self._journal.get(digest)) for digest in question.digests)
+        return next((RecordedAnswer(digest, known) for digest, known in found if known is not None), None)
+
+    async def _afford(self, held: _Held) -> None:
+        """Wait until the budget can pay for a call beside those in flight, and set aside what it will cost.
+
+        Raises:
+            BudgetError: The money is spent.
+        """
+        while not held.lost:
+            if self._stop is not None:
+                raise self._stop
+            self._budget.check()
+            held.reserved = self._budget.reserve(held.request)
+            if held.reserved is not None:
+                return
+            self._released.clear()
+            await self._released.wait()
+
+    def _leave(self, digest: str, held: _Held) -> None:
+        """The worker of a question has let go of it, or is gone."""
+        held.lost = True
+        if held.busy:
+            self._released.set()
+        else:
+            self._free(digest, held)
+
+    def _free(self, digest: str, held: _Held) -> None:
+        """Nobody has this question any more."""
+        self._release(held)
+        if self._forget(digest, held) and self._journal.claims is not None:
+            self._journal.claims.release(digest)
+
+    def _forget(self, digest: str, held: _Held) -> bool:
+        if self._held.get(digest) is not held:
+            return False
+        del self._held[digest], self._firsts[held.digest]
+        held.freed.set_result(None)
+        return True
+
+    def _release(self, held: _Held) -> None:
+        if held.reserved is not None:
+            self._budget.release(held.reserved)
+            held.reserved = None
+        self._released.set()
+
+
+class SpreadJudge:
+    """A judge that divides its calls, as all its workers together."""
+
+    def __init__(self, divided: Divided) -> None:
+        self._divided = divided
+        self.unfinished = Unfinished()
+        """What the workers paid for without a completion."""
+
+    def sent(self, request: Request) -> SentRequests | None:
+        """What a call sends."""
+        return self._divided.sent(request)

@@ -1,0 +1,65 @@
+"""What asks the models of `judge run`: the loop in this process, or an engine that spreads it over others."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal, get_args
+
+from judge.ask.loop import assess
+from judge.ask.ray.address import address_of
+from judge.ask.several import Assess
+from judge.errors import UsageError
+from judge.files.extras import need_extra
+from judge.models.model import ModelOptions
+
+EngineName = Literal["ray"]
+"""An engine; it changes no result."""
+ENGINES = get_args(EngineName)
+
+
+def check_engine(engine: str | None, address: str | None, workers: int | None, *, cascade: bool) -> None:
+    """Refuse options with which no engine can be used; nothing is started.
+
+    Args:
+        engine: The engine; None for the loop in this process.
+        address: The address of its cluster.
+        workers: Its workers at once.
+        cascade: Whether a checker judges first.
+
+    Raises:
+        UsageError: The engine is unknown or not installed, or the options do not fit each other.
+    """
+    if engine is None:
+        if address is not None or workers is not None:
+            raise UsageError("--address and --workers are for an engine (--engine ray)")
+        return
+    if engine not in ENGINES:
+        raise UsageError(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
+    if cascade:
+        raise UsageError("--engine ray cannot ask a cascade (--cascade): judge it without an engine")
+    if workers is not None and workers < 1:
+        raise UsageError(f"{workers} workers: expected one or more")
+    need_extra("ray", "--engine ray")
+    address_of(address)
+
+
+@contextmanager
+def open_engine(
+    engine: EngineName | None, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions
+) -> Iterator[Assess]:
+    """What asks the models, until the block ends.
+
+    Args:
+        engine: The engine; None for the loop in this process.
+        address: The address of its cluster; None to find or start one.
+        workers: Its workers at once; None for as many as fit.
+        names: The models, as the user gave them.
+        options: How they are called.
+    """
+    if engine is None:
+        yield assess
+        return
+    from judge.ask.ray.cluster import RayCluster  # needs the extra
+    from judge.ask.ray.engine import RayEngine
+
+    with RayCluster(address, workers, names, options) as cluster:
+        yield RayEngine(cluster).assess

@@ -1,0 +1,223 @@
+"""`judge run` on a cluster of Ray: the same results, and no call is repeated, whichever worker or node is killed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.harness.manifest import JOURNAL
+from judge.models.journals import verify_stored
+from tests.conftest import PROJECT
+from tests.harness.test_shared_runs import QUESTIONS, results, wait_for_paid
+from tests.mock import Mock, start_mock
+from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = PROJECT / "examples"
+CONCURRENCY = 4
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RayNodes]:
+    with ray_nodes() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def second(nodes: RayNodes) -> int:
+    """The raylet of a second node that no test kills."""
+    return nodes.add()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Mock]:
+    with start_mock() as mock:
+        yield mock
+
+
+@pytest.fixture
+def mock(server: Mock) -> Mock:
+    server.reset()
+    server.config(latency=0.1, jitter=0.5)
+    return server
+
+
+def start(mock: Mock, out: Path, *more: str, model: str = "server/mock", **environment: str) -> "subprocess.Popen[str]":
+    command = [
+        sys.executable, "-m", "judge", "run", "--runs", str(EXAMPLE / "runs"),
+        "--topics", str(EXAMPLE / "topics.json"), "--passages", str(EXAMPLE / "passages.jsonl"), "--model", model,
+        "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), "--out", str(out), *more,
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        command,
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As Ctrl-C reaches all processes of a terminal's group.
+        start_new_session=True,
+    )
+
+
+def end(process: "subprocess.Popen[str]", code: int = 0) -> str:
+    """What a process that ends by itself says on stderr."""
+    _, complaint = process.communicate(timeout=180)
+    assert process.returncode == code, complaint
+    assert "Traceback" not in complaint
+    # What Ray logs names its sources.
+    assert not re.search(r"\.(cc|h|py):\d", complaint), complaint
+    return complaint
+
+
+def on(nodes: RayNodes) -> tuple[str, ...]:
+    return "--engine", "ray", "--address", nodes.address
+
+
+def recorded(out: Path) -> dict[str, Any]:
+    """The manifest without the command line and the time that calls took."""
+    manifest: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
+    for row in manifest["spending"]:
+        del row["seconds"]
+    return {name: value for name, value in manifest.items() if name not in ("argv", "options")}
+
+
+@pytest.fixture(scope="module")
+def plain(server: Mock, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run without an engine."""
+    server.reset()
+    out = tmp_path_factory.mktemp("plain") / "out"
+    end(start(server, out))
+    return out
+
+
+def test_results_are_those_of_a_run_here_and_each_goes_on_where_the_other_ended(
+    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    end(start(mock, tmp_path / "ray", *on(nodes)))
+    assert set(mock.paid_per_item().values()) == {1}
+    assert mock.stats()["paid"] == QUESTIONS
+    assert mock.stats()["max_in_flight"] <= CONCURRENCY
+    assert results(tmp_path / "ray") == results(plain)
+    assert recorded(tmp_path / "ray") == recorded(plain)
+    assert verify_stored(tmp_path / "ray" / JOURNAL)[:2] == (QUESTIONS, 0)
+    # Nothing is left to be asked here, nor there of what was asked here; no cluster is needed to find that out.
+    end(start(mock, tmp_path / "ray"))
+    end(start(mock, plain, "--engine", "ray", "--address", "127.0.0.1:9"))
+    assert mock.stats()["paid"] == QUESTIONS
+
+
+def test_a_node_that_is_killed_costs_what_it_had_in_flight(
+    nodes: RayNodes, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    raylet = nodes.add()
+    process = start(mock, tmp_path / "out", *on(nodes))
+    wait_for_paid(mock, 40)
+    assert workers(raylet)
+    kill_node(raylet)
+    end(process)
+    assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)
+    assert verify_stored(tmp_path / "out" / JOURNAL)[:2] == (QUESTIONS, 0)
+
+
+def test_a_worker_that_is_killed_costs_what_it_had_in_flight(
+    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    process = start(mock, tmp_path / "out", *on(nodes))
+    wait_for_paid(mock, 40)
+    os.kill(workers(second)[0], signal.SIGKILL)
+    end(process)
+    assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)
+
+
+def test_ctrl_c_loses_nothing_and_the_run_goes_on_without_the_cluster(
+    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    process = start(mock, tmp_path / "out", *on(nodes))
+    wait_for_paid(mock, 40)
+    os.killpg(process.pid, signal.SIGINT)
+    assert "the same command goes on from here" in end(process, 3)
+    assert verify_stored(tmp_path / "out" / JOURNAL)[:2] == (mock.stats()["paid"], 0)
+    end(start(mock, tmp_path / "out"))
+    assert set(mock.paid_per_item().values()) == {1}
+    assert results(tmp_path / "out") == results(plain)
+
+
+def test_a_driver_that_is_killed_leaves_no_worker_and_loses_what_was_in_flight(
+    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    process = start(mock, tmp_path / "out", *on(nodes))
+    wait_for_paid(mock, 40)
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 60
+    while workers(second):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    end(start(mock, tmp_path / "out"))
+    # Calls in flight, and replies on their way to the journal.
+    assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)
+
+
+def test_a_key_that_is_refused_ends_the_run(nodes: RayNodes, second: int, mock: Mock, tmp_path: Path) -> None:
+    mock.script(*[{"status": 401, "body": "no such key"}] * 8)
+    assert "status 401" in end(start(mock, tmp_path / "out", *on(nodes)), 3)
+    assert mock.stats()["paid"] == 0
+
+
+def test_a_worker_without_a_key_says_so(nodes: RayNodes, second: int, mock: Mock, tmp_path: Path) -> None:
+    process = start(mock, tmp_path / "out", *on(nodes), model="openai/m", OPENAI_API_KEY="sk-Sesame-opens")
+    said = end(process, 3)
+    assert "a Ray worker on " in said
+    assert "OPENAI_API_KEY" in said
+    assert "Sesame" not in said
+    assert mock.stats()["requests"] == 0
+
+
+def test_a_budget_is_kept_by_all_workers_together(nodes: RayNodes, second: int, mock: Mock, tmp_path: Path) -> None:
+    money = ("--max-cost", "0.05", "--price", "10/10")
+    end(start(mock, tmp_path / "out", *on(nodes), *money), 3)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    # A call costs about 0.003 dollars; those that were in flight as the money went may exceed it.
+    assert 0.03 < manifest["spending"][0]["cost"] < 0.05 + CONCURRENCY * 0.006
+    assert mock.stats()["paid"] < QUESTIONS
+
+
+def test_a_cluster_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    away = end(start(mock, tmp_path / "out", "--engine", "ray", "--address", "127.0.0.1:9"), 3)
+    assert "no Ray cluster can be reached at 127.0.0.1:9" in away
+    none = end(start(mock, tmp_path / "none", "--engine", "ray", RAY_ADDRESS="ray://head:10001"), 2)
+    assert "ray://head:10001: expected HOST:PORT" in none
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    script = f"""
+import judge, ray
+plan = dict(runs={str(EXAMPLE / "runs")!r}, passages={str(EXAMPLE / "passages.jsonl")!r}, criteria=["groundedness"],
+            model="baseline/overlap")
+here = judge.run(judge.Plan(**plan, out="here"))
+there = judge.run(judge.Plan(**plan, out="there", engine="ray", workers=2))
+assert list(here.results) == list(there.results)
+assert not ray.is_initialized()
+"""
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, check=True, timeout=180
+    )
+    assert recorded(tmp_path / "here") == recorded(tmp_path / "there")
