@@ -9,7 +9,6 @@ import msgspec
 
 _RECORDS = 1000
 """Records that are encoded at once."""
-_CHUNK = 1 << 20
 
 
 class Pieces:
@@ -37,24 +36,23 @@ def pieces_of(content: FileContent) -> Iterable[bytes]:
     return (content,) if isinstance(content, bytes) else content
 
 
+def lines_of(content: FileContent) -> Iterator[bytes]:
+    """The lines of a content one at a time, without their ends; the last one may be empty."""
+    rest = b""
+    for piece in pieces_of(content):
+        start = 0
+        while (end := piece.find(b"\n", start)) >= 0:
+            yield rest + piece[start:end]
+            rest, start = b"", end + 1
+        rest += piece[start:]
+    yield rest
+
+
 def content_digest(content: FileContent) -> str:
     """SHA-256 of a content, in hexadecimal."""
     digest = hashlib.sha256()
     for piece in pieces_of(content):
         digest.update(piece)
-    return digest.hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file of any size, in hexadecimal.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_CHUNK):
-            digest.update(piece)
     return digest.hexdigest()
 
 

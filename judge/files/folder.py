@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.content import FileContent, content_digest, file_digest, is_content, pieces_of
-from judge.files.stored import read_stored
+from judge.files.content import FileContent, content_digest, is_content, pieces_of
+from judge.files.stored import file_sha256, read_stored
 from judge.text.safe import shown
 
 _RECORDED = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -285,7 +285,7 @@ def _is_as(folder: Path, name: str, digest: str) -> bool:
     """Whether a recorded file is unchanged."""
     path = folder / name
     # Read without a bound: the files of a job may be larger than the files that are read from others.
-    return path.is_file() and file_digest(path) == digest
+    return path.is_file() and file_sha256(path) == digest
 
 
 def _temporary(name: str) -> str:

@@ -27,6 +27,8 @@ def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300
         OperationalError: The server cannot be reached, or the disk cannot be written.
     """
     if shared is None:
+        if is_database(file):
+            raise UsageError("the address of a shared journal stands where a file has to be: give it as `shared`")
         return Journal(file)
     check_database(shared)
     from judge.models.shared.journal import SharedJournal  # needs the extra

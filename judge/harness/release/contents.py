@@ -14,14 +14,15 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.result_files import read_results
 from judge.ask.returned import model_notes
 from judge.crowd.jury import SELF_JUDGING
-from judge.files.jsonl import json_bytes, jsonl_bytes
-from judge.files.stored import read_stored, sha256
+from judge.files.content import FileContent, Pieces, content_digest, jsonl_pieces
+from judge.files.jsonl import json_bytes
+from judge.files.stored import read_stored
 from judge.files.trec import response_run, safe_names
 from judge.harness.judged import JudgedFolder
 from judge.harness.manifest import MANIFEST
 from judge.harness.recheck import RECHECK
 from judge.harness.release.pseudonyms import Pseudonyms, renamed
-from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, runs_jsonl, turns_jsonl
+from judge.pool.bank import excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
 from judge.pool.folder import TURNS
 from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.results.differences import differences_tsv, told_apart
@@ -57,7 +58,7 @@ class Texts(msgspec.Struct, frozen=True):
 
 def bundle_files(
     judged: JudgedFolder, names: Pseudonyms, texts: Texts, prompts: Mapping[str, Path], steps: Steps
-) -> dict[str, bytes]:
+) -> dict[str, FileContent]:
     """The files by name, without README and list of digests.
 
     Args:
@@ -78,9 +79,7 @@ def bundle_files(
         **_tables(public),
         **_results(judged, texts),
         "pool.txt": pool_lines(pool).encode(),
-        "pool.jsonl": pool_jsonl(pool),
-        "bank.json": bank_json(pool),
-        "passages.jsonl": passages_jsonl(pool),
+        **stored_pool(pool),
         **_response_runs(pool),
         "runs.jsonl": runs_jsonl(pool),
         **({TURNS: turns_jsonl(pool)} if pool.turns else {}),
@@ -153,8 +152,8 @@ def _tables(public: JudgedFolder) -> dict[str, bytes]:
     }
 
 
-def _results(judged: JudgedFolder, texts: Texts) -> dict[str, bytes]:
-    files: dict[str, bytes] = {}
+def _results(judged: JudgedFolder, texts: Texts) -> dict[str, FileContent]:
+    files: dict[str, FileContent] = {}
     folder = judged.path
     for criterion in judged.criteria:
         name = f"qrels/{qrel_name(criterion)}"
@@ -171,12 +170,13 @@ def _results(judged: JudgedFolder, texts: Texts) -> dict[str, bytes]:
     return files
 
 
-def _lines(results: Sequence[Judgment | Failure], texts: Texts, graded: str, failed: str) -> dict[str, bytes]:
+def _lines(results: Sequence[Judgment | Failure], texts: Texts, graded: str, failed: str) -> dict[str, FileContent]:
     """The results as two files of these names."""
-    return {
-        name: jsonl_bytes(result for result in _without(results, texts) if isinstance(result, kind))
-        for name, kind in ((graded, Judgment), (failed, Failure))
-    }
+
+    def of(kind: type[Judgment] | type[Failure]) -> Pieces:
+        return Pieces(lambda: jsonl_pieces(result for result in _without(results, texts) if isinstance(result, kind)))
+
+    return {graded: of(Judgment), failed: of(Failure)}
 
 
 def _jury(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
         pooling["encoder"] = encoder.name
     configuration["pooling"] = pooling
     # Whoever knows the names could try them out on the digest of a pool that has them.
-    configuration["pool"] = sha256(pool_jsonl(pool))
+    configuration["pool"] = content_digest(stored_pool(pool)["pool.jsonl"])
     configuration["runs"] = {renamed(names.runs, run): "" for run in sorted(configuration.get("runs", {}))}
     runs = [
         {

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from judge.files.content import FileContent, lines_of
 from judge.files.trec import column
 from judge.records import Problem
 from judge.text.safe import shown
@@ -12,7 +13,7 @@ SHORTEST = 4
 """Characters of a name that is looked for; a shorter one is part of too many texts."""
 
 
-def remaining(files: Mapping[str, bytes], names: Iterable[str]) -> Iterator[Problem]:
+def remaining(files: Mapping[str, FileContent], names: Iterable[str]) -> Iterator[Problem]:
     """A problem for each line of a file in which a name stands as a word, whatever its case.
 
     Fields with ids are renamed where they are written; this finds the names that stand in texts. A name of fewer than
@@ -28,18 +29,9 @@ def remaining(files: Mapping[str, bytes], names: Iterable[str]) -> Iterator[Prob
     longest_first = "|".join(re.escape(form) for form in sorted(sought, key=lambda form: (-len(form), form)))
     pattern = re.compile(rf"(?<![^\W_])(?:{longest_first})(?![^\W_])")
     for file, content in files.items():
-        for number, line in enumerate(_lines(content), 1):
+        for number, line in enumerate(lines_of(content), 1):
             for form in dict.fromkeys(pattern.findall(line.decode("utf-8", "replace").casefold())):
                 yield Problem("name_left", "error", file, None, f"line {number}", f"{shown(sought[form])} stands there")
-
-
-def _lines(content: bytes) -> Iterator[bytes]:
-    """The lines one at a time, since a list of them would fill the memory beside a large file."""
-    start = 0
-    while (end := content.find(b"\n", start)) >= 0:
-        yield content[start:end]
-        start = end + 1
-    yield content[start:]
 
 
 def _telling(name: str) -> bool:
