@@ -61,7 +61,7 @@ def stored_judgments(path: Path) -> StoredResults:
 def _checked(path: Path, kind: type[_Result], *, packed: bool = False) -> tuple[ResultLines, "array[int]"]:
     """The lines of a file, all of which hold a result, and where each line begins."""
     lines = LineStream(path, packed=packed)
-    results = ResultLines(lines.file, str(path), kind)
+    results = ResultLines(lines.file, str(path), kind, foreign=True)
     return results, array("q", (lines.start for _ in each_result(lines, kind, str(path))))
 
 

@@ -3,7 +3,9 @@
 They are lines of JSON, as in `judgments.jsonl`, and are decoded whenever somebody reads them.
 """
 
+import contextlib
 import itertools
+import os
 import tempfile
 import threading
 import weakref
@@ -35,12 +37,20 @@ _NOWHERE = -1
 
 
 class ResultLines:
-    """A file of results, a line each, that several readers may share."""
+    """A file of results, a line each, that several readers may share.
 
-    def __init__(self, file: IO[bytes], name: str, kind: Any = Result) -> None:
+    Args:
+        file: The file.
+        name: What messages call it.
+        kind: What its lines hold.
+        foreign: Whether others may write it, so that reading stops once it has changed.
+    """
+
+    def __init__(self, file: IO[bytes], name: str, kind: Any = Result, *, foreign: bool = False) -> None:
         self._file = file
         self._name = name
-        weakref.finalize(self, file.close)
+        weakref.finalize(self, _close, file)
+        self._first_state = _state(file) if foreign else None
         self._lock = threading.Lock()
         self._end = 0
         self._at_end = False
@@ -90,7 +100,7 @@ class ResultLines:
             try:
                 result = self._decode(memoryview(held)[start - first : end])
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise InputError(f"{self._name}: has changed since it was read: run the command again") from error
+                raise self._changed() from error
             yield result
 
     def _from(self, first: int, start: int, size: int) -> bytes:
@@ -102,6 +112,8 @@ class ResultLines:
         return held
 
     def _read(self, start: int, size: int) -> bytes:
+        if self._first_state is not None and _state(self._file) != self._first_state:
+            raise self._changed()
         try:
             with self._lock:
                 self._at_end = False
@@ -110,6 +122,24 @@ class ResultLines:
         except OSError as error:
             # What was written last may have to go to the disk first.
             raise OperationalError(f"{self._name}: cannot be written or read: {error.strerror}") from error
+
+    def _changed(self) -> InputError:
+        return InputError(f"{self._name}: has changed since it was read: run the command again")
+
+
+def _state(file: IO[bytes]) -> tuple[int, int] | None:
+    """What changes when somebody writes a file; None of bytes in the memory."""
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _close(file: IO[bytes]) -> None:
+    # On a full disk, what could not be written is tried once more.
+    with contextlib.suppress(OSError):
+        file.close()
 
 
 class _Part(NamedTuple):
@@ -173,6 +203,10 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         return len(self) == len(other) and all(map(_same, self, other))
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process gets the results themselves."""
+        return Table, (tuple(self),)
 
     def __repr__(self) -> str:
         return f"StoredResults({len(self)} results)"

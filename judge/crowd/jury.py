@@ -146,6 +146,8 @@ def _votes(criterion: Criterion, members: Sequence[Member], results: Sequence[Ju
         for numbers, value in ((places[who], place), (codes[who], given)):
             numbers.extend([-1] * (number + 1 - len(numbers)))
             numbers[number] = value
+    if any(-1 in numbers or len(numbers) < len(items) for numbers in places):
+        raise ValueError(f"a member of the jury has no result for some response under {criterion.name}")
     return _Votes(items, places, codes)
 
 

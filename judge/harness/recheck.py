@@ -114,6 +114,7 @@ def ask_again(
             report=watched,
             account=account,
             engine=engine,
+            folder=prepared.out,
         )
         spent += seen.cost
         pairs = looked_ahead(zip(firsts, seconds, strict=True), journal, _digests)

@@ -1,5 +1,10 @@
 """Results on the disk are the results that were put there, in the order of their places."""
 
+import errno
+import gc
+import io
+import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -7,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import ResultWriter, StoredResults, stored
+from judge.ask.result_files import read_results
+from judge.ask.stored_results import ResultLines, ResultWriter, StoredResults, stored
+from judge.errors import InputError, OperationalError
+from judge.files.jsonl import jsonl_bytes
 from judge.text.table import Table
 
 
@@ -83,3 +91,40 @@ def test_large_results_lie_in_the_folder_without_a_name(tmp_path: Path) -> None:
     assert list(read) == results
     assert read[5] == results[5]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_process_gets_the_results_themselves() -> None:
+    results = [judgment(0), failure(1, "x")]
+    assert pickle.loads(pickle.dumps(stored(results))) == Table(results)
+
+
+class FullDisk(io.BytesIO):
+    """A file on a disk without room, which says so when it is closed too."""
+
+    def write(self, data: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        super().close()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_told_once() -> None:
+    lines = ResultLines(FullDisk(), "out")
+    with pytest.raises(OperationalError, match=r"^out: cannot be written: No space left on device$"):
+        lines.add(judgment(0))
+    # An exception while the file is closed would be a warning, which is an error here.
+    del lines
+    gc.collect()
+
+
+def test_a_file_that_is_edited_between_two_readings_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "judgments.jsonl"
+    path.write_bytes(jsonl_bytes([judgment(1), judgment(2)]))
+    results = read_results(path, tmp_path / "failures.jsonl")
+    assert [result.grade for result in results if isinstance(result, Judgment)] == [1, 2]
+    with path.open("r+b") as file:
+        file.write(path.read_bytes().replace(b'"grade":1', b'"grade":3'))
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(InputError, match=r"judgments\.jsonl: has changed since it was read"):
+        list(results)

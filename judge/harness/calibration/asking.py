@@ -76,7 +76,12 @@ class Asking:
             report(progress)
 
         return assess(
-            wanted, model, journal, pool, turns=turns, settings=settings, report=counted, account=self.account
+            *(wanted, model, journal, pool),
+            turns=turns,
+            settings=settings,
+            report=counted,
+            account=self.account,
+            folder=self._plan.out,
         )
 
     def check(self, opened: OpenCascade, wanted: Sequence[Task], journal: OpenJournal, pool: Pool) -> CheckerAnswers:

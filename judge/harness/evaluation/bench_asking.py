@@ -191,6 +191,7 @@ def ask_bench(
         report=report,
         fetching=fetching,
         account=account,
+        folder=Path(plan.out),
     )
     by_id = {result.response_id: result for result in results}
     overlap = {} if model.name == OVERLAP else overlap_items(prepared.sets, prepared.prompts)

@@ -212,6 +212,7 @@ def answers_of(
             report=report,
             fetching=fetching,
             account=account,
+            folder=out,
         )
         notes = (*bank_notes(plan.bank), *model_notes(results), *filler_notes((model.name,), journal))
     return NuggetAnswers(results, account.rows()[0], notes)

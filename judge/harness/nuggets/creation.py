@@ -152,6 +152,7 @@ class _Steps:
             report=counted,
             fetching=self._fetching,
             account=self._account,
+            folder=Path(self._prepared.plan.out),
         )
         self.results += answers
         return list(answers)

@@ -1,6 +1,7 @@
 """The judges asked about items and twins, word overlap beside them, and the pairs of their grades."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from judge.ask.account import Account
 from judge.ask.loop import Progress, assess
@@ -52,6 +53,7 @@ def ask_probe(
         report=report,
         fetching=fetching,
         account=account,
+        folder=Path(prepared.plan.out),
     )
     return [
         (model, _placed(prepared.posed, results[number * len(tasks) : (number + 1) * len(tasks)]))
