@@ -370,3 +370,18 @@ def test_a_damaged_log_hides_nothing_from_a_salvage(tmp_path: Path, monkeypatch:
     assert {why for _, why in report.problems} == {"it is in the file, but SQLite does not reach it"}
     assert len(report.problems) == 9
     assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(12, 0, ())
+
+
+def test_a_log_page_without_its_number_is_salvaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 3600.0)
+    killed = copy_with_log(tmp_path, lambda data: data)
+    log = killed.with_name(f"{killed.name}-wal")
+    data = log.read_bytes()
+    # A frame has 24 bytes before its page, the first four of which are the number of the page.
+    leaves = [at for at in range(32, len(data), 24 + PAGE) if data[at + 24] == 0x0D]
+    assert leaves
+    for at in leaves:
+        log.write_bytes(data[:at] + bytes(4) + data[at + 4 :])
+        new = tmp_path / f"new-{at}.sqlite"
+        assert salvage_journal(killed, new) == JournalReport(12, 0, ())
+        new.unlink()
