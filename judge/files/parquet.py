@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Schema: TypeAlias = "dict[str, DataType | DataTypeClass]"
 """The polars type of each column."""
 SUFFIX = ".parquet"
+NEITHER = "holds lists, objects, bytes, durations or an extension type: expected texts or numbers"
+"""What is wrong with a column that holds neither texts nor numbers."""
 _MARK = b"PAR1"
 _EXACT = 2**53
 _CELL = 16
@@ -92,10 +94,16 @@ def plain_frame(frame: "pl.DataFrame") -> "tuple[pl.DataFrame, list[str]]":
     import polars as pl
     from polars import selectors
 
-    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
-    frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
+    # Older versions have no extension types.
+    extension = getattr(pl, "BaseExtension", ())
+    neither = [
+        name
+        for name, dtype in frame.schema.items()
+        if dtype.is_nested() or dtype in (pl.Binary, pl.Object, pl.Duration) or isinstance(dtype, extension)
+    ]
+    frame = frame.with_columns(pl.lit("").alias(name) for name in neither)
     frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
-    return frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String)), nested
+    return frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String)), neither
 
 
 def _plain_numbers(column: "pl.Series") -> "pl.Series":
@@ -103,7 +111,8 @@ def _plain_numbers(column: "pl.Series") -> "pl.Series":
     import polars as pl
 
     column = column.fill_nan(None)
-    whole = ((column == column.round()) & (column.abs() <= _EXACT)).fill_null(True)
+    # In 16 bits the bound itself is infinite.
+    whole = ((column == column.round()) & (column.abs() <= _EXACT) & column.is_finite()).fill_null(True)
     integers = column.zip_with(whole, pl.Series([None], dtype=column.dtype)).cast(pl.Int64)
     return integers if whole.all() else integers.cast(pl.String).zip_with(whole, column.cast(pl.String))
 
