@@ -1,6 +1,9 @@
 """The judgments of an output folder as Parquet files: what `judge convert --to parquet` does, for use from Python."""
 
+import contextlib
+import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
@@ -18,6 +21,9 @@ from judge.files.paths import JobPlan, StrPath
 from judge.harness.reparsing import MEMBER_FAILURES, MEMBERS
 from judge.records import Problem, Record
 from judge.text.steps import Step, Steps, quiet
+
+if sys.platform != "win32":
+    import fcntl
 
 PARQUET = "parquet"
 """The name of the form."""
@@ -54,8 +60,8 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
 
     Raises:
         UsageError: polars is not installed, or `out` is the output folder or holds other files.
-        InputError: The folder has no judgments, or a line is none.
-        OperationalError: The disk cannot be written.
+        InputError: The folder has no judgments, a line is none, or a folder stands where a table has to be.
+        OperationalError: The disk cannot be written, or another process converts into `out`.
     """
     folder, out = Path(plan.folder), Path(plan.out)
     need_extra("crowd", f"--to {PARQUET}")
@@ -64,26 +70,64 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
     check_apart(out, [folder])
     names = {name: _parquet(name) for name in _KINDS}
     check_own_folder(out, set(names.values()), names[JUDGMENTS])
-    waiting = out.with_name(temporary_name(out.name))
-    shutil.rmtree(waiting, ignore_errors=True)
-    try:
-        make_folder(waiting)
-        present = [name for name in names if (folder / name).is_file()]
+    if folders := [str(out / name) for name in names.values() if (out / name).is_dir()]:
+        raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
+    present = [name for name in names if (folder / name).is_file()]
+    with _own(out) as waiting:
         rows = {
             out / names[name]: write_parquet(
                 waiting / names[name], _schema(_KINDS[name]), _rows(folder / name, _KINDS[name], steps)
             )
             for name in present
         }
-        make_folder(out)
-        remove_files(out, names.values())
         for name in present:
             (waiting / names[name]).replace(out / names[name])
-    except OSError as error:
-        raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(waiting, ignore_errors=True)
+        remove_files(out, [names[name] for name in names if name not in present])
     return ConvertedResults(rows)
+
+
+@contextlib.contextmanager
+def _own(out: Path) -> Iterator[Path]:
+    """A folder in `out` where tables wait until all are made; without success, no folder that was made for it stays."""
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    # In `out`, which may be on another disk than the folder around it. Its name is one that `check_own_folder` knows.
+    waiting = out / temporary_name(_parquet(JUDGMENTS))
+    try:
+        make_folder(out)
+        with _alone(out):
+            try:
+                shutil.rmtree(waiting, ignore_errors=True)
+                waiting.mkdir()
+                yield waiting
+            finally:
+                shutil.rmtree(waiting, ignore_errors=True)
+    except BaseException as error:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
+        raise
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Lock a folder, where the file system can; whoever is killed holds it no longer."""
+    if sys.platform == "win32":
+        yield
+        return
+    place = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OperationalError(f"{folder}: another process is writing this folder") from None
+        # The file system has no locks.
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(place)
 
 
 def _parquet(name: str) -> str:
