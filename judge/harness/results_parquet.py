@@ -16,6 +16,9 @@ from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
 from judge.files.extras import need_extra
 from judge.files.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name
+from judge.files.jsonl import decode_rows
+from judge.files.limits import MAX_PROBLEMS, stopped
+from judge.files.line_stream import LineStream
 from judge.files.parquet import SUFFIX, Schema, write_parquet
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.reparsing import MEMBER_FAILURES, MEMBERS
@@ -33,8 +36,9 @@ _KINDS: dict[str, type[Judgment | Failure]] = {
     MEMBERS: Judgment,
     MEMBER_FAILURES: Failure,
 }
-_LONGEST = 1 << 26
-"""Bytes of a line; a judgment is at most a few MiB."""
+_LEAST, _MOST = -(2**63), 2**63 - 1
+"""What a column of integers holds."""
+_TOO_LARGE = f"an integer that no column holds: expected {_LEAST} to {_MOST}"
 
 
 class ResultsConvertPlan(JobPlan, frozen=True, kw_only=True):
@@ -60,7 +64,8 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
 
     Raises:
         UsageError: polars is not installed, or `out` is the output folder or holds other files.
-        InputError: The folder has no judgments, a line is none, or a folder stands where a table has to be.
+        InputError: The folder has no judgments, lines are none or hold an integer of more than 64 bits, or a folder
+            stands where a table has to be.
         OperationalError: The disk cannot be written, or another process converts into `out`.
     """
     folder, out = Path(plan.folder), Path(plan.out)
@@ -76,7 +81,10 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
     with _own(out) as waiting:
         rows = {
             out / names[name]: write_parquet(
-                waiting / names[name], _schema(_KINDS[name]), _rows(folder / name, _KINDS[name], steps)
+                waiting / names[name],
+                _schema(_KINDS[name]),
+                _rows(folder / name, _KINDS[name], steps),
+                told=out / names[name],
             )
             for name in present
         }
@@ -136,23 +144,27 @@ def _parquet(name: str) -> str:
 
 def _rows(path: Path, kind: type[Judgment | Failure], steps: Steps) -> Iterator[tuple[Any, ...]]:
     """The values of each line of a file, as its columns take them."""
-    decoder = msgspec.json.Decoder(kind)
-    number = 0
-    try:
-        with path.open("rb") as file:
-            while line := file.readline(_LONGEST):
-                number += 1
-                if line.strip():
-                    record = decoder.decode(line)
-                    yield tuple(_value(getattr(record, name)) for name in kind.__struct_fields__)
-                steps(Step(f"converting {path.name}", number))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        message, _, place = str(error).partition(" - at `")
-        where = f"line {number}: {place.rstrip('`') or '$'}"
-        problem = Problem(f"not_a_{kind.__name__.lower()}", "error", str(path), None, where, message)
-        raise InputError(f"{path}: not usable as results", [problem]) from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    code = f"not_a_{kind.__name__.lower()}"
+    problems: list[Problem] = []
+    lines = LineStream(path)
+    with lines.file:
+        for number, record in decode_rows(lines, kind, str(path), code):
+            steps(Step(f"converting {path.name}", number))
+            if isinstance(record, Problem):
+                problems.append(record)
+            else:
+                values = {name: getattr(record, name) for name in kind.__struct_fields__}
+                for name, value in values.items():
+                    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+                        where = f"line {number}: $.{name}"
+                        problems.append(Problem(code, "error", str(path), None, where, _TOO_LARGE))
+                if not problems:
+                    yield tuple(map(_value, values.values()))
+            if len(problems) >= MAX_PROBLEMS:
+                problems.append(stopped(str(path), number))
+                break
+    if problems:
+        raise InputError(f"{path}: not usable as results", problems)
 
 
 def _value(value: object) -> object:

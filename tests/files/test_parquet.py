@@ -55,7 +55,7 @@ def test_what_is_written_is_read(tmp_path: Path, rows: Sequence[tuple[object, ..
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
-@pytest.mark.parametrize("value", ["many", 2**70, b"1"])
+@pytest.mark.parametrize("value", ["many", 2**70, 2**200, b"1"])
 def test_a_value_of_another_type_is_refused(tmp_path: Path, value: object) -> None:
     with pytest.raises(InputError, match=r"t\.parquet: a value is not of the type of its column"):
         write_parquet(tmp_path / "t.parquet", {"n": pl.Int64}, [(1,), (value,)])
@@ -73,6 +73,15 @@ def test_what_a_killed_process_left_is_written_over(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="cannot be written: No such file"):
         write_parquet(tmp_path / "no" / "t.parquet", {"n": pl.Int64}, [(1,)])
+
+
+def test_messages_name_the_file_that_another_only_waits_for(tmp_path: Path) -> None:
+    waiting, told = tmp_path / "no" / "t.parquet", tmp_path / "mine.parquet"
+    with pytest.raises(OperationalError, match=r"mine\.parquet: cannot be written: No such file"):
+        write_parquet(waiting, {"n": pl.Int64}, [(1,)], told=told)
+    waiting.parent.mkdir()
+    with pytest.raises(InputError, match=r"mine\.parquet: a value is not of the type"):
+        write_parquet(waiting, {"n": pl.Int64}, [("many",)], told=told)
 
 
 def test_whole_floats_become_integers_in_a_column_of_whole_ones() -> None:

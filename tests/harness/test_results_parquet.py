@@ -68,6 +68,10 @@ def read(path: Path, kind: type[Any]) -> list[Any]:
     return [msgspec.convert({"kind": kind.__name__.lower(), **row}, kind) for row in rows]
 
 
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 @pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(judgments=st.lists(JUDGMENT, max_size=4))
@@ -101,6 +105,41 @@ def test_a_line_that_is_no_judgment_is_named_and_nothing_is_written(tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_integers_that_no_column_holds_are_named_with_their_lines(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    samples = [2**63 - 1, 2**63, 2**200, -(2**63), -(2**63) - 1]
+    write(out, "judgments.jsonl", [JUDGED])
+    line = (out / "judgments.jsonl").read_text()
+    assert '"sample":0' in line
+    (out / "judgments.jsonl").write_text("".join(line.replace('"sample":0', f'"sample":{n}') for n in samples))
+    with pytest.raises(InputError) as caught:
+        convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
+    assert {problem.file for problem in caught.value.problems} == {str(out / "judgments.jsonl")}
+    assert [problem.path for problem in caught.value.problems] == [f"line {n}: $.sample" for n in (2, 3, 5)]
+    assert names(tmp_path) == ["out"]
+
+
+def test_every_line_that_is_no_judgment_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    write(out, "judgments.jsonl", [{"kind": "judgment"}, JUDGED, 3, 4])
+    with pytest.raises(InputError) as caught:
+        convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
+    assert [problem.path for problem in caught.value.problems] == [f"line {n}: $" for n in (1, 3, 4)]
+    monkeypatch.setattr("judge.harness.results_parquet.MAX_PROBLEMS", 2)
+    with pytest.raises(InputError) as caught:
+        convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
+    assert [problem.code for problem in caught.value.problems[:2]] == ["not_a_judgment", "not_a_judgment"]
+    assert len(caught.value.problems) == 3
+
+
+def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write(out, "judgments.jsonl", [JUDGED])
+    (out / "judgments.jsonl").write_bytes(b"\xef\xbb\xbf" + (out / "judgments.jsonl").read_bytes())
+    convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
+    assert read(tmp_path / "tables/judgments.parquet", Judgment) == [JUDGED]
+
+
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, "judgments.jsonl", [JUDGED])
@@ -111,10 +150,6 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
             convert_results(ResultsConvertPlan(folder=out, out=other))
     with pytest.raises(InputError, match=r"no judgments\.jsonl there"):
         convert_results(ResultsConvertPlan(folder=tmp_path / "mine", out=tmp_path / "tables"))
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def test_the_folder_for_the_tables_may_be_on_another_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
