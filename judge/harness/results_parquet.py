@@ -60,7 +60,8 @@ class ConvertedResults(Record, frozen=True):
 def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> ConvertedResults:
     """Write the judgments and failures of an output folder as Parquet files, one line in memory at a time.
 
-    A column is a field of the JSON lines, under its name. Label probabilities are a list of `label` and `probability`.
+    A column is a field of the JSON lines, under its name; `kind` has none, since the file says it. Label probabilities
+    are a list of `label` and `probability`.
 
     Raises:
         UsageError: polars is not installed, or `out` is the output folder or holds other files.
