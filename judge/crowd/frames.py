@@ -6,7 +6,7 @@ import numpy as np
 
 from judge.crowd.sheet import LabelSheet, cell_text
 from judge.errors import UsageError
-from judge.files.parquet import plain_frame
+from judge.files.parquet import NEITHER, plain_frame
 from judge.files.stored import sha256
 from judge.records import Problem
 from judge.text.safe import shown
@@ -80,12 +80,11 @@ def _series(cells: list[object]) -> "pl.Series":
 
 def typed_sheet(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelSheet | None:
     """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
-    frame, nested = plain_frame(frame)
+    frame, neither = plain_frame(frame)
     if not frame.height:
         problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
         return None
-    message = "holds lists, objects or bytes: expected texts or numbers"
     cell_problems = {
-        name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", message)} for name in nested
+        name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", NEITHER)} for name in neither
     }
     return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", cell_problems)

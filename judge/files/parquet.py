@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Schema: TypeAlias = "dict[str, DataType | DataTypeClass]"
 """The polars type of each column."""
 SUFFIX = ".parquet"
+NEITHER = "holds lists, objects, bytes, durations or an extension type: expected texts or numbers"
+"""What is wrong with a column that holds neither texts nor numbers."""
 _MARK = b"PAR1"
 _EXACT = 2**53
 _CELL = 16
@@ -92,10 +94,16 @@ def plain_frame(frame: "pl.DataFrame") -> "tuple[pl.DataFrame, list[str]]":
     import polars as pl
     from polars import selectors
 
-    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
-    frame = frame.with_columns(pl.lit("").alias(name) for name in nested)
+    # Older versions have no extension types.
+    extension = getattr(pl, "BaseExtension", ())
+    neither = [
+        name
+        for name, dtype in frame.schema.items()
+        if dtype.is_nested() or dtype in (pl.Binary, pl.Object, pl.Duration) or isinstance(dtype, extension)
+    ]
+    frame = frame.with_columns(pl.lit("").alias(name) for name in neither)
     frame = frame.with_columns(_plain_numbers(column) for column in frame.select(selectors.float()))
-    return frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String)), nested
+    return frame.with_columns((~(selectors.integer() | selectors.string())).cast(pl.String)), neither
 
 
 def _plain_numbers(column: "pl.Series") -> "pl.Series":
@@ -103,25 +111,28 @@ def _plain_numbers(column: "pl.Series") -> "pl.Series":
     import polars as pl
 
     column = column.fill_nan(None)
-    whole = ((column == column.round()) & (column.abs() <= _EXACT)).fill_null(True)
+    # In 16 bits the bound itself is infinite.
+    whole = ((column == column.round()) & (column.abs() <= _EXACT) & column.is_finite()).fill_null(True)
     integers = column.zip_with(whole, pl.Series([None], dtype=column.dtype)).cast(pl.Int64)
     return integers if whole.all() else integers.cast(pl.String).zip_with(whole, column.cast(pl.String))
 
 
-def write_parquet(out: Path, schema: Schema, rows: Iterable[Sequence[Any]]) -> int:
+def write_parquet(out: Path, schema: Schema, rows: Iterable[Sequence[Any]], *, told: Path | None = None) -> int:
     """Write a new file, a group of rows at a time, and give the number of rows; equal rows give equal bytes.
 
     Args:
         out: The file; its folder must exist.
         schema: The polars type of each column.
         rows: A value for each column.
+        told: The file as messages name it, where `out` only waits to take its place; None for `out`.
 
     Raises:
         UsageError: polars is not installed.
         InputError: A value is not of the type of its column.
         OperationalError: The file cannot be written.
     """
-    need_extra("crowd", f"{out}: a Parquet file")
+    told = told or out
+    need_extra("crowd", f"{told}: a Parquet file")
     import polars as pl
 
     parts = out.with_name(temporary_name(out.name))
@@ -134,7 +145,7 @@ def write_parquet(out: Path, schema: Schema, rows: Iterable[Sequence[Any]]) -> i
         for group in _groups(rows):
             files.append(parts / f"{len(files):08}")
             sizes.append(len(group))
-            _frame(out, schema, group).write_parquet(files[-1], compression="lz4")
+            _frame(told, schema, group).write_parquet(files[-1], compression="lz4")
         if not files:
             files.append(parts / "none")
             pl.DataFrame(schema=schema).write_parquet(files[0])
@@ -144,20 +155,20 @@ def write_parquet(out: Path, schema: Schema, rows: Iterable[Sequence[Any]]) -> i
         (parts / "whole").replace(out)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:200]
-        raise OperationalError(f"{out}: cannot be written: {reason}") from error
+        raise OperationalError(f"{told}: cannot be written: {reason}") from error
     finally:
         shutil.rmtree(parts, ignore_errors=True)
     return sum(sizes)
 
 
-def _frame(out: Path, schema: Schema, group: Sequence[Sequence[Any]]) -> "pl.DataFrame":
+def _frame(told: Path, schema: Schema, group: Sequence[Sequence[Any]]) -> "pl.DataFrame":
     import polars as pl
 
     try:
         return pl.DataFrame(group, schema=schema, orient="row")
-    except (pl.exceptions.PolarsError, TypeError, UnicodeEncodeError) as error:
+    except (pl.exceptions.PolarsError, TypeError, OverflowError, UnicodeEncodeError) as error:
         reason = str(error).partition("\n")[0][:200]
-        raise InputError(f"{out}: a value is not of the type of its column: {reason}") from error
+        raise InputError(f"{told}: a value is not of the type of its column: {reason}") from error
 
 
 def _groups(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:

@@ -10,7 +10,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.files.limits import MAX_COLUMNS, MAX_PROBLEMS, most_values, stopped
-from judge.files.parquet import is_parquet, plain_frame, read_frame
+from judge.files.parquet import NEITHER, is_parquet, plain_frame, read_frame
 from judge.files.stored import read_stored, unpack
 from judge.records import Problem
 from judge.text.safe import shown
@@ -140,14 +140,10 @@ def _parquet_table(
     frame = read_frame(str(path), content, problems, most_values())
     if frame is None:
         return (), []
-    frame, nested = plain_frame(frame)
+    frame, neither = plain_frame(frame)
     header = tuple(name.strip() for name in frame.columns)
     wrong = _header_problems(header, needed)
-    wrong += [
-        ("wrong_type", f"column {shown(name)} holds lists, objects or bytes: expected texts or numbers")
-        for name in nested
-        if name.strip() in needed
-    ]
+    wrong += [("wrong_type", f"column {shown(name)} {NEITHER}") for name in neither if name.strip() in needed]
     cells = (tuple("" if cell is None else str(cell).strip() for cell in row) for row in frame.iter_rows())
     rows = [
         TableRow(number, dict(zip(header, row, strict=True)), "row") for number, row in enumerate(cells, 1) if any(row)

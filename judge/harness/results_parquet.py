@@ -1,6 +1,9 @@
 """The judgments of an output folder as Parquet files: what `judge convert --to parquet` does, for use from Python."""
 
+import contextlib
+import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
@@ -13,11 +16,17 @@ from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
 from judge.files.extras import need_extra
 from judge.files.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name
+from judge.files.jsonl import decode_rows
+from judge.files.limits import MAX_PROBLEMS, stopped
+from judge.files.line_stream import LineStream
 from judge.files.parquet import SUFFIX, Schema, write_parquet
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.reparsing import MEMBER_FAILURES, MEMBERS
 from judge.records import Problem, Record
 from judge.text.steps import Step, Steps, quiet
+
+if sys.platform != "win32":
+    import fcntl
 
 PARQUET = "parquet"
 """The name of the form."""
@@ -27,8 +36,9 @@ _KINDS: dict[str, type[Judgment | Failure]] = {
     MEMBERS: Judgment,
     MEMBER_FAILURES: Failure,
 }
-_LONGEST = 1 << 26
-"""Bytes of a line; a judgment is at most a few MiB."""
+_LEAST, _MOST = -(2**63), 2**63 - 1
+"""What a column of integers holds."""
+_TOO_LARGE = f"an integer that no column holds: expected {_LEAST} to {_MOST}"
 
 
 class ResultsConvertPlan(JobPlan, frozen=True, kw_only=True):
@@ -50,12 +60,14 @@ class ConvertedResults(Record, frozen=True):
 def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> ConvertedResults:
     """Write the judgments and failures of an output folder as Parquet files, one line in memory at a time.
 
-    A column is a field of the JSON lines, under its name. Label probabilities are a list of `label` and `probability`.
+    A column is a field of the JSON lines, under its name; `kind` has none, since the file says it. Label probabilities
+    are a list of `label` and `probability`.
 
     Raises:
         UsageError: polars is not installed, or `out` is the output folder or holds other files.
-        InputError: The folder has no judgments, or a line is none.
-        OperationalError: The disk cannot be written.
+        InputError: The folder has no judgments, lines are none or hold an integer of more than 64 bits, or a folder
+            stands where a table has to be.
+        OperationalError: The disk cannot be written, or another process converts into `out`.
     """
     folder, out = Path(plan.folder), Path(plan.out)
     need_extra("crowd", f"--to {PARQUET}")
@@ -64,26 +76,67 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
     check_apart(out, [folder])
     names = {name: _parquet(name) for name in _KINDS}
     check_own_folder(out, set(names.values()), names[JUDGMENTS])
-    waiting = out.with_name(temporary_name(out.name))
-    shutil.rmtree(waiting, ignore_errors=True)
-    try:
-        make_folder(waiting)
-        present = [name for name in names if (folder / name).is_file()]
+    if folders := [str(out / name) for name in names.values() if (out / name).is_dir()]:
+        raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
+    present = [name for name in names if (folder / name).is_file()]
+    with _own(out) as waiting:
         rows = {
             out / names[name]: write_parquet(
-                waiting / names[name], _schema(_KINDS[name]), _rows(folder / name, _KINDS[name], steps)
+                waiting / names[name],
+                _schema(_KINDS[name]),
+                _rows(folder / name, _KINDS[name], steps),
+                told=out / names[name],
             )
             for name in present
         }
-        make_folder(out)
-        remove_files(out, names.values())
         for name in present:
             (waiting / names[name]).replace(out / names[name])
-    except OSError as error:
-        raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(waiting, ignore_errors=True)
+        remove_files(out, [names[name] for name in names if name not in present])
     return ConvertedResults(rows)
+
+
+@contextlib.contextmanager
+def _own(out: Path) -> Iterator[Path]:
+    """A folder in `out` where tables wait until all are made; without success, no folder that was made for it stays."""
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    # In `out`, which may be on another disk than the folder around it. Its name is one that `check_own_folder` knows.
+    waiting = out / temporary_name(_parquet(JUDGMENTS))
+    try:
+        make_folder(out)
+        with _alone(out):
+            try:
+                shutil.rmtree(waiting, ignore_errors=True)
+                waiting.mkdir()
+                yield waiting
+            finally:
+                shutil.rmtree(waiting, ignore_errors=True)
+    except BaseException as error:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
+        raise
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Lock a folder, where the file system can; whoever is killed holds it no longer."""
+    if sys.platform == "win32":
+        yield
+        return
+    place = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OperationalError(f"{folder}: another process is writing this folder") from None
+        # The file system has no locks.
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(place)
 
 
 def _parquet(name: str) -> str:
@@ -92,23 +145,27 @@ def _parquet(name: str) -> str:
 
 def _rows(path: Path, kind: type[Judgment | Failure], steps: Steps) -> Iterator[tuple[Any, ...]]:
     """The values of each line of a file, as its columns take them."""
-    decoder = msgspec.json.Decoder(kind)
-    number = 0
-    try:
-        with path.open("rb") as file:
-            while line := file.readline(_LONGEST):
-                number += 1
-                if line.strip():
-                    record = decoder.decode(line)
-                    yield tuple(_value(getattr(record, name)) for name in kind.__struct_fields__)
-                steps(Step(f"converting {path.name}", number))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        message, _, place = str(error).partition(" - at `")
-        where = f"line {number}: {place.rstrip('`') or '$'}"
-        problem = Problem(f"not_a_{kind.__name__.lower()}", "error", str(path), None, where, message)
-        raise InputError(f"{path}: not usable as results", [problem]) from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    code = f"not_a_{kind.__name__.lower()}"
+    problems: list[Problem] = []
+    lines = LineStream(path)
+    with lines.file:
+        for number, record in decode_rows(lines, kind, str(path), code):
+            steps(Step(f"converting {path.name}", number))
+            if isinstance(record, Problem):
+                problems.append(record)
+            else:
+                values = {name: getattr(record, name) for name in kind.__struct_fields__}
+                for name, value in values.items():
+                    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+                        where = f"line {number}: $.{name}"
+                        problems.append(Problem(code, "error", str(path), None, where, _TOO_LARGE))
+                if not problems:
+                    yield tuple(map(_value, values.values()))
+            if len(problems) >= MAX_PROBLEMS:
+                problems.append(stopped(str(path), number))
+                break
+    if problems:
+        raise InputError(f"{path}: not usable as results", problems)
 
 
 def _value(value: object) -> object:

@@ -3,9 +3,9 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.paths import StrPath
@@ -22,6 +22,7 @@ from judge.models.journal_rows import (
     open_to_read,
 )
 
+_Found = TypeVar("_Found")
 _SHOWN = 10
 """Most problems of structure that SQLite is asked for."""
 _LOST = "its page cannot be read"
@@ -43,7 +44,7 @@ def verify_journal(path: StrPath) -> JournalReport:
     """Check every completion of a journal that no process is writing; nothing is changed.
 
     Raises:
-        InputError: The file is missing, is in use, or is no journal at all.
+        InputError: The file is missing, is in use, cannot be read, or is no journal at all.
     """
     path = _file(path)
     problems: dict[tuple[str, str], None] = {}
@@ -58,14 +59,14 @@ def verify_journal(path: StrPath) -> JournalReport:
             unsealed.add(digest)
     unreached: set[str] = set()
     damaged: dict[str, str] = {}
-    for found in found_rows(path, known=sound):
+    for found in _readable(path, found_rows(path, known=sound)):
         if found.row is None:
             damaged.setdefault(found.digest, found.why)
         else:
             unreached.add(found.digest)
     if not sound and not unreached and problems:
         raise InputError(f"{path}: cannot be read as a journal: {next(iter(problems))[1]}")
-    for digest in indexed_digests(path):
+    for digest in _readable(path, indexed_digests(path)):
         if digest not in sound:
             damaged.setdefault(digest, _LOST)
     problems |= {(digest, _UNREACHED): None for digest in unreached}
@@ -94,6 +95,14 @@ def _read(path: Path) -> Iterator[tuple[str, bool, str]]:
         yield "", True, f"SQLite: {error}"
 
 
+def _readable(path: Path, found: Iterable[_Found]) -> Iterator[_Found]:
+    """What is found in a journal; an InputError names the file that cannot be read."""
+    try:
+        yield from found
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: cannot be read: {error.strerror}") from error
+
+
 def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     """Write what is sound in a journal into a new one; the old one is not changed.
 
@@ -103,7 +112,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
 
     Raises:
         UsageError: There is something at `new`.
-        InputError: The journal is missing, or nothing in it is sound.
+        InputError: The journal is missing or cannot be read, or nothing in it is sound.
         OperationalError: The new journal cannot be written.
     """
     path, new = _file(path), Path(new)
@@ -119,21 +128,23 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
             target.executescript(SCHEMA)
             with target:
                 target.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
-                for found in found_rows(path):
+                for found in _readable(path, found_rows(path)):
                     if found.row is None:
                         damaged.setdefault(found.digest, found.why)
                     elif sound.add(found.digest):
                         target.execute(f"INSERT INTO completion VALUES ({marks})", found.row)  # noqa: S608 - question marks only
                         unsealed += found.row[-1] is None
-    except (OSError, sqlite3.Error) as error:
-        new.unlink(missing_ok=True)
-        raise OperationalError(f"{new}: cannot be written: {error}") from error
-    if not sound:
-        new.unlink()
-        raise InputError(f"{path}: holds no completion that is sound")
-    for digest in indexed_digests(path):
-        if digest not in sound:
-            damaged.setdefault(digest, _LOST)
+        if not sound:
+            raise InputError(f"{path}: holds no completion that is sound")
+        for digest in _readable(path, indexed_digests(path)):
+            if digest not in sound:
+                damaged.setdefault(digest, _LOST)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        if isinstance(error, OSError | sqlite3.Error):
+            raise OperationalError(f"{new}: cannot be written: {error}") from error
+        raise
     lost = sorted((digest, why) for digest, why in damaged.items() if digest not in sound)
     return JournalReport(len(sound), unsealed, tuple(lost))
 

@@ -70,7 +70,7 @@ def export_journal(path: StrPath, out: StrPath) -> int:
 
     Args:
         path: The journal.
-        out: The file: Parquet if it is named `.parquet`, else a line of JSON for each completion.
+        out: The file: Parquet if its name ends with `.parquet` in any case, else a line of JSON for each completion.
 
     Raises:
         UsageError: There is something at `out`, or Parquet is asked for and polars is not installed.
@@ -80,7 +80,7 @@ def export_journal(path: StrPath, out: StrPath) -> int:
     out = Path(out)
     if os.path.lexists(out):
         raise UsageError(f"{out}: is there already; -o names a new file")
-    if out.suffix == SUFFIX:
+    if out.suffix.lower() == SUFFIX:
         return _export_parquet(path, out)
     temporary = out.with_name(temporary_name(out.name))
     count = 0

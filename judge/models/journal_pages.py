@@ -57,9 +57,9 @@ class _Pages:
         return _read(self._file, (number - 1) * self.size, self.size) if number else b""
 
     def numbers(self) -> Iterator[int]:
-        """The pages of the journal, then those that only the log has."""
+        """The pages of the journal, then those that only the log has; a damaged number may be 0."""
         newer = self._log[1] if self._log is not None else {}
-        return chain(range(1, self._number + 1), sorted(number for number in newer if number > self._number))
+        return chain(range(1, self._number + 1), sorted(n for n in newer if not 1 <= n <= self._number))
 
 
 def found_rows(path: Path, known: Container[str] = ()) -> Iterator[FoundRow]:

@@ -1,14 +1,16 @@
 """Journals that are damaged, old, copied or cut off: what a check says, and what a salvage keeps."""
 
 import asyncio
+import errno
+import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, OperationalError, UsageError
 from judge.models.journal import Journal
 from judge.models.journal_check import JournalReport, salvage_journal, verify_journal
 from judge.models.journal_rows import DamagedRow, check_row, lacks_log, read_journal, request_digest
@@ -266,6 +268,31 @@ def test_salvage_writes_over_nothing(path: Path, tmp_path: Path) -> None:
         verify_journal(text)
 
 
+@pytest.mark.parametrize("what", ["found_rows", "indexed_digests"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_journal_that_cannot_be_read_is_named_and_leaves_nothing(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, named: bool
+) -> None:
+    log = f"{path}-wal"
+
+    def broken(at: Path, known: object = ()) -> Iterator[object]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), *([log] if named else []))
+        yield
+
+    monkeypatch.setattr(f"judge.models.journal_check.{what}", broken)
+    for check in (verify_journal, lambda at: salvage_journal(at, tmp_path / "new")):
+        with pytest.raises(InputError, match="cannot be read: Input/output error") as caught:
+            check(path)
+        assert str(caught.value).startswith(f"{log if named else path}: ")
+    assert [one.name for one in tmp_path.iterdir()] == ["journal.sqlite"]
+
+
+def test_a_place_that_cannot_be_written_is_named(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OperationalError, match="file/new: cannot be written"):
+        salvage_journal(path, tmp_path / "file" / "new")
+
+
 # ---------------------------------------------------------------- journals of an earlier version
 
 OLD_SCHEMA = """
@@ -370,3 +397,18 @@ def test_a_damaged_log_hides_nothing_from_a_salvage(tmp_path: Path, monkeypatch:
     assert {why for _, why in report.problems} == {"it is in the file, but SQLite does not reach it"}
     assert len(report.problems) == 9
     assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(12, 0, ())
+
+
+def test_a_log_page_without_its_number_is_salvaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 3600.0)
+    killed = copy_with_log(tmp_path, lambda data: data)
+    log = killed.with_name(f"{killed.name}-wal")
+    data = log.read_bytes()
+    # A frame has 24 bytes before its page, the first four of which are the number of the page.
+    leaves = [at for at in range(32, len(data), 24 + PAGE) if data[at + 24] == 0x0D]
+    assert leaves
+    for at in leaves:
+        log.write_bytes(data[:at] + bytes(4) + data[at + 4 :])
+        new = tmp_path / f"new-{at}.sqlite"
+        assert salvage_journal(killed, new) == JournalReport(12, 0, ())
+        new.unlink()

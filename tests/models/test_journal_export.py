@@ -74,6 +74,11 @@ def test_a_parquet_export_has_the_columns_of_the_journal(
         export_journal(path, first)
 
 
+def test_the_name_of_a_parquet_file_may_be_in_capitals(path: Path, tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars")
+    assert export_journal(path, tmp_path / "J.PARQUET") == len(pl.read_parquet(tmp_path / "J.PARQUET")) == 4
+
+
 def test_a_damaged_journal_leaves_no_parquet_file(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("polars")
     with sqlite3.connect(path) as connection:
