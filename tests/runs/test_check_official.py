@@ -213,7 +213,7 @@ def test_the_document_states_the_bounds():
     assert f"more than {MAX_TURNS:,} turns or lines" in text
     assert f"more than {MAX_RESPONSES:,} responses in a turn" in text
     assert f"{MAX_ALL_RESPONSES:,} in a run or pool" in text
-    assert f"per 100 of these bytes ({most_values():,})" in text
+    assert f"more than {most_values():,} JSON values, one for each 100 of these bytes" in text
     assert f"more than {LARGEST_FILE / 2**20:.0f} MiB, unpacked" in text
     assert f"between 1 and {MAX_RANK:,}" in CODES["bad_rank"].meaning
 
