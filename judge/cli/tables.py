@@ -11,7 +11,7 @@ from judge.pool.build import lacking_texts
 from judge.records import Criterion, Problem
 from judge.results.differences import told_apart
 from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
-from judge.results.nouns import unit_in, worded
+from judge.results.nouns import folder_unit, worded
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
@@ -33,7 +33,7 @@ def print_leaderboard(
     clustered: Sequence[str] = (),
 ) -> None:
     """Print banner and clustering, then one table per criterion, with a sentence on which pairs of runs differ."""
-    apart, unit = told_apart(pairs), unit_in(criteria)
+    apart, unit = told_apart(pairs), folder_unit(criteria)
     print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
     for line in clustered:
         print()
