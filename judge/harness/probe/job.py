@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.account import Account, JudgeAccount
-from judge.ask.loop import Progress
-from judge.ask.progress import FetchReporter, Reporter
+from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.questions import filler_notes
 from judge.ask.records import Failure
 from judge.ask.returned import model_notes
