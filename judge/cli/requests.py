@@ -37,7 +37,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     """Pool, and write the requests."""
     with progress("reading and checking runs") as steps:
         prepared = prepare(read_plan(args, argv), keys=False, steps=steps)
-    print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
+    print_problems(prepared.pooled, checked_topics=args.topics is not None)
     print_pooled(prepared.pooled)
     if args.dry_run:
         print_dry_run(prepared, as_json=args.json)

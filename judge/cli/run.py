@@ -152,7 +152,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     plan = read_plan(args, argv)
     with progress("reading and checking runs") as steps:
         prepared = prepare(plan, keys=not args.dry_run, steps=steps)
-    print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
+    print_problems(prepared.pooled, checked_topics=args.topics is not None)
     print_pooled(prepared.pooled)
     if prepared.expectation is not None:
         _print_matches(prepared.expectation, table=not args.json)
