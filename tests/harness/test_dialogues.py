@@ -233,6 +233,13 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     assert (tmp_path / "bundle/qrels/response_usefulness.llm.qrel").read_bytes() == (
         tmp_path / "out/qrels/response_usefulness.llm.qrel"
     ).read_bytes()
+    page = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
+    assert (
+        "9 runs, 25 pooled dialogues; judged by server/m" in page and "id of the topic, 0, id of the dialogue" in page
+    )
+    for listed in (page, (tmp_path / "out/index.md").read_text(encoding="utf-8")):
+        assert "why topics have no grade" in listed and "`turns.jsonl` | the turns of the dialogues: what" in listed
+        assert "interactive runs" not in listed and not re.search(r"\bresponses?\b", listed)
     assert (tmp_path / "bundle/turns.jsonl").read_bytes() == (tmp_path / "out/turns.jsonl").read_bytes()
     judge(tmp_path, "evaluate", "responses", "out", "--qrels", "out/qrels/response_usefulness.llm.qrel",
           "--criterion", "usefulness")  # fmt: skip
