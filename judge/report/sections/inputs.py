@@ -62,7 +62,10 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
         Grid(
             "What was not judged",
             ("reason", "entries", "runs", "in words"),
-            tuple((reason, reasons[reason], len(runs[reason]), excluded_words(reason)) for reason in sorted(reasons)),
+            tuple(
+                (reason, reasons[reason], len(runs[reason]), excluded_words(reason, folder.judged.pool.unit))
+                for reason in sorted(reasons)
+            ),
         ),
         worded(
             "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
