@@ -420,6 +420,7 @@ def test_the_readme_leads_to_every_page() -> None:
 LINKED = [
     *PAGES,
     PROJECT / "README.md",
+    PROJECT / "CHANGELOG.md",
     *sorted(PROJECT.glob("docs/how-to/*.md")),
     *sorted(PROJECT.glob("docs/explanation/*.md")),
 ]

@@ -46,7 +46,7 @@ from judge.pool.records import Pool
 from judge.runs.records import Turn
 from judge.text.table import sequence
 
-__all__ = ["Loop", "Progress", "Settings", "Task", "assess", "tasks"]
+__all__ = ["Loop", "Settings", "Task", "assess", "tasks"]
 
 
 _LOOK_AGAIN = 0.5

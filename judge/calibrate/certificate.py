@@ -85,10 +85,10 @@ def make_certificate(certified: Sequence[Certified], date: str) -> Certificate:
     """A certificate of these results, with the versions of the package, Python and the libraries in use."""
     libraries = {name: version(name) for name in _LIBRARIES}
     made = Certificate(SCHEMA, date, __version__, platform.python_version(), libraries, tuple(certified), "")
-    return msgspec.structs.replace(made, digest=content_digest(made))
+    return msgspec.structs.replace(made, digest=certificate_digest(made))
 
 
-def content_digest(certificate: Certificate) -> str:
+def certificate_digest(certificate: Certificate) -> str:
     """SHA-256 of the content, as JSON with sorted keys and without the field `digest`."""
     return sha256(json_bytes(msgspec.structs.replace(certificate, digest="")))
 
@@ -130,7 +130,7 @@ def read_certificate(path: StrPath) -> Certificate:
 
 
 def _altered(certificate: Certificate) -> list[tuple[str, str]]:
-    found = content_digest(certificate)
+    found = certificate_digest(certificate)
     if certificate.digest == found:
         return []
     return [("$.digest", f"{shown(certificate.digest)}, but the content has {found}: it was changed afterwards")]

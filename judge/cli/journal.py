@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="a new file, Parquet if it is named .parquet (default: JSON lines to standard output)",
+        help="a new file, Parquet if it is named .parquet (default, as with -: JSON lines to standard output)",
     )
 
 
@@ -154,7 +154,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 def _export(args: argparse.Namespace) -> int:
     path = _journal(args.path)
-    if args.out is not None:
+    if args.out not in (None, Path("-")):
         number = export_journal(path, args.out)
         say(f"{count(number, 'completion')} in {args.out}")
         return 0

@@ -20,7 +20,7 @@ from judge.errors import UsageError
 from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.harness.judged import read_judged
 from judge.results.corrected_tables import change_text, corrected_lines, flag_lines, reading
-from judge.results.nouns import unit_in
+from judge.results.nouns import folder_unit
 from judge.text.cells import fold
 
 SCHEMA = 2
@@ -136,6 +136,6 @@ def _print(outcome: CorrectionOutcome) -> None:
         print_text(reading(criterion), "heading")
         print("\n".join(corrected_lines(rows, columns())))
         print_text(change_text(outcome.changes[criterion.name]))
-    unit = unit_in(outcome.criteria)
+    unit = folder_unit(outcome.criteria)
     flags = "\n".join(["", *(line for text in flag_lines(outcome.rows, unit) for line in fold(text, USUAL))])
     print(flags, file=sys.stderr)

@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
     pooling = Pooling(**pooling_options(args), unit=args.unit)
     with progress("reading and checking runs") as steps:
         pooled = pool_runs(pooling, steps)
-    print_problems(pooled.submitted.problems, checked_topics=args.topics is not None)
+    print_problems(pooled, checked_topics=args.topics is not None)
     if pooling.missing_passages == "fail":
         check_complete(pooled.pool)
     out = args.out or args.extend or DEFAULT_OUT

@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePath
 
 import msgspec
 
@@ -81,14 +82,20 @@ def progress(what: str) -> ProgressLine:
 
 
 def print_json(value: object) -> None:
-    """Print a value as indented JSON, fields in the order of the record.
+    """Print a value as indented JSON, fields in the order of the record, a path as text.
 
     What `printable` would escape is written as JSON's escapes: it controls a terminal or cannot be seen.
     """
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=_path_text), indent=2).decode()
     if not text.isascii():
         text = _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1] if not match[0].isprintable() else match[0], text)
     print(text.replace("\x7f", "\\u007f"))
+
+
+def _path_text(value: object) -> str:
+    if isinstance(value, PurePath):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
 
 
 def say(text: str) -> None:

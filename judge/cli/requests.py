@@ -1,7 +1,8 @@
 """Write what `judge run` would still ask as files that batch engines take: providers' batch APIs, `vllm run-batch`.
 
-The options are those of `judge run`; nothing is sent. `judge completions import` takes what comes back into the journal
-of --out, and the same command then writes what is still open: the repairs of unreadable replies, and what failed.
+Nothing is sent. The options are those of `judge run`, but for a cascade, an engine and a recheck. `judge completions
+import` takes what comes back into the journal of --out, and the same command then writes what is still open: the
+repairs of unreadable replies, and what failed.
 """
 
 import argparse
@@ -10,8 +11,7 @@ from pathlib import Path
 
 from judge.cli.options import positive
 from judge.cli.printing import print_json, print_table, progress, say
-from judge.cli.run import add_arguments as add_run_arguments
-from judge.cli.run import print_dry_run, read_plan
+from judge.cli.run import add_run_arguments, print_dry_run, read_plan
 from judge.cli.tables import print_pooled, print_problems
 from judge.harness.prepared import prepare
 from judge.harness.requests import write_requests
@@ -30,14 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     requests.add_argument(
         "--shard-lines", type=positive, metavar="N", help="most requests of a file (default: what the engine takes)"
     )
-    add_run_arguments(parser)
+    add_run_arguments(parser, asks=False, printed="the folder and its files")
 
 
 def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     """Pool, and write the requests."""
     with progress("reading and checking runs") as steps:
         prepared = prepare(read_plan(args, argv), keys=False, steps=steps)
-    print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
+    print_problems(prepared.pooled, checked_topics=args.topics is not None)
     print_pooled(prepared.pooled)
     if args.dry_run:
         print_dry_run(prepared, as_json=args.json)

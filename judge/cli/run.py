@@ -51,6 +51,18 @@ _SHOWN = 28
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    add_run_arguments(parser, asks=True, printed="the leaderboard's rows")
+
+
+def add_run_arguments(parser: argparse.ArgumentParser, *, asks: bool, printed: str) -> None:
+    """Declare the options of a plan of `judge run`.
+
+    Args:
+        parser: Where they go.
+        asks: Whether the command asks the judge itself. If not, the options are left out that say where the calls are
+            made, what judges first, and what is asked again.
+        printed: What --json prints.
+    """
     add_pooling_arguments(parser)
     asking = parser.add_argument_group("asking")
     add_criteria_option(asking)
@@ -62,7 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BACKEND/MODEL",
         help=f"the judge (default: JUDGE_MODEL, else {DEFAULT_MODEL}); may be repeated for a jury",
     )
-    add_cascade_options(asking)
+    if asks:
+        add_cascade_options(asking)
     add_together_option(asking)
     add_judge_arguments(asking)
     jury = parser.add_argument_group("a jury: each model under each prompt, as one judge")
@@ -78,6 +91,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     loop = parser.add_argument_group("the loop")
     add_loop_arguments(loop)
+    if asks:
+        _add_engine_options(loop)
+    loop.add_argument(
+        "--limit", type=positive, metavar="N", help="judge only N responses per criterion, spread over the pool"
+    )
+    if asks:
+        _add_recheck_option(loop)
+    else:
+        parser.set_defaults(cascade=None, cascade_url=None, engine=None, address=None, workers=None, recheck=None)
+    add_dry_run_option(loop, "judgments")
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "-o", "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
+    )
+    add_journal_option(output)
+    output.add_argument(
+        "--certificate",
+        type=Path,
+        metavar="FILE",
+        help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
+    )
+    add_cluster_option(output)
+    output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
+    output.add_argument("--json", action="store_true", help=f"print {printed}, or what --dry-run counts, as JSON")
+    add_config_arguments(parser)
+
+
+def _add_engine_options(loop: argparse._ArgumentGroup) -> None:
     loop.add_argument(
         "--engine",
         choices=ENGINES,
@@ -95,33 +136,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="workers at once (default: one per CPU of the cluster; one per node for a model that computes there)",
     )
-    loop.add_argument(
-        "--limit", type=positive, metavar="N", help="judge only N responses per criterion, spread over the pool"
-    )
+
+
+def _add_recheck_option(loop: argparse._ArgumentGroup) -> None:
     loop.add_argument(
         "--recheck",
         metavar="PART",
         help="ask a part of the judgments a second time and say how many differ: a share such as 2%%, or a number, of "
         "those under each prompt",
     )
-    add_dry_run_option(loop, "judgments")
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "-o", "--out", type=Path, metavar="DIR", help=f"output folder (default {DEFAULT_OUT}, or that of --extend)"
-    )
-    add_journal_option(output)
-    output.add_argument(
-        "--certificate",
-        type=Path,
-        metavar="FILE",
-        help="certificate.json of `judge calibrate`; every output says whether this run is what it certifies",
-    )
-    add_cluster_option(output)
-    output.add_argument("--replace", action="store_true", help="write over results of another configuration in --out")
-    output.add_argument(
-        "--json", action="store_true", help="print the leaderboard's rows, or what --dry-run counts, as JSON"
-    )
-    add_config_arguments(parser)
 
 
 def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
@@ -129,7 +152,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     plan = read_plan(args, argv)
     with progress("reading and checking runs") as steps:
         prepared = prepare(plan, keys=not args.dry_run, steps=steps)
-    print_problems(prepared.pooled.submitted.problems, checked_topics=args.topics is not None)
+    print_problems(prepared.pooled, checked_topics=args.topics is not None)
     print_pooled(prepared.pooled)
     if prepared.expectation is not None:
         _print_matches(prepared.expectation, table=not args.json)

@@ -1,17 +1,17 @@
 """What commands show of pools and leaderboards on a terminal."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge.cli.printing import print_table, print_text, say
 from judge.harness.pooling import Pooled
 from judge.harness.recheck import Rechecked
 from judge.pool.build import lacking_texts
-from judge.records import Criterion, Problem
+from judge.records import Criterion, JudgedUnit, Problem
 from judge.results.differences import told_apart
 from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
-from judge.results.nouns import unit_in, worded
+from judge.results.nouns import folder_unit, worded
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
@@ -23,6 +23,11 @@ RECHECKED = (
     *("judge", "prompt", "asked again/topics", "other answer [95 %]", "distance [95 %]"),
     *("higher", "lower", "missing"),
 )
+_OF_ERRORS: Mapping[JudgedUnit, str] = {
+    "response": "responses with errors are not judged",
+    "dialogue": "a response with an error was said all the same, so it stands in its dialogue",
+}
+"""What becomes of responses with errors, where responses or dialogues are judged."""
 
 
 def print_leaderboard(
@@ -33,7 +38,7 @@ def print_leaderboard(
     clustered: Sequence[str] = (),
 ) -> None:
     """Print banner and clustering, then one table per criterion, with a sentence on which pairs of runs differ."""
-    apart, unit = told_apart(pairs), unit_in(criteria)
+    apart, unit = told_apart(pairs), folder_unit(criteria)
     print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
     for line in clustered:
         print()
@@ -93,10 +98,15 @@ def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
         say(f"{count(rechecked.missing, 'question')} of the recheck without a second answer, see recheck.jsonl")
 
 
-def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None:
-    """Say the problems of each file by code, as `judge validate` does: errors with their places, warnings as counts."""
+def print_problems(pooled: Pooled, *, checked_topics: bool) -> None:
+    """Say the problems of each file by code, as `judge validate` does: errors with their places, warnings as counts.
+
+    Args:
+        pooled: The runs, and what was pooled of them.
+        checked_topics: Whether turns were looked up among the topics.
+    """
     by_file: dict[str, list[Problem]] = {}
-    for problem in problems:
+    for problem in pooled.submitted.problems:
         by_file.setdefault(problem.file, []).append(problem)
     for file in sorted(by_file, key=natural_key):
         say(remaining(file_report(file, None, by_file[file])))
@@ -104,8 +114,8 @@ def print_problems(problems: Sequence[Problem], *, checked_topics: bool) -> None
         told = [row for row in by_file[file] if row.severity == "error" or row.code == "absent_evidence"]
         for line in code_lines(told):
             say(line)
-    if problems:
-        say("`judge validate` lists every problem; responses with errors are not judged")
+    if by_file:
+        say(f"`judge validate` lists every problem; {_OF_ERRORS[pooled.pool.unit]}")
     if not checked_topics:
         say("without --topics, turn ids and PTKB statements could not be checked")
 

@@ -1,27 +1,46 @@
 """Where to start in an output folder: a page that lists its files, each in one sentence. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from judge.harness.manifest import JOURNAL, MANIFEST, RECORD
+from judge.pool.folder import TURNS
+from judge.records import JudgedUnit
+from judge.results.nouns import worded
 
 INDEX = "index.md"
 
 
-def index_markdown(names: Iterable[str]) -> bytes:
-    """The page on a folder with these files; a file is listed under the first row that is about it.
+def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
+    """The page on a folder with these files.
 
     Args:
         names: What the folder holds, beside the files that are in every folder.
+        unit: What is judged.
     """
     held = {*names, *_ALWAYS}
     judged = "leaderboard.md" in held
     held |= {JOURNAL} if judged else set()
-    rows = [(name, words) for name, words in _FILES if any(fnmatchcase(file, name) for file in held)]
     start = _JUDGED if judged else _POOLED
     lines = ["# What is in this folder", "", *start, "", "| file | content |", "|---|---|"]
-    lines += [f"| `{name}` | {words} |" for name, words in rows]
+    lines += [f"| `{name}` | {words} |" for name, words in listed_files(_FILES, held, unit)]
     return "\n".join([*lines, ""]).encode()
+
+
+def listed_files(rows: Sequence[tuple[str, str]], held: Iterable[str], unit: JudgedUnit) -> list[tuple[str, str]]:
+    """The rows about files that a folder holds, in the nouns of a unit.
+
+    Args:
+        rows: A file or a pattern of files, and what it holds.
+        held: The files of the folder.
+        unit: What is judged.
+    """
+    files = set(held)
+    return [
+        (name, TURNS_WORDS[unit] if name == TURNS else worded(words, unit))
+        for name, words in rows
+        if any(fnmatchcase(file, name) for file in files)
+    ]
 
 
 _JUDGED = (
@@ -30,6 +49,11 @@ _JUDGED = (
 )
 _POOLED = ("A pool that nobody has judged yet: `judge run` with the same options judges it.",)
 _ALWAYS = (MANIFEST, RECORD)
+TURNS_WORDS: Mapping[JudgedUnit, str] = {
+    "response": "the turns of interactive runs: what the user said, and what led to it",
+    "dialogue": "the turns of the dialogues: what the user said, and what led to it",
+}
+"""What the file of turns holds."""
 _FILES = (
     ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
     ("leaderboard.tsv", "the same as a table"),
@@ -50,7 +74,7 @@ _FILES = (
     ("passages.jsonl", "the passages that the responses used"),
     ("response_runs/*.run", "each run as TREC run lines over response ids"),
     ("runs.jsonl", "the runs, and the turns that each had to answer"),
-    ("turns.jsonl", "the turns of interactive runs: what the user said, and what led to it"),
+    (TURNS, TURNS_WORDS["response"]),
     ("run_choice.tsv", "which runs were chosen, and by what"),
     ("excluded.tsv", "what was not judged, and why"),
     ("problems.json", "what is wrong with the runs"),

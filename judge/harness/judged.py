@@ -18,7 +18,7 @@ from judge.harness.earlier import read_earlier_pool
 from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
 from judge.pool.records import Pool
-from judge.pool.seen import SeenResponses, places_of
+from judge.pool.seen import SeenResponses, pool_places
 from judge.records import Criterion, Problem
 from judge.results.details import Details, details
 from judge.results.differences import differences
@@ -169,7 +169,7 @@ def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> di
         InputError: A response has two judgments under a prompt.
     """
     said: dict[str, _Said] = {}
-    places = places_of(pool)
+    places = pool_places(pool)
     graded: dict[str, SeenResponses] = {}
     twice: set[tuple[str, str]] = set()
     for result in results:

@@ -64,5 +64,5 @@ def write_pool(
     files = pool_files(pooled)
     with reported(out, RECORD):
         replace_folder(out, manifest_of(UNFINISHED) | files, RECORD, more=not changed)
-        files[INDEX] = index_markdown(files)
+        files[INDEX] = index_markdown(files, pooled.pool.unit)
         replace_folder(out, files | manifest_of(POOLED), RECORD)

@@ -165,6 +165,8 @@ def _check(prepared: Prepared, folder: Path) -> None:
         raise UsageError("--cascade: its checker judges first, so `judge run` alone knows what is left to ask")
     if plan.settings.max_cost is not None:
         raise UsageError("--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less")
+    if plan.engine is not None:
+        raise UsageError("--engine: no call is made here; `judge run` makes its calls through an engine")
     if plan.recheck is not None:
         raise UsageError("--recheck: `judge run` asks again, once the first answers are in the journal")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -188,7 +188,7 @@ def carry_out(
         steps(Step("writing results"))
         asked = {"limit": plan.limit, "judgments": len(prepared.tasks)}
         status = "complete" if plan.limit is None else "trial"
-        files[INDEX] = index_markdown(files)
+        files[INDEX] = index_markdown(files, pool.unit)
         files[MANIFEST] = manifest_bytes(
             plan.argv,
             prepared.configured,

@@ -15,7 +15,7 @@ import msgspec
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.extras import need_extra
 from judge.files.folder import open_new, temporary_name
-from judge.files.parquet import SUFFIX, Schema, write_parquet
+from judge.files.parquet import SUFFIX, Schema, is_parquet, write_parquet
 from judge.files.paths import StrPath
 from judge.models.journal_rows import COLUMNS, DamagedRow, Recorded, checksum, completion_of, journal_rows, read_row
 from judge.models.secrets import redactor, scrub
@@ -23,6 +23,8 @@ from judge.models.shared.address import SHARED, is_database
 
 _LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
+_BEGINNING = 4
+"""Bytes by which an exported file is known."""
 _COMPLETION = COLUMNS.index("completion")
 
 
@@ -143,14 +145,24 @@ def _stored_rows(place: StrPath) -> Iterator[tuple[Any, ...]]:
 
 
 def is_exported(place: StrPath) -> bool:
-    """Whether a journal is a file that begins as an exported one does."""
+    """Whether a journal is a file that begins as an exported one does.
+
+    Raises:
+        InputError: It is a Parquet file, which is for data frames alone.
+    """
     if is_database(place):
         return False
     try:
         with Path(place).open("rb") as file:
-            return file.read(1) == b"{"
+            begins = file.read(_BEGINNING)
     except OSError:
         return False
+    if is_parquet(begins):
+        raise InputError(
+            f"{place}: a Parquet file: only journals and their JSON lines can be merged and replayed; "
+            "`judge journal export PATH -o FILE.jsonl` writes these"
+        )
+    return begins.startswith(b"{")
 
 
 def _lines(path: Path) -> Iterator[tuple[Any, ...]]:

@@ -43,7 +43,7 @@ def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300
     return journal
 
 
-def places_of(file: Path, shared: str | None = None) -> list[StrPath]:
+def paid_journals(file: Path, shared: str | None = None) -> list[StrPath]:
     """Where the completions are that a job need not pay for again, before it opens its journal."""
     return [*(() if shared is None else (shared,)), *((file,) if file.exists() else ())]
 

@@ -8,7 +8,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.files.stored import read_stored
-from judge.models.weights import file_digest
+from judge.models.weights import cached_digest
 
 USUAL_LENGTH = 512
 """Tokens of a pair, where no file says how many the model takes."""
@@ -56,12 +56,12 @@ def read_model_files(path: Path) -> ModelFiles:
     parts = tuple(sorted(part for part in model.parent.glob("*") if _holds_weights(part, model)))
     stored = read_stored(tokenizer)
     try:
-        digests = [file_digest(file) for file in (model, *parts)]
+        digests = [cached_digest(file) for file in (model, *parts)]
     except OSError as error:
         raise InputError(f"{error.filename or model}: cannot be read: {error.strerror}") from error
-    digests += [hashlib.sha256(stored).hexdigest(), file_digest(config_file)]
+    digests += [hashlib.sha256(stored).hexdigest(), cached_digest(config_file)]
     # Its limit decides the windows.
-    digests += [file_digest(limits_file)] if limits_file else []
+    digests += [cached_digest(limits_file)] if limits_file else []
     return ModelFiles(
         model,
         parts,

@@ -70,7 +70,7 @@ _digests: dict[tuple[int, ...], str] = {}
 """SHA-256 of the files that this process has read, by what changes when a file does."""
 
 
-def file_digest(path: Path) -> str:
+def cached_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal; a file that has not changed is read once in a process.
 
     Raises:
@@ -120,7 +120,7 @@ def ensure(
 
 def _is_whole(target: Path, weights: ModelWeights) -> bool:
     """Whether a file holds the weights, to the last byte."""
-    return target.is_file() and target.stat().st_size == weights.size and file_digest(target) == weights.sha256
+    return target.is_file() and target.stat().st_size == weights.size and cached_digest(target) == weights.sha256
 
 
 def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: Fetch) -> None:
@@ -140,7 +140,7 @@ def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: F
         done += part.size
     report(step, done, weights.size)
     report(f"verifying {weights.name}", 0, weights.size)
-    sha256 = file_digest(partial)
+    sha256 = cached_digest(partial)
     if sha256 != weights.sha256:
         partial.unlink()
         raise OperationalError(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from judge.pool.records import Pool
 
 
-def places_of(pool: Pool) -> dict[str, int]:
+def pool_places(pool: Pool) -> dict[str, int]:
     """Response id to its place in the pool."""
     return {response.response_id: place for place, response in enumerate(pool.responses)}
 
@@ -14,7 +14,7 @@ class SeenResponses:
     """A set of response ids that takes a hundredth of the memory where they are those of a pool.
 
     Args:
-        places: From `places_of`.
+        places: From `pool_places`.
     """
 
     def __init__(self, places: Mapping[str, int]) -> None:

@@ -29,15 +29,6 @@ _BITS = 64
 """Bits of the number that decides whether a response is shown."""
 
 
-def results_of(folder: Path) -> Sequence[Judgment | Failure]:
-    """The results of an output folder.
-
-    Raises:
-        InputError: A file of them is missing or damaged.
-    """
-    return read_results(folder / JUDGMENTS, folder / FAILURES)
-
-
 def read_folder_items(
     folder: Path,
     name: str,
@@ -62,7 +53,7 @@ def read_folder_items(
         InputError: A file of the folder is missing or damaged.
     """
     pool = judged.pool if judged else read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
-    results = judged.results if judged else results_of(folder)
+    results = judged.results if judged else read_results(folder / JUDGMENTS, folder / FAILURES)
     matched = match(gold, pool)[0] if gold else {}
     drawn = _Drawn(pool, matched, share)
     votes: dict[tuple[str, str], list[Opinion]] = {}

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.criteria import criterion_names, find_criterion
-from judge.ask.labels import JUDGMENTS
+from judge.ask.labels import FAILURES, JUDGMENTS
+from judge.ask.result_files import read_results
 from judge.calibrate.report.disagreements import DISAGREEMENTS
 from judge.errors import InputError
 from judge.files.paths import StrPath
@@ -17,7 +18,7 @@ from judge.records import Criterion, Scale
 from judge.report.folders import FINDINGS, folder_names
 from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide
 from judge.report.items_calibration import read_calibration_items
-from judge.report.items_folder import read_folder_items, results_of
+from judge.report.items_folder import read_folder_items
 from judge.runs.records import Turn
 from judge.text.cells import count
 from judge.text.ids import natural_key
@@ -103,7 +104,7 @@ def _number(folder: Path, wanted: str | None, judged: JudgedFolder | None) -> in
     """How many judgments of a criterion a folder has, or of all criteria; one of `judge calibrate` counts for none."""
     if not _is_judged(folder):
         return 0
-    results = judged.results if judged else results_of(folder)
+    results = judged.results if judged else read_results(folder / JUDGMENTS, folder / FAILURES)
     return len(results) if wanted is None else sum(result.criterion == wanted for result in results)
 
 

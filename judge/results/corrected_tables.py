@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from judge.records import Criterion, JudgedUnit
 from judge.results.leaderboard import FLAGS as BOARD_FLAGS
-from judge.results.nouns import unit_in, worded
+from judge.results.nouns import folder_unit, worded
 from judge.results.rows import CorrectedRow, RankingChange, noted
 from judge.stats.separation import FEWEST_TOPICS_APART
 from judge.text.cells import count, interval, markdown_cell, number, shorten
@@ -89,7 +89,7 @@ def corrected_markdown(
         cautions: What limits the corrected means.
         clustered: From `clustering`.
     """
-    unit = unit_in(criteria)
+    unit = folder_unit(criteria)
     about = worded(_TARGETS[target], unit)
     parts = ["# Leaderboard, corrected by gold\n", f"\n{about}\n", *(f"\n{note}.\n" for note in clustered)]
     parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]

@@ -10,7 +10,7 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import results_of
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
-from judge.results.nouns import unit_in, worded
+from judge.results.nouns import folder_unit, worded
 from judge.results.rows import LeaderboardRow, RowFlag, noted
 from judge.results.sentences import SentenceRow, sentences_markdown
 from judge.results.turns import HARNESS, RunTurns, run_turns, top_pooled, worst_grade
@@ -271,7 +271,7 @@ def leaderboard_markdown(
         sentences: The labels of sentences, where a prompt asks for them.
     """
     prompts = {criterion.name: criterion for criterion in criteria}
-    unit = unit_in(criteria)
+    unit = folder_unit(criteria)
     header = [worded(name, unit) for name in HEADER]
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):

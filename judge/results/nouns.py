@@ -34,6 +34,6 @@ def worded(text: str, unit: JudgedUnit) -> str:
     return _NOUN.sub(noun, text) if nouns else text
 
 
-def unit_in(criteria: Sequence[Criterion]) -> JudgedUnit:
+def folder_unit(criteria: Sequence[Criterion]) -> JudgedUnit:
     """What the prompts of one folder are about; responses if there is none."""
     return criteria[0].unit if criteria else "response"

@@ -48,10 +48,7 @@ def split_half(
         return Halves(None, None, "fewer than 2 runs" if R < 2 else f"fewer than {FEWEST_RESAMPLED} topics")
     first = (rng.permuted(np.tile(np.arange(T), (SPLITS, 1)), axis=1) < T // 2).astype(np.float64)
     (judge, human), (_, other) = (_run_means(W, sums, counts) for W in (first, 1 - first))
-    lots = np.array_split(np.arange(SPLITS), -(-SPLITS * R * R // MOST_CELLS))
-    own, across = (
-        np.concatenate([defined_values(batched_tau_b, X[lot], other[lot]) for lot in lots]) for X in (human, judge)
-    )
+    own, across = (_in_lots(batched_tau_b, X, other) for X in (human, judge))
     known = ~(np.isnan(own) | np.isnan(across))
     if 2 * known.sum() < SPLITS:
         return Halves(None, None, "most halves of the topics lack a run, or rank all runs the same")
@@ -104,11 +101,7 @@ def system_agreement(
         reason = f"fewer than {FEWEST_RESAMPLED} topics"
         return {name: _estimate(value, None, R, T, level, reason) for name, value in points.items()}
     judge, human = _run_means(topic_draws(T, replicates, rng).astype(np.float64), sums, counts)
-    lots = np.array_split(np.arange(replicates), -(-replicates * R * R // MOST_CELLS))
-    resampled = {
-        name: np.concatenate([defined_values(f, judge[lot], human[lot]) for lot in lots])
-        for name, f in formulas.items()
-    }
+    resampled = {name: _in_lots(f, judge, human) for name, f in formulas.items()}
     return {name: _estimate(value, resampled[name], R, T, level) for name, value in points.items()}
 
 

@@ -13,7 +13,8 @@ import pytest
 from judge.ask.account import Account
 from judge.ask.estimates import GUESS, CallSums
 from judge.ask.forecast import forecast
-from judge.ask.loop import Progress, Settings, assess
+from judge.ask.loop import Settings, assess
+from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import Task, tasks

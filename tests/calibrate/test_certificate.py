@@ -14,8 +14,8 @@ from judge.calibrate.certificate import (
     Certificate,
     CertificateStatement,
     certificate_bytes,
+    certificate_digest,
     certified_options,
-    content_digest,
     make_certificate,
     match_run,
     read_certificate,
@@ -137,7 +137,7 @@ def test_a_verdict_that_was_edited_is_not_believed_with_or_without_a_new_digest(
     (where, message), second = problems_of(edited, tmp_path / "c.json")
     assert (where, second) == ("$.digest", broken)
     assert "it was changed afterwards" in message
-    redone = msgspec.structs.replace(edited, digest=content_digest(edited))
+    redone = msgspec.structs.replace(edited, digest=certificate_digest(edited))
     assert problems_of(redone, tmp_path / "c.json") == [broken]
 
 

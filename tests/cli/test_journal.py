@@ -52,6 +52,18 @@ def damage(journal: Path) -> str:
     return str(row[0])
 
 
+def test_a_hyphen_is_standard_output(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["journal", "export", str(out)]) == 0
+    lines = capsys.readouterr().out
+    assert lines.count("\n") == CALLS
+    assert main(["journal", "export", str(out), "-o", "-"]) == 0
+    assert capsys.readouterr().out == lines
+    assert not Path("-").exists()
+
+
 def test_a_changed_grade_is_noticed_and_the_way_out_works(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = out / "journal.sqlite"
     before = (out / "judgments.jsonl").read_bytes()

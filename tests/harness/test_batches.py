@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from judge.cli import main
+from judge.errors import UsageError
+from judge.harness.prepared import Plan, prepare
+from judge.harness.requests import write_requests
 from judge.models.journals import verify_stored
+from judge.models.model import ModelOptions
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
 from tests.conftest import PROJECT
 from tests.postgres import Postgres
@@ -189,15 +194,51 @@ def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.Ca
     folders = ["--out", str(tmp_path / "out"), "--requests", str(tmp_path / "round-1")]
     assert main(["requests", *EXAMPLE, "--model", "baseline/overlap", "--criteria", "groundedness", *folders]) == 2
     assert "is asked in this process" in capsys.readouterr().err
-    assert requests(tmp_path, 1, "--recheck", "2%") == 2
-    checked = ("--prompt", "groundedness/sentences", "--cascade", "checker/overlap@0.1:0.8")
-    assert requests(tmp_path, 1, *checked) == 2
     assert requests(tmp_path, 1, "--max-cost", "1", "--price", "1/2") == 2
     assert not list(tmp_path.iterdir())
     assert requests(tmp_path, 1) == 0
     assert requests(tmp_path, 1) == 2
     assert "each round of requests has a folder of its own" in capsys.readouterr().err
     assert main(["completions", "import", "none.jsonl", "--requests", str(tmp_path), "--out", str(tmp_path / "o")]) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--recheck", "2%"),
+        ("--cascade", "checker/overlap@0.1:0.8"),
+        ("--cascade-url", "http://127.0.0.1:9"),
+        ("--engine", "ray"),
+        ("--address", "127.0.0.1:6379"),
+        ("--workers", "2"),
+    ],
+)
+def test_options_for_calls_are_those_of_a_run_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        requests(tmp_path, 1, *options)
+    assert f"unrecognized arguments: {options[0]}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path: Path) -> None:
+    options = ModelOptions(base_url="http://127.0.0.1:9/v1")
+    plan = Plan(runs=PROJECT / "examples/runs", model="server/m", options=options, out=tmp_path / "out")
+    prepared = prepare(plan, keys=False)
+    for field, value in (("engine", "ray"), ("recheck", "2%")):
+        refused = msgspec.structs.replace(prepared, plan=msgspec.structs.replace(prepared.plan, **{field: value}))
+        with pytest.raises(UsageError, match=f"--{field}"):
+            write_requests(refused, tmp_path / "round-1")
+    assert not list(tmp_path.iterdir())
+
+
+def test_requests_are_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert requests(tmp_path, 1, "--json") == 0
+    told = counts(capsys)
+    assert told["folder"] == str(tmp_path / "round-1")
+    assert [shard["name"] for shard in told["shards"]] == ["requests-00001.jsonl"]
+    assert told["requests"] == told["shards"][0]["lines"] == len(lines(tmp_path / "round-1/requests-00001.jsonl"))
 
 
 def test_what_a_kill_left_of_a_round_is_made_anew(tmp_path: Path) -> None:

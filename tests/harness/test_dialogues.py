@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from judge.cli.tables import print_problems
 from judge.errors import UsageError
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.calibration.session import calibrate_judges
@@ -24,6 +25,7 @@ from judge.harness.prepared import Plan, prepare
 from judge.harness.probe.plan import ProbePlan, prepare_probe
 from judge.models.model import ModelOptions
 from judge.pool.folder import read_pool_folder
+from judge.records import JudgedUnit
 from tests.conftest import PROJECT
 from tests.mock import start_mock
 
@@ -67,6 +69,20 @@ def test_the_example_has_a_dialogue_for_each_run_and_topic(pool: Path) -> None:
 def test_what_is_about_single_responses_is_refused_by_name(options: dict[str, object], named: str) -> None:
     with pytest.raises(UsageError, match=f"^{named}: about single responses and their passages"):
         pool_runs(Pooling(**RUNS, unit="dialogue", **options))
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        ("response", "; responses with errors are not judged"),
+        ("dialogue", "; a response with an error was said all the same, so it stands in its dialogue"),
+    ],
+)
+def test_the_terminal_says_what_becomes_of_errors(
+    unit: JudgedUnit, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_problems(pool_runs(Pooling(unit=unit, **RUNS)), checked_topics=True)
+    assert capsys.readouterr().err.endswith(f"lists every problem{told}\n")
 
 
 def test_a_run_is_about_one_unit() -> None:
@@ -206,6 +222,7 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     judge(tmp_path, "report", "out", "--gold", "gold.jsonl")
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "25 dialogues of 9 runs on 3 topics" in report
+    assert "so it stands in its dialogue" in report and "What has an error is not judged" not in report
     assert "<th" in report and "topics graded" in report and "good dialogues" in report
     for told in ("the worst grade for each topic without one", "Compared on: the dialogues that both graded"):
         assert told in report
@@ -216,6 +233,13 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     assert (tmp_path / "bundle/qrels/response_usefulness.llm.qrel").read_bytes() == (
         tmp_path / "out/qrels/response_usefulness.llm.qrel"
     ).read_bytes()
+    page = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
+    assert (
+        "9 runs, 25 pooled dialogues; judged by server/m" in page and "id of the topic, 0, id of the dialogue" in page
+    )
+    for listed in (page, (tmp_path / "out/index.md").read_text(encoding="utf-8")):
+        assert "why topics have no grade" in listed and "`turns.jsonl` | the turns of the dialogues: what" in listed
+        assert "interactive runs" not in listed and not re.search(r"\bresponses?\b", listed)
     assert (tmp_path / "bundle/turns.jsonl").read_bytes() == (tmp_path / "out/turns.jsonl").read_bytes()
     judge(tmp_path, "evaluate", "responses", "out", "--qrels", "out/qrels/response_usefulness.llm.qrel",
           "--criterion", "usefulness")  # fmt: skip

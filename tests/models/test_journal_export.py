@@ -79,6 +79,16 @@ def test_the_name_of_a_parquet_file_may_be_in_capitals(path: Path, tmp_path: Pat
     assert export_journal(path, tmp_path / "J.PARQUET") == len(pl.read_parquet(tmp_path / "J.PARQUET")) == 4
 
 
+def test_a_parquet_export_is_neither_merged_nor_replayed(tmp_path: Path) -> None:
+    exported = tmp_path / "j.parquet"
+    exported.write_bytes(b"PAR1 and more")
+    with pytest.raises(InputError, match="a Parquet file: only journals and their JSON lines can be merged and repl"):
+        merge_journals([exported], tmp_path / "new.sqlite")
+    with pytest.raises(InputError, match=r"-o FILE\.jsonl"):
+        open_model(f"replay/{exported}", ModelOptions())
+    assert [one.name for one in tmp_path.iterdir()] == ["j.parquet"]
+
+
 def test_a_damaged_journal_leaves_no_parquet_file(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("polars")
     with sqlite3.connect(path) as connection:

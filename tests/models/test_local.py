@@ -232,7 +232,7 @@ def test_preparing_fetches_and_loads_once(tmp_path: Path, monkeypatch: pytest.Mo
     done: list[str] = []
     monkeypatch.setattr(module, "ensure", lambda weights, report: done.append(f"ensure {weights.name}"))
     monkeypatch.setattr(module, "is_here", lambda weights: True)
-    monkeypatch.setattr(module, "file_digest", lambda path: SMALL.sha256)
+    monkeypatch.setattr(module, "cached_digest", lambda path: SMALL.sha256)
     monkeypatch.setattr(module, "start", lambda path, context, threads: done.append(f"start with {threads}"))
     model = LocalModel(SMALL, ModelOptions(threads=3))
     model.prepare(lambda what, done, total: None)

@@ -16,7 +16,7 @@ import pytest
 from judge.errors import Interrupted, OperationalError, UsageError
 from judge.models import weights as module
 from judge.models.catalog import CATALOG, ModelWeights, WeightsPart
-from judge.models.weights import cache_folder, ensure, explain_pip, file_digest, is_here, pip_download, weights_file
+from judge.models.weights import cache_folder, cached_digest, ensure, explain_pip, is_here, pip_download, weights_file
 
 pytestmark = pytest.mark.slow
 
@@ -149,7 +149,7 @@ def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(hashlib, "file_digest", lambda file, name: (read.append(file.name), digest(file, name))[1])
     path = tmp_path / "weights"
     path.write_bytes(b"aaaa")
-    assert file_digest(path) == file_digest(path) == hashlib.sha256(b"aaaa").hexdigest()
+    assert cached_digest(path) == cached_digest(path) == hashlib.sha256(b"aaaa").hexdigest()
     assert len(read) == 1
     # The same size and the same time, in another file.
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
@@ -157,11 +157,11 @@ def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path, monkeypatch: py
     other.write_bytes(b"bbbb")
     os.utime(other, ns=times)
     other.replace(path)
-    assert file_digest(path) == hashlib.sha256(b"bbbb").hexdigest()
+    assert cached_digest(path) == hashlib.sha256(b"bbbb").hexdigest()
     # The same file, written to.
     path.write_bytes(b"cccc")
     os.utime(path, ns=(0, 0))
-    assert file_digest(path) == hashlib.sha256(b"cccc").hexdigest()
+    assert cached_digest(path) == hashlib.sha256(b"cccc").hexdigest()
     assert len(read) == 3
 
 

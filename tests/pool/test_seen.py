@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.pool.seen import SeenResponses, places_of
+from judge.pool.seen import SeenResponses, pool_places
 from tests.pool.test_folder import POOL
 
 
@@ -17,4 +17,4 @@ def test_it_is_a_set(response_ids: list[str]) -> None:
 
 
 def test_places_are_those_of_the_pool() -> None:
-    assert places_of(POOL) == {"R00000": 0}
+    assert pool_places(POOL) == {"R00000": 0}

@@ -37,7 +37,7 @@ from judge.report.pictures import Picture
 from judge.report.sections.boards import tie_letters
 from judge.report.sections.spending import dollars, in_all, lasting
 from judge.report.sections.summary import order_of
-from judge.report.sections.words import EXCLUDED, excluded_words
+from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.codes import CODES
 from judge.text.grid import Grid
@@ -100,11 +100,27 @@ def test_every_reason_of_an_exclusion_has_words() -> None:
     assert set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)) == EXCLUDED.keys()
     assert "| `screen_<code>` |" in table
     reasons = [*EXCLUDED, *(f"screen_{code}" for code in get_args(ScreenCode)), *CODES]
-    assert [reason for reason in reasons if "earlier version" in excluded_words(reason)] == []
-    assert excluded_words("below_depth") == "ranked lower than the responses that are judged"
-    assert excluded_words("screen_not_english") == "the screen: not in English"
-    assert excluded_words("bad_rank") == CODES["bad_rank"].meaning
-    assert excluded_words("of_old") == "a problem of an earlier version's list"
+    assert [reason for reason in reasons if "earlier version" in excluded_words(reason, "response")] == []
+    assert excluded_words("below_depth", "response") == "ranked lower than the responses that are judged"
+    assert excluded_words("below_depth", "dialogue") == "ranked lower than the response that stands in the dialogue"
+    assert excluded_words("screen_not_english", "response") == "the screen: not in English"
+    assert excluded_words("bad_rank", "response") == CODES["bad_rank"].meaning
+    assert excluded_words("of_old", "response") == "a problem of an earlier version's list"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gold.jsonl: without 3 topics", "gold.jsonl: without 3 topics."),
+        ("out/gold: no grade", "out/gold: no grade."),
+        ("no grade: see gold.jsonl", "No grade: see gold.jsonl."),
+        ("groundedness/graded: other prompt.", "groundedness/graded: other prompt."),
+        ("so few.", "So few."),
+        ("", "."),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_but_a_file_keeps_its_name(text: str, said: str) -> None:
+    assert capped(text) == said
 
 
 # ---------------------------------------------------------------- pictures in the lines of a table

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from judge.ask.loop import Progress
+from judge.ask.progress import Progress
 from judge.ask.several import forecasts, open_one
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks

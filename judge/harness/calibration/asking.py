@@ -7,7 +7,8 @@ import msgspec
 from judge.ask.account import Account
 from judge.ask.cascading import OpenCascade, ask_checker
 from judge.ask.checked import CheckerAnswers
-from judge.ask.loop import Progress, assess
+from judge.ask.loop import assess
+from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, open_one
 from judge.ask.stored_results import StoredResults

@@ -37,7 +37,7 @@ from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.prepared import judging_options
 from judge.models.journal_view import JournalView
-from judge.models.journals import open_journal, places_of
+from judge.models.journals import open_journal, paid_journals
 from judge.models.spending import Spending
 from judge.records import Record
 from judge.text.ids import natural_key
@@ -110,7 +110,7 @@ def forecast_bench(plan: BenchPlan) -> BenchForecast:
         InputError: An input is bad; every problem is listed.
     """
     prepared = prepare_bench(plan, keys=False)
-    with JournalView(places_of(Path(plan.out) / JOURNAL, plan.journal)) as journal:
+    with JournalView(paid_journals(Path(plan.out) / JOURNAL, plan.journal)) as journal:
         counted = forecasts((prepared.model,), prepared.tasks, journal, prepared.pool, prepared.turns)
     (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
     items = {read.drawn.dataset.name: len(read.drawn.items) for read in prepared.sets}

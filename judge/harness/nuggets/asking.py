@@ -33,7 +33,7 @@ from judge.harness.nuggets.creation_plan import bank_notes
 from judge.harness.nuggets.scoring import read_pool_with_runs
 from judge.harness.prepared import judging_options
 from judge.models.journal_view import JournalView
-from judge.models.journals import check_database, open_journal, places_of
+from judge.models.journals import check_database, open_journal, paid_journals
 from judge.models.model import Model, ModelOptions
 from judge.nuggets.forms import bank_bytes, read_bank
 from judge.nuggets.records import NuggetBank
@@ -220,7 +220,7 @@ def answers_of(
 
 def forecast_asking(asking: NuggetAsking, tasks: Sequence[Task]) -> ModelForecast:
     """What asking would send beyond what the journal in the output folder holds, and the shared one."""
-    with JournalView(places_of(Path(asking.plan.out) / JOURNAL, asking.plan.journal)) as journal:
+    with JournalView(paid_journals(Path(asking.plan.out) / JOURNAL, asking.plan.journal)) as journal:
         counted = forecasts((asking.model,), tasks, journal, asking.pool, asking.turns)
     (row,) = model_forecasts(counted, asking.plan.settings, asking.plan.options.max_tokens)
     return row

@@ -8,13 +8,13 @@ from judge.ask.several import Fetching
 from judge.ask.subjects import NUGGET_PRECISION
 from judge.files.paths import StrPath
 from judge.harness.nuggets.asking import NuggetAskPlan
-from judge.harness.nuggets.questions import NuggetForecast, NuggetQuestions, ask_questions, forecast_questions
+from judge.harness.nuggets.questions import NuggetCommand, NuggetForecast, ask_questions, forecast_questions
 from judge.nuggets.claim_tasks import check_claim_prompt, claim_counts, claim_questions, claim_task, claimed
 from judge.nuggets.claims import CLAIM_FAILURES, CLAIMS, ClaimFailure, ResponseClaims, claims_jsonl
 from judge.records import Record
 from judge.text.table import Table
 
-CLAIMING = NuggetQuestions(
+CLAIMING = NuggetCommand(
     command="judge nuggets claims",
     what="claims",
     counted="responses",

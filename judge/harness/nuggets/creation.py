@@ -23,7 +23,7 @@ from judge.harness.dry_run import ModelForecast, model_forecasts
 from judge.harness.manifest import JOURNAL
 from judge.harness.nuggets.creation_plan import CREATED, NuggetCreatePlan, PreparedCreation, prepare_creation
 from judge.models.journal_view import JournalView
-from judge.models.journals import open_journal, places_of
+from judge.models.journals import open_journal, paid_journals
 from judge.models.open_journal import OpenJournal
 from judge.nuggets.creation import (
     TurnMerging,
@@ -103,7 +103,7 @@ def forecast_creation(plan: NuggetCreatePlan) -> CreationForecast:
         InputError: An input is bad; every problem is listed.
     """
     prepared = prepare_creation(plan, keys=False)
-    with JournalView(places_of(Path(plan.out) / JOURNAL, plan.journal)) as journal:
+    with JournalView(paid_journals(Path(plan.out) / JOURNAL, plan.journal)) as journal:
         counted = forecasts((prepared.model,), prepared.first_tasks(), journal, prepared.pool, prepared.turns)
     (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
     listed = [source for sources in prepared.sources.values() for source in sources]

@@ -8,14 +8,14 @@ from judge.ask.several import Fetching
 from judge.ask.subjects import NUGGET
 from judge.files.paths import StrPath
 from judge.harness.nuggets.asking import NuggetAskPlan
-from judge.harness.nuggets.questions import NuggetForecast, NuggetQuestions, ask_questions, forecast_questions
+from judge.harness.nuggets.questions import NuggetCommand, NuggetForecast, ask_questions, forecast_questions
 from judge.nuggets.matches import MATCH_FAILURES, MATCHES, matches_jsonl
 from judge.nuggets.pairs import check_prompt, label_counts, matched, nugget_pairs, pair_task
 from judge.nuggets.records import MatchedNugget, MatchFailure
 from judge.records import Record
 from judge.text.table import Table
 
-MATCHING = NuggetQuestions(
+MATCHING = NuggetCommand(
     command="judge nuggets match",
     what="matches",
     counted="pairs",

@@ -61,7 +61,7 @@ _Missing = TypeVar("_Missing", bound=MissingAnswer)
 
 
 @dataclass(frozen=True)
-class NuggetQuestions(Generic[_Question, _Answer, _Missing]):
+class NuggetCommand(Generic[_Question, _Answer, _Missing]):
     """What a command asks a judge about nuggets, and what it writes."""
 
     command: str
@@ -112,7 +112,7 @@ class NuggetForecast(Record, frozen=True):
 
 
 def prepare_questions(
-    row: NuggetQuestions[_Question, _Answer, _Missing], plan: NuggetAskPlan, *, keys: bool = True
+    row: NuggetCommand[_Question, _Answer, _Missing], plan: NuggetAskPlan, *, keys: bool = True
 ) -> PreparedQuestions[_Question]:
     """Read everything a plan names.
 
@@ -131,7 +131,7 @@ def prepare_questions(
     return PreparedQuestions(asking, spread_evenly(questions, plan.limit))
 
 
-def forecast_questions(row: NuggetQuestions[_Question, _Answer, _Missing], plan: NuggetAskPlan) -> NuggetForecast:
+def forecast_questions(row: NuggetCommand[_Question, _Answer, _Missing], plan: NuggetAskPlan) -> NuggetForecast:
     """Count what `ask_questions` would send beyond what its journal holds.
 
     Raises:
@@ -148,7 +148,7 @@ def forecast_questions(row: NuggetQuestions[_Question, _Answer, _Missing], plan:
 
 
 def ask_questions(
-    row: NuggetQuestions[_Question, _Answer, _Missing],
+    row: NuggetCommand[_Question, _Answer, _Missing],
     plan: NuggetAskPlan,
     report: Callable[[Progress], None] | None,
     fetching: Fetching | None,
@@ -177,7 +177,7 @@ def ask_questions(
 
 
 def _ask(
-    row: NuggetQuestions[_Question, _Answer, _Missing],
+    row: NuggetCommand[_Question, _Answer, _Missing],
     prepared: PreparedQuestions[_Question],
     report: Callable[[Progress], None] | None,
     fetching: Fetching | None,

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from judge.ask.account import Account
-from judge.ask.loop import Progress, assess
+from judge.ask.loop import assess
+from judge.ask.progress import Progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, ask

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from judge.calibrate.certificate import Certificate, Match, content_digest, match_run
+from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
 from judge.calibrate.certified import Certified
 from judge.calibrate.probe.card import ProbeCard, ProbedJudge
 from judge.calibrate.probe.certified import certified_probe
@@ -72,7 +72,7 @@ def with_probe(
         reasons = "; ".join(each for each in found if isinstance(each, str)) or "the criterion was not probed"
         notes.append(f"the probe is not in the certificate's entry of {entry.criterion}: {reasons}")
     made = msgspec.structs.replace(certificate, certified=tuple(entries))
-    return (msgspec.structs.replace(made, digest=content_digest(made)) if bound else None), tuple(notes)
+    return (msgspec.structs.replace(made, digest=certificate_digest(made)) if bound else None), tuple(notes)
 
 
 def _same(certificate: Certificate, of: ProbedJudge, criterion: Criterion) -> ProbedJudge | str:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.account import Account, JudgeAccount
-from judge.ask.loop import Progress
-from judge.ask.progress import FetchReporter, Reporter
+from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.questions import filler_notes
 from judge.ask.records import Failure
 from judge.ask.returned import model_notes
@@ -32,7 +31,7 @@ from judge.harness.probe.asking import ask_probe, overlap_answers, pairs_of, pro
 from judge.harness.probe.bound import check_bound, with_probe
 from judge.harness.probe.plan import PreparedProbe, ProbePlan, prepare_probe
 from judge.models.journal_view import JournalView
-from judge.models.journals import open_journal, places_of
+from judge.models.journals import open_journal, paid_journals
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
 
@@ -119,7 +118,7 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
         check_folder(
             out, prepared.configured, trial=False, replace=plan.replace, may_differ=_GROWING, record=PROBE_RECORD
         )
-    with JournalView([*places_of(out / JOURNAL, plan.journal), *prepared.journals]) as journal:
+    with JournalView([*paid_journals(out / JOURNAL, plan.journal), *prepared.journals]) as journal:
         counted = forecasts(prepared.models, prepared.tasks, journal, prepared.pool, prepared.turns)
     return ProbeForecast(
         items=len(prepared.items),

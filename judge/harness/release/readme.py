@@ -1,13 +1,16 @@
 """The page that says what each file of a bundle is and how far to believe it. Pure."""
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 
 from judge.ask.cascade import cascade_notes
 from judge.files.bundle import __version__
+from judge.harness.index import TURNS_WORDS, listed_files
 from judge.harness.judged import JudgedFolder
 from judge.harness.manifest import MANIFEST, RECORD
 from judge.harness.release.contents import Texts
+from judge.pool.folder import TURNS
+from judge.records import JudgedUnit
+from judge.results.nouns import worded
 from judge.text.cells import count, markdown_cell
 
 README = "README.md"
@@ -17,7 +20,10 @@ _FILES = (
     ("differences.tsv", "every two runs, and whether they can be told apart"),
     ("sentences.tsv", "per run and label of a sentence: how many sentences have it, contradicted ones among them"),
     ("citations.tsv", "per run: how many used passages support a sentence, and how many sentences a passage supports"),
-    ("qrels/*.qrel", "the grades as qrels: `turn_id 0 response_id grade`; marked `.llm`, since a model gave them"),
+    (
+        "qrels/*.qrel",
+        "the grades as qrels: id of the turn, 0, id of the response, grade; `.llm`, since a model gave them",
+    ),
     ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
     ("response_runs/*.run", "each run as TREC run lines over response ids"),
     ("bank.json", "response id to text"),
@@ -31,7 +37,7 @@ _FILES = (
     ("passages.jsonl", "the passages that the responses used"),
     ("runs.jsonl", "the runs, and the turns that each had to answer"),
     ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
-    ("turns.jsonl", "the turns of interactive runs: what the user said, and what led to it"),
+    (TURNS, TURNS_WORDS["response"]),
     ("excluded.tsv", "what was not judged, and why"),
     ("missing_passages.tsv", "used passages without a text"),
     ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),
@@ -53,16 +59,17 @@ def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: 
         license: The terms of use; None where none are named.
     """
     held = {*names, RECORD}
-    rows = [(name, words) for name, words in _FILES if any(fnmatchcase(file, name) for file in held)]
-    runs, responses = count(len(judged.pool.runs), "run"), count(len(judged.pool.responses), "pooled response")
+    unit = judged.pool.unit
+    rows = listed_files(_FILES, held, unit)
+    runs, responses = count(len(judged.pool.runs), "run"), count(len(judged.pool.responses), f"pooled {unit}")
     prompts = ", ".join(criterion.prompt_id for criterion in judged.criteria)
     judges = ", ".join(sorted(set().union(*judged.said_by.values())))
     paragraphs = [
-        "# Response assessment",
+        worded("# Response assessment", unit),
         f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",
         f"**{markdown_cell(judged.banner)}**",
         *map(markdown_cell, cascade_notes(judged.results)),
-        *_left_out(texts, hidden),
+        *_left_out(texts, unit, hidden),
         f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
         "\n".join(("| file | content |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in rows))),
         "`judge leaderboard .` makes the leaderboard again from these files, and `judge report .` a page for the "
@@ -71,7 +78,7 @@ def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: 
     return ("\n\n".join(paragraphs) + "\n").encode()
 
 
-def _left_out(texts: Texts, hidden: bool) -> Iterable[str]:
+def _left_out(texts: Texts, unit: JudgedUnit, hidden: bool) -> Iterable[str]:
     if hidden:
         yield "Runs and teams have pseudonyms. Whoever made this bundle keeps the list of their names."
     if not texts.passages:
@@ -81,4 +88,4 @@ def _left_out(texts: Texts, hidden: bool) -> Iterable[str]:
         )
     if not texts.rationales:
         yield "The judge's own words are left out, since they may quote passages: reasons, and replies that failed."
-    yield "A response is the text that a run submitted, so it may quote its passages."
+    yield worded("A response has the text that a run submitted, so it may quote passages.", unit)

@@ -22,7 +22,7 @@ from judge.models.gguf import trained_context
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
 from judge.models.records import AnswerForm, Completion, Request
-from judge.models.weights import ensure, file_digest, is_here, weights_file
+from judge.models.weights import cached_digest, ensure, is_here, weights_file
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
 
@@ -168,7 +168,7 @@ class LocalModel:
                 self._file = _File(weights_file(source), source.title, source.sha256, _CONTEXT, engine_version())
             else:
                 context = min(_CONTEXT, trained_context(source) or _CONTEXT)
-                self._file = _File(source, source.stem, file_digest(source), context, engine_version())
+                self._file = _File(source, source.stem, cached_digest(source), context, engine_version())
         return self._file
 
     def _open(self) -> Engine:
@@ -178,7 +178,7 @@ class LocalModel:
             )
         file = self._identify()
         try:
-            sha256 = file_digest(file.path)
+            sha256 = cached_digest(file.path)
         except OSError as error:
             raise OperationalError(f"{file.path}: cannot be read: {error.strerror}") from error
         if sha256 != file.sha256:

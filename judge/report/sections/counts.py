@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from heapq import nsmallest
 
 from judge.ask.records import Failure, Judgment
-from judge.pool.seen import SeenResponses, places_of
+from judge.pool.seen import SeenResponses, pool_places
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Quoted, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import REASONS, capped
@@ -23,7 +23,7 @@ _LONGEST = 600
 def statuses(folder: RunFolder) -> Iterator[Section]:
     """How many judgments there are under each criterion, by grade and by what is missing."""
     pool = folder.judged.pool
-    places = places_of(pool)
+    places = pool_places(pool)
     said = {(criterion.name, criterion.variant): _Said(places) for criterion in folder.judged.criteria}
     for result in folder.judged.results:
         if (about := said.get((result.criterion, result.variant))) is not None:
@@ -43,7 +43,7 @@ class _Said:
     """What became of the judgments under one prompt.
 
     Args:
-        places: From `places_of`.
+        places: From `pool_places`.
     """
 
     def __init__(self, places: Mapping[str, int]) -> None:

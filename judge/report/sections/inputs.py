@@ -1,9 +1,10 @@
 """What is to be known of the submissions: problems, responses left out, the token limit, the screen. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from judge.pool.build import lacking_texts
+from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import SCREENED, excluded_words, problem_words
@@ -15,6 +16,12 @@ from judge.text.ids import natural_key
 LIMIT = 250
 """The guidelines' limit in tokens, used where no manifest gives one."""
 _COUNTED = (("bare", "spaCy's bare tokenizer"), ("english", "spaCy's English rules"), ("whitespace", "white space"))
+_JUDGED: Mapping[JudgedUnit, str] = {
+    "response": "What has an error is not judged; what has a warning is judged, though it breaks the track's "
+    "guidelines.",
+    "dialogue": "A response with an error or a warning was said all the same, so it stands in its dialogue.",
+}
+"""What becomes of responses with problems, where responses or dialogues are judged."""
 
 
 def submissions(folder: RunFolder) -> Iterator[Section]:
@@ -39,8 +46,8 @@ def _problems(folder: RunFolder) -> Iterator[ReportPart]:
     ]
     yield ReportTable(
         Grid("Problems of the runs", ("problem", "kind", "times", "files", "in words"), tuple(lines)),
-        "A line for each kind of problem. What has an error is not judged; what has a warning is judged, though it "
-        "breaks the track's guidelines. `judge validate` lists each with its place.",
+        f"A line for each kind of problem. {_JUDGED[folder.judged.pool.unit]} `judge validate` lists each with its "
+        "place.",
     )
 
 
@@ -55,7 +62,10 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
         Grid(
             "What was not judged",
             ("reason", "entries", "runs", "in words"),
-            tuple((reason, reasons[reason], len(runs[reason]), excluded_words(reason)) for reason in sorted(reasons)),
+            tuple(
+                (reason, reasons[reason], len(runs[reason]), excluded_words(reason, folder.judged.pool.unit))
+                for reason in sorted(reasons)
+            ),
         ),
         worded(
             "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",

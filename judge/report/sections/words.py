@@ -1,8 +1,10 @@
 """How the sections of a report say what the files abbreviate. Pure."""
 
+import re
+
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
-from judge.records import Criterion, FailureReason
+from judge.records import Criterion, FailureReason, JudgedUnit
 from judge.results.rows import RowFlag
 from judge.runs.check.codes import CODES
 
@@ -54,16 +56,26 @@ EXCLUDED: dict[LeftOut, str] = {
 SCREEN_REASON = "screen_"
 """What stands before a flag of the screen that is the reason of an exclusion."""
 
+_FILE = re.compile(r"[^\s:]*[^\s:.][./][^\s:]")
+"""The beginning of a text whose first word is the name of a file or of a prompt, as in `gold.jsonl: …`."""
+
 
 def problem_words(code: str) -> str:
     """What a problem of a run is."""
     return CODES[code].meaning if code in CODES else "a problem of an earlier version's list"
 
 
-def excluded_words(reason: str) -> str:
-    """Why a response, turn or run was not judged."""
+def excluded_words(reason: str, unit: JudgedUnit) -> str:
+    """Why a response, turn or run was not judged, or is no part of a dialogue.
+
+    Args:
+        reason: The reason in `excluded.tsv`.
+        unit: What is judged.
+    """
     meanings: dict[str, str] = {f"{SCREEN_REASON}{code}": f"the screen: {words}" for code, words in SCREENED.items()}
     meanings |= {str(code): words for code, words in EXCLUDED.items()}
+    if unit == "dialogue":
+        meanings["below_depth"] = "ranked lower than the response that stands in the dialogue"
     return meanings.get(reason) or problem_words(reason)
 
 
@@ -79,6 +91,11 @@ def titled(name: str) -> str:
 
 
 def capped(text: str) -> str:
-    """A sentence with a capital at its start and a period at its end."""
+    """A sentence with a period at its end, and with a capital at its start unless the name of a file stands there.
+
+    >>> capped("no topics"), capped("gold.jsonl: without topics.")
+    ('No topics.', 'gold.jsonl: without topics.')
+    """
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    first = text[:1] if _FILE.match(text) else text[:1].upper()
+    return first + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from judge.ask.forecast import forecast
-from judge.ask.loop import assess, tasks
+from judge.ask.loop import assess
 from judge.ask.questions import Questions
+from judge.ask.tasks import tasks
 from judge.errors import InputError, OperationalError, UsageError
 from judge.models.call_parts import CallParts
 from judge.models.journal import Journal
