@@ -1,14 +1,14 @@
 """A Ray cluster: the one that runs at an address, or one on this machine for the time of a job."""
 
 import asyncio
+import atexit
 import contextlib
 import importlib
 import logging
 import os
 import platform
 import signal
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ import msgspec
 
 from judge.ask.loop import Settings
 from judge.ask.ray.address import address_of
+from judge.ask.ray.head import HeadWatch, listens, lost_head
 from judge.ask.ray.messages import News, ToWorker, Versions
 from judge.ask.ray.worker import RayWorker
 from judge.errors import OperationalError
@@ -28,8 +29,12 @@ _PATIENCE = 10.0
 """Seconds for which the head of a cluster may be silent."""
 _STORE = 200_000_000
 """Bytes of shared memory of a cluster of our own: little is kept there."""
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""Variables without which Ray writes on the terminal, and sends statistics of its use."""
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",
+}
+"""Variables without which Ray writes on the terminal, sends statistics of its use, and ends a process without a head."""
 _HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
 """Variables without which Ray looks for a head for minutes, where something else listens."""
 
@@ -56,6 +61,7 @@ class RayCluster:
         self._options = options
         self._ray: ModuleType | None = None
         self._own = False
+        self._lost = False
 
     def __enter__(self) -> Self:
         return self
@@ -63,8 +69,29 @@ class RayCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ray is not None and self._own:
-            self._ray.shutdown()
+        if self._ray is None or not self._own:
+            return
+        if self._lost:
+            # Without a head, Ray waits for it whenever it is told to end.
+            atexit.unregister(self._ray.shutdown)
+            return
+        self._ray.shutdown()
+
+    def watch(self, end: Callable[[OperationalError], object], cancel: Callable[[], object]) -> HeadWatch:
+        """Watch the head as long as the block runs, in the event loop that runs now.
+
+        Args:
+            end: Called in the loop where the head does not answer.
+            cancel: Called in the loop if it goes on nevertheless.
+        """
+        address = self._head()
+        call = asyncio.get_running_loop().call_soon_threadsafe
+
+        def lose() -> None:
+            self._lost = True
+            call(end, lost_head(address))
+
+        return HeadWatch(address, (lose, lambda: call(cancel)))
 
     def room(self, model: Model) -> int:
         """How many workers may ask a judge at once.
@@ -102,6 +129,9 @@ class RayCluster:
         cpus = [node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]]
         return [number for number in cpus if number >= 1]
 
+    def _head(self) -> str:
+        return str(self._connected().get_runtime_context().gcs_address)
+
     def _connected(self) -> ModuleType:
         if self._ray is not None:
             return self._ray
@@ -112,8 +142,9 @@ class RayCluster:
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
             if self._address is None:
                 quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
-            else:
-                _reach(self._address)
+            elif not listens(self._address, _PATIENCE):
+                # Ray takes minutes to find that out.
+                raise OperationalError(f"no Ray cluster can be reached at {self._address}: nobody answers there")
             with _same_signals():
                 try:
                     ray.init(address=self._address or "local", **quiet)
@@ -187,19 +218,6 @@ def last_line(error: BaseException) -> str:
     """What an error of Ray says in the end, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return printable(lines[-1]) if lines else type(error).__name__
-
-
-def _reach(address: str) -> None:
-    """Find out whether anybody listens at an address, which Ray takes minutes for.
-
-    Raises:
-        OperationalError: Nobody does.
-    """
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
-    except OSError as error:
-        raise OperationalError(f"no Ray cluster can be reached at {address}: {error}") from error
 
 
 @contextlib.contextmanager

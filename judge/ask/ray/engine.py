@@ -157,7 +157,8 @@ class _Spread:
         started = time.perf_counter()
         try:
             if left:
-                await self._spread(left, room)
+                with self._cluster.watch(self._end, self._cancel):
+                    await self._spread(left, room)
         finally:
             self._account.last(self._model.name, time.perf_counter() - started)
             if self._judge is not None:
@@ -317,6 +318,11 @@ class _Spread:
                 if place.shard and place.worker is not None:
                     place.worker.tell(Stop())
             self._close()
+
+    def _cancel(self) -> None:
+        """Wait for no call in flight."""
+        for job in self._jobs.values():
+            job.cancel()
 
     @property
     def _done(self) -> int:

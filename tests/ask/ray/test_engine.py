@@ -1,6 +1,7 @@
 """The engine with workers in this process, spoken to as over a wire; the cluster of Ray is played."""
 
 import asyncio
+import contextlib
 import os
 import pickle
 import signal
@@ -74,6 +75,9 @@ class PlayedCluster:
 
     def room(self, model: Model) -> int:
         return self.rooms
+
+    def watch(self, end: object, cancel: object) -> contextlib.nullcontext[None]:
+        return contextlib.nullcontext()
 
     def start(self, model: Model, settings: Settings) -> PlayedHandle:
         self.parts.append(settings)

@@ -1,0 +1,89 @@
+"""A watch over the head of a Ray cluster, in a thread of its own: Ray blocks the event loop when its head is gone."""
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from judge.errors import OperationalError
+
+LOOK = 2.0
+"""Seconds between two looks."""
+SILENCE = 20.0
+"""Seconds for which a head may not answer: it may be started again in the meantime."""
+STEP = 15.0
+"""Seconds for a step to end the job."""
+
+
+class HeadWatch:
+    """Looks whether the head of a cluster answers, as long as the block runs, and ends the process in the worst case.
+
+    Args:
+        address: The head's `HOST:PORT`.
+        steps: Called one after the other where it does not answer, until the block has ended.
+    """
+
+    def __init__(self, address: str, steps: Sequence[Callable[[], object]]) -> None:
+        self._address = address
+        self._steps = steps
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="judge-head", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        # A look takes a while where nothing comes back.
+        self._thread.join(LOOK)
+
+    def _watch(self) -> None:
+        heard = time.monotonic()
+        while not self._over.wait(LOOK):
+            if listens(self._address, LOOK):
+                heard = time.monotonic()
+            elif time.monotonic() - heard >= SILENCE:
+                self._end()
+                return
+
+    def _end(self) -> None:
+        for step in self._steps:
+            step()
+            if self._over.wait(STEP):
+                return
+        leave(lost_head(self._address))
+
+
+def lost_head(address: str) -> OperationalError:
+    """What ends a run without its head."""
+    return OperationalError(
+        f"the head of the Ray cluster at {address} does not answer; the same command goes on from here"
+    )
+
+
+def leave(error: OperationalError) -> None:
+    """End the process at once with a message: neither Ray nor a blocked loop ends in any other way."""
+    print(f"\njudge: {error}", file=sys.stderr, flush=True)
+    os._exit(error.exit_code)
+
+
+def listens(address: str, patience: float) -> bool:
+    """Whether anybody listens at an address.
+
+    Args:
+        address: `HOST:PORT`.
+        patience: Seconds to wait.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), patience).close()
+    except OSError:
+        return False
+    return True
