@@ -68,6 +68,8 @@ class Ledger:
         self._stop: BaseException | None = None
         self._held: dict[str, _Held] = {}
         """By the first digest of the question."""
+        self._waiting: set[_Held] = set()
+        """What workers want while another one has the question."""
         self._firsts: dict[str, str] = {}
         """The digest of each request that is held, to the first digest of its question."""
         self._answers: set[asyncio.Task[None]] = set()
@@ -124,6 +126,9 @@ class Ledger:
 
     def lose(self, holder: object) -> None:
         """Let go of every question that a lost worker had and did not answer."""
+        for waiting in self._waiting:
+            # Nobody would ever let go of a question that a lost worker was given.
+            waiting.lost = waiting.lost or waiting.holder is holder
         for digest, held in list(self._held.items()):
             if held.holder is holder:
                 self._leave(digest, held)
@@ -146,10 +151,16 @@ class Ledger:
 
     async def _answer(self, holder: object, question: WantedQuestion, tell: Tell) -> None:
         digest = question.digests[0]
-        while (other := self._held.get(digest)) is not None:
-            await asyncio.wait([other.freed])
         freed = asyncio.get_running_loop().create_future()
         held = _Held(holder, self._questions.digest(question.request), question.request, freed)
+        self._waiting.add(held)
+        try:
+            while (other := self._held.get(digest)) is not None:
+                await asyncio.wait([other.freed])
+        finally:
+            self._waiting.discard(held)
+        if held.lost:
+            return
         self._held[digest], self._firsts[held.digest] = held, digest
         try:
             recorded = await self._recorded(question)
