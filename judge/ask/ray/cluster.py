@@ -89,9 +89,13 @@ class RayCluster:
         return WorkerHandle(ray, actor.remote(self._names.get(model.name, self._name), options, settings))
 
     def _cores(self, model: Model) -> int:
-        """CPUs of a worker: those of the smallest node, where the judge computes on all cores."""
+        """CPUs of a worker: one for each thread as far as there are so many, or those of the smallest node."""
         if self._options.threads is not None:
-            return self._options.threads
+            # No node has more to give, and so many workers have to fit.
+            most = min(self._cpus(), default=1.0)
+            if self._workers is not None:
+                most = min(most, sum(self._cpus()) // self._workers)
+            return max(1, min(self._options.threads, int(most)))
         if model.max_concurrency is None or model.name.startswith(("baseline/", "replay/")):
             return 1
         return max(1, int(min(self._cpus(), default=1)))

@@ -45,6 +45,8 @@ _ROUNDS = 2
 """A shard has at least so many tasks for each call that its worker may have in flight."""
 _LOSSES = 5
 """Workers lost one after the other without a completion, after which the run ends."""
+_WAITING = "waiting for CPUs of the cluster"
+"""What holds the calls while no worker has begun."""
 
 
 class RayEngine:
@@ -125,6 +127,8 @@ class _Spread:
         self._losses = 0
         self._answered = 0
         self._stop: BaseException | None = None
+        self._begun = False
+        """Whether any worker has begun."""
         self._change = asyncio.Event()
         """Set when a place without a shard should look again."""
 
@@ -185,6 +189,7 @@ class _Spread:
         self._places = [WorkerPlace(number, places) for number in range(places)]
         jobs = {place: asyncio.ensure_future(self._serve(place)) for place in self._places}
         self._jobs = jobs
+        self._tell()
         try:
             await asyncio.wait(jobs.values())
         finally:
@@ -218,6 +223,7 @@ class _Spread:
     async def _talk(self, place: WorkerPlace, worker: WorkerHandle) -> None:
         """Give a worker one shard after the other, and listen to it."""
         await worker.begin()
+        self._begun = True
         while True:
             if not place.shard:
                 await self._more()
@@ -335,6 +341,6 @@ class _Spread:
                 self._budget.spent,
                 self._budget.estimated,
                 servers_of(place.servers for place in self._places),
-                limited[0] if limited else "",
+                _WAITING if self._places and not self._begun else limited[0] if limited else "",
             )
         )

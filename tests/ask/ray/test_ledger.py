@@ -61,6 +61,7 @@ def test_a_question_that_a_lost_worker_waited_for_is_given_to_another(first: str
         # A node goes with both.
         for worker in sorted("AB", key=lambda name: name != first):
             driver.ledger.lose(driver.holders[worker])
+        await asyncio.sleep(0.01)
         await driver.want("C")
 
     played(play)
