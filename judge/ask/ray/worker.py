@@ -71,6 +71,8 @@ class RayWorker:
         self._news = asyncio.Event()
         self._progress: Progress | None = None
         self._job: asyncio.Task[None] | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
+        """The loop in which the driver is heard."""
 
     async def versions(self) -> Versions:
         """The versions of judge and Python here."""
@@ -78,6 +80,7 @@ class RayWorker:
 
     async def tell(self, told: Sequence[ToWorker]) -> None:
         """Take note of what the driver says."""
+        self._home = asyncio.get_running_loop()
         for message in told:
             if isinstance(message, ShardTasks):
                 self._job = asyncio.ensure_future(self._judge(message))
@@ -104,7 +107,12 @@ class RayWorker:
         )
 
     def say(self, message: FromWorker) -> None:
-        """Keep something for the driver to hear."""
+        """Keep something for the driver to hear; any thread may call it."""
+        if self._home is not None:
+            # One that journals parts of a call is not the loop's.
+            self._home.call_soon_threadsafe(self._say, message)
+
+    def _say(self, message: FromWorker) -> None:
         self._said.append(message)
         self._news.set()
 

@@ -16,7 +16,7 @@ from judge.ask.loop import Settings, Task, assess, tasks
 from judge.ask.progress import Progress
 from judge.ask.ray.cluster import LostWorker
 from judge.ask.ray.engine import RayEngine
-from judge.ask.ray.messages import News, SentCompletion, ToWorker
+from judge.ask.ray.messages import Fact, News, SentCompletion, ToWorker
 from judge.ask.ray.worker import RayWorker
 from judge.ask.records import Failure, Judgment
 from judge.errors import (
@@ -252,6 +252,36 @@ def test_what_a_worker_learns_of_the_judge_is_in_the_journal(tmp_path: Path) -> 
     asked(judge, TEXTS, journal=Journal(tmp_path / "other.sqlite"))
     with Journal(tmp_path / "other.sqlite") as journal:
         assert journal.meta("form:fake/scripted") == "text"
+
+
+def test_the_progress_says_that_no_worker_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Progress] = []
+    begun: list[int] = []
+
+    async def begin(worker: PlayedHandle) -> None:
+        await asyncio.sleep(0.01)
+        begun.append(len(seen))
+
+    monkeypatch.setattr(PlayedHandle, "begin", begin)
+    asked(Scripted(), TEXTS, report=seen.append)
+    # The first report is of what the journal holds.
+    said = [progress.limited for progress in seen]
+    assert said[: begun[0]] == ["", "waiting for CPUs of the cluster"]
+    assert set(said[begun[0] :]) == {""}
+
+
+def test_what_a_thread_of_a_worker_says_wakes_who_listens() -> None:
+    async def heard() -> News:
+        worker = RayWorker("fake/scripted", ModelOptions(), TWO)
+        asyncio.get_running_loop().set_debug(True)
+        await worker.tell([])
+        news = asyncio.ensure_future(worker.hear())
+        await asyncio.sleep(0.01)
+        await asyncio.to_thread(worker.say, Fact("key", "value"))
+        return await news
+
+    # In debug mode, the loop refuses what only its own thread may do.
+    assert asyncio.run(heard()).said == (Fact("key", "value"),)
 
 
 def test_a_stop_begins_no_call_and_keeps_those_in_flight(tmp_path: Path) -> None:
