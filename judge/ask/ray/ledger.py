@@ -94,17 +94,19 @@ class Ledger:
 
     def keep(self, answered: SentCompletion, tell: Tell) -> None:
         """Write a completion, and tell its worker when it is on the disk."""
-        digest, completion = answered.digest, answered.completion
-        first = self._firsts[digest]
-        held = self._held[first]
-        held.busy = True
+        digest, request, completion = answered.digest, answered.request, answered.completion
+        # What came is paid for, also where nobody has the question any more.
+        first = self._firsts.get(digest)
+        held = None if first is None else self._held[first]
+        if held is not None:
+            held.busy = True
+            self._release(held)
         self.answered += 1
         self.heard = "now"
-        self._release(held)
-        self._budget.charge(held.request, completion)
-        self._account.ask(self._model.name, digest, held.request, completion, self._questions.sent(held.request))
+        self._budget.charge(request, completion)
+        self._account.ask(self._model.name, digest, request, completion, self._questions.sent(request))
         try:
-            write = self._journal.write(digest, self._model.name, answered.parameters, held.request, completion)
+            write = self._journal.write(digest, self._model.name, answered.parameters, request, completion)
         except JudgeError as error:
             self._end(error)
             return
@@ -116,8 +118,9 @@ class Ledger:
             if error is not None:
                 self._end(error)
                 return
-            self._forget(first, held)
-            if digest != first and self._journal.claims is not None:
+            if first is not None and held is not None:
+                self._forget(first, held)
+            if first is not None and digest != first and self._journal.claims is not None:
                 # The claim is on the question, and only an answer to its first request ends it.
                 self._journal.claims.release(first)
             tell(Kept(digest))
@@ -167,12 +170,12 @@ class Ledger:
             if recorded is not None:
                 self.heard = self.heard or "before"
                 self._forget(digest, held)
-                tell(Known(digest, recorded))
+                tell(Known(question.name, recorded))
                 return
             await self._afford(held)
         except (JudgeError, HeldElsewhere) as error:
             self._free(digest, held)
-            tell(Denied(digest, error))
+            tell(Denied(question.name, error))
             return
         except asyncio.CancelledError:
             self._free(digest, held)
@@ -181,7 +184,7 @@ class Ledger:
         if held.lost:
             self._free(digest, held)
         else:
-            tell(Granted(digest))
+            tell(Granted(question.name))
 
     async def _recorded(self, question: WantedQuestion) -> RecordedAnswer | None:
         if self._stop is not None:

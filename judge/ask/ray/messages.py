@@ -29,22 +29,22 @@ class ShardTasks(NamedTuple):
 
 
 class Granted(NamedTuple):
-    """To a worker: ask this question, which its first digest names."""
+    """To a worker: ask this question."""
 
-    digest: str
+    name: str
 
 
 class Known(NamedTuple):
     """To a worker: this question is answered already."""
 
-    digest: str
+    name: str
     answer: RecordedAnswer
 
 
 class Denied(NamedTuple):
     """To a worker: do not ask this question."""
 
-    digest: str
+    name: str
     error: Exception
 
 
@@ -66,6 +66,11 @@ class WantedQuestion(NamedTuple):
     request: Request
     """The one that is to be sent."""
 
+    @property
+    def name(self) -> str:
+        """What the answer names: a worker may want one question in several forms at once."""
+        return f"{self.digests[0]} {self.request.form}"
+
 
 class Unanswered(NamedTuple):
     """From a worker: this question brought no completion."""
@@ -78,6 +83,7 @@ class SentCompletion(NamedTuple):
 
     digest: str
     parameters: Mapping[str, Any]
+    request: Request
     completion: Completion
 
 

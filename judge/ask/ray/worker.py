@@ -188,14 +188,17 @@ class WorkerJournal(Journal):
         for key, value in facts.items():
             super().set_meta(key, value)
         self._say = say
-        self._claimed: dict[str, asyncio.Future[RecordedAnswer | None]] = {}
+        self._claimed: dict[str, tuple[str, asyncio.Future[RecordedAnswer | None]]] = {}
+        """By the name of what is wanted: the first digest, and the future."""
         self._sent: dict[str, asyncio.Future[None]] = {}
         self.claims = self
 
     def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
         """Ask the driver for a question."""
-        answer = self._claimed[digests[0]] = asyncio.get_running_loop().create_future()
-        self._say(WantedQuestion(digests, request))
+        wanted = WantedQuestion(digests, request)
+        answer = asyncio.get_running_loop().create_future()
+        self._claimed[wanted.name] = digests[0], answer
+        self._say(wanted)
         return answer
 
     def release(self, digest: str) -> None:
@@ -204,7 +207,7 @@ class WorkerJournal(Journal):
 
     def give_up(self, error: BaseException) -> None:
         """End every wait for the driver's leave."""
-        for digest, answer in self._claimed.items():
+        for digest, answer in self._claimed.values():
             if not answer.done():
                 answer.set_exception(error)
                 # The driver may have given leave by now.
@@ -226,7 +229,7 @@ class WorkerJournal(Journal):
     ) -> "asyncio.Future[None]":
         """Send a completion; the future is done when the driver has it on its disk."""
         written = self._sent[digest] = asyncio.get_running_loop().create_future()
-        self._say(SentCompletion(digest, dict(parameters), completion))
+        self._say(SentCompletion(digest, dict(parameters), request, completion))
         return written
 
     def told(self, message: Granted | Known | Denied | Kept) -> None:
@@ -236,7 +239,7 @@ class WorkerJournal(Journal):
             if written is not None and not written.done():
                 written.set_result(None)
             return
-        answer = self._claimed.pop(message.digest, None)
+        _, answer = self._claimed.pop(message.name, (None, None))
         if answer is None or answer.done():
             return
         if isinstance(message, Denied):

@@ -9,10 +9,13 @@ from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.questions import Questions
 from judge.ask.ray.ledger import Ledger
-from judge.ask.ray.messages import Granted, ToWorker, WantedQuestion
+from judge.ask.ray.messages import FromWorker, Granted, Kept, SentCompletion, ToWorker, WantedQuestion
+from judge.ask.ray.worker import WorkerJournal
 from judge.ask.tasks import tasks
 from judge.models.journal import Journal
+from judge.models.records import Completion
 from tests.ask.test_loop import Scripted, criterion, pool
+from tests.mock import ask
 
 
 class Driver:
@@ -35,7 +38,7 @@ class Driver:
         await asyncio.sleep(0.01)
 
     def granted(self, worker: str) -> bool:
-        return self.said[worker] == [Granted(self.digest)]
+        return self.said[worker] == [Granted(self.wanted.name)]
 
 
 def played(play: Callable[[Driver], Awaitable[None]]) -> None:
@@ -75,3 +78,31 @@ def test_what_fails_after_a_worker_that_waited_is_lost_is_given_to_another() -> 
         driver.ledger.unanswered(driver.holders["A"], driver.digest)
 
     played(play)
+
+
+def test_a_completion_of_a_question_that_nobody_has_is_kept() -> None:
+    completion = Completion(text="Grade: 2", finish_reason="stop", model="m-1")
+
+    async def run() -> None:
+        with Journal(None) as journal:
+            driver = Driver(journal)
+            sent = SentCompletion(driver.digest, {"form": "text"}, driver.wanted.request, completion)
+            driver.ledger.keep(sent, driver.said["A"].append)
+            await driver.ledger.finish()
+            assert journal.get(driver.digest) == completion
+            assert driver.said["A"] == [Kept(driver.digest)]
+
+    asyncio.run(run())
+
+
+def test_one_question_in_two_forms_is_granted_to_each_claim() -> None:
+    async def run() -> None:
+        said: list[FromWorker] = []
+        with WorkerJournal(said.append, {}) as journal:
+            answers = [journal.claim("J", "T", request=ask(form)) for form in ("json", "text")]
+            for wanted, granted in zip(said, ([True, False], [True, True]), strict=True):
+                assert isinstance(wanted, WantedQuestion)
+                journal.told(Granted(wanted.name))
+                assert [answer.done() for answer in answers] == granted
+
+    asyncio.run(run())
