@@ -11,7 +11,7 @@ from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.questions import Questions
 from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, WantedQuestion
-from judge.ask.silence import Heard
+from judge.ask.silence import Silence
 from judge.errors import JudgeError
 from judge.models.model import Divided, Model, SentRequests, Unfinished
 from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
@@ -47,6 +47,7 @@ class Ledger:
         questions: The judge's questions.
         budget: What may be spent.
         account: Where calls are entered.
+        silence: Counts what the judge answers.
         end: Ends the run with an error.
     """
 
@@ -57,6 +58,7 @@ class Ledger:
         questions: Questions,
         budget: Budget,
         account: Account,
+        silence: Silence,
         end: Callable[[BaseException], None],
     ) -> None:
         self._model = model
@@ -64,6 +66,7 @@ class Ledger:
         self._questions = questions
         self._budget = budget
         self._account = account
+        self._silence = silence
         self._end = end
         self._stop: BaseException | None = None
         self._held: dict[str, _Held] = {}
@@ -75,8 +78,6 @@ class Ledger:
         self._answers: set[asyncio.Task[None]] = set()
         self._unwritten: set[asyncio.Future[None]] = set()
         self._released = asyncio.Event()
-        self.heard: Heard | None = None
-        """When the judge answered anybody; None if never."""
         self.answered = 0
         """Completions that came from workers."""
 
@@ -102,7 +103,7 @@ class Ledger:
             held.busy = True
             self._release(held)
         self.answered += 1
-        self.heard = "now"
+        self._silence.answered()
         self._budget.charge(request, completion)
         self._account.ask(self._model.name, digest, request, completion, self._questions.sent(request))
         try:
@@ -168,7 +169,7 @@ class Ledger:
         try:
             recorded = await self._recorded(question)
             if recorded is not None:
-                self.heard = self.heard or "before"
+                self._silence.remembered()
                 self._forget(digest, held)
                 tell(Known(question.name, recorded))
                 return

@@ -7,6 +7,7 @@ from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.silence import Heard
 from judge.ask.tasks import Task
+from judge.errors import TransientError
 from judge.models.model import Unfinished
 from judge.models.open_journal import RecordedAnswer
 from judge.models.records import Completion, Request
@@ -87,6 +88,22 @@ class SentCompletion(NamedTuple):
     completion: Completion
 
 
+class GivenUp(NamedTuple):
+    """From a worker: a call was given up after its last attempt."""
+
+    digest: str
+    request: Request
+    error: TransientError
+    far: bool
+    """Whether it has least to do with those before it in its shard."""
+    waiting: int
+    """Tasks of its shard that it has not begun."""
+
+
+class Refused(NamedTuple):
+    """From a worker: the judge refused a request for what this one is."""
+
+
 class Fact(NamedTuple):
     """From a worker: something learned of the judge, for the journal."""
 
@@ -115,7 +132,9 @@ class ShardEnded(NamedTuple):
 
 
 ToWorker = ShardTasks | Granted | Known | Denied | Kept | Stop
-FromWorker = WantedQuestion | Unanswered | SentCompletion | Fact | Forgotten | ShardDone | ShardEnded
+FromWorker = (
+    WantedQuestion | Unanswered | SentCompletion | GivenUp | Refused | Fact | Forgotten | ShardDone | ShardEnded
+)
 
 
 class News(NamedTuple):

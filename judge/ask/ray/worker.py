@@ -33,6 +33,7 @@ from judge.ask.ray.messages import (
     Versions,
     WantedQuestion,
 )
+from judge.ask.ray.spread_silence import WorkerSilence
 from judge.errors import JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model
@@ -125,7 +126,7 @@ class RayWorker:
                 self._loop = Loop(
                     *(model, journal, shard.pool, shard.turns, self._settings, self._note, account),
                     pacer=self._pacer,
-                    heard=shard.heard,
+                    silence=WorkerSilence(model.name, journal, shard.heard, self.say),
                 )
                 results = await self._loop.run(shard.tasks)
             self._progress = None

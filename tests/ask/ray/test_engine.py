@@ -241,6 +241,24 @@ def test_a_text_that_nobody_can_read_does_not_end_the_run() -> None:
     assert [said(result) for result in results[26:]] == [2, 2, "provider_error", "provider_error"]
 
 
+@pytest.mark.parametrize(("concurrency", "room"), [(4, 2), (16, 4)])
+def test_a_turn_that_nobody_can_read_does_not_end_the_run(concurrency: int, room: int) -> None:
+    texts = [f"text {number}" for number in range(60)]
+    one = pool(texts)
+    # 16 responses of the first turn, which are one shard, and others in turns of 4.
+    responses = tuple(
+        msgspec.structs.replace(response, turn_id="1-1_1" if number < 16 else f"1-1_{2 + number // 4}")
+        for number, response in enumerate(one.responses)
+    )
+    model = Scripted({text: [TransientError("crashes")] for text in texts[:16]}, delay=0.002)
+    one = msgspec.structs.replace(one, responses=responses)
+    settings = msgspec.structs.replace(QUICK, concurrency=concurrency)
+    with Journal(None) as journal:
+        wanted = tasks(one, [criterion()])
+        results = RayEngine(PlayedCluster(model, room)).assess(wanted, model, journal, one, settings=settings)
+    assert Counter(map(said, results)) == {2: 44, "provider_error": 16}
+
+
 def test_what_a_worker_learns_of_the_judge_is_in_the_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     refuses = Scripted({"text 5": [TransientError("crashes")], "text 25": [TransientError("crashes")]}, forms=("text",))

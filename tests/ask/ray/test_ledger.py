@@ -11,6 +11,7 @@ from judge.ask.questions import Questions
 from judge.ask.ray.ledger import Ledger
 from judge.ask.ray.messages import FromWorker, Granted, Kept, SentCompletion, ToWorker, WantedQuestion
 from judge.ask.ray.worker import WorkerJournal
+from judge.ask.silence import Silence
 from judge.ask.tasks import tasks
 from judge.models.journal import Journal
 from judge.models.records import Completion
@@ -28,8 +29,9 @@ class Driver:
         request = questions.request(task, "text")
         self.digest = questions.digest(request)
         self.wanted = WantedQuestion((self.digest,), request)
+        silence = Silence(model.name, journal, 4, 3)
         self.ended: list[BaseException] = []
-        self.ledger = Ledger(model, journal, questions, Budget(model, None, {}), Account(), self.ended.append)
+        self.ledger = Ledger(model, journal, questions, Budget(model, None, {}), Account(), silence, self.ended.append)
         self.holders = {name: object() for name in "ABC"}
         self.said: dict[str, list[ToWorker]] = {"A": [], "B": [], "C": []}
 
