@@ -32,6 +32,12 @@ class RayNodes:
         self._process.stdin.flush()
         return int(self._said()["raylet"])
 
+    def kill_head(self) -> None:
+        """Kill what keeps the cluster together."""
+        for pid in children(self._process.pid):
+            if b"gcs_server" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+
     def _said(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         said: dict[str, Any] = json.loads(self._process.stdout.readline())
@@ -77,7 +83,14 @@ def ray_nodes() -> Iterator[RayNodes]:
         yield RayNodes(process)
     finally:
         process.stdin.close()
-        process.wait(timeout=60)
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            # Without its head, a cluster may not end.
+            for pid in children(process.pid):
+                kill_node(pid)
+            process.kill()
+            process.wait()
         process.stdout.close()
 
 

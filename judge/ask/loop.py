@@ -26,9 +26,9 @@ from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.silence import Heard, Silence
+from judge.ask.silence import Silence
 from judge.ask.stored_results import ResultWriter, StoredResults
-from judge.ask.tasks import Task, tasks
+from judge.ask.tasks import Task
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -45,9 +45,6 @@ from judge.models.storable import storable
 from judge.pool.records import Pool
 from judge.runs.records import Turn
 from judge.text.table import sequence
-
-__all__ = ["Loop", "Settings", "Task", "assess", "tasks"]
-
 
 _LOOK_AGAIN = 0.5
 """Seconds after which a question that another process asks is looked at again."""
@@ -90,8 +87,7 @@ class Settings(msgspec.Struct, frozen=True):
 class Loop:
     """Asks one judge about one pool, with one journal; `assess` explains the arguments.
 
-    Where the tasks are a part of others, the `pacer` is that of all parts, and `heard` says when the judge answered in
-    another part.
+    Where the tasks are a part of others, the `pacer` is that of all parts, and `silence` may know of the other parts.
     """
 
     def __init__(
@@ -106,7 +102,7 @@ class Loop:
         folder: Path | None = None,
         *,
         pacer: Pacer | None = None,
-        heard: Heard | None = None,
+        silence: Silence | None = None,
     ) -> None:
         self._model = model
         self._replicated = model if isinstance(model, Replicated) else None
@@ -114,11 +110,7 @@ class Loop:
         self._claims = journal.claims
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
-        self._silence = Silence(model.name, journal, settings.concurrency, settings.attempts)
-        if heard == "before":
-            self._silence.remembered()
-        elif heard == "now":
-            self._silence.answered()
+        self._silence = silence or Silence(model.name, journal, settings.concurrency, settings.attempts)
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())

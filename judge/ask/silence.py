@@ -46,6 +46,11 @@ class Silence:
         """Whether the last call was given up, so that a text from another part of the pool is to be tried."""
         return self._row > 0
 
+    @property
+    def heard(self) -> Heard | None:
+        """When the judge answered; None if never."""
+        return "now" if self._answered else "before" if self._remembered else None
+
     def answered(self) -> None:
         """The judge has answered a call."""
         self._row, self._far, self._answered = 0, False, True

@@ -32,7 +32,10 @@ class CallParts:
         return text if seal == _seal(digest, text) else None
 
     def write(self, digest: str, text: str) -> None:
-        """Keep this of a call in place of what was kept before; it is on the disk then.
+        """Keep this of a call in place of what was kept before.
+
+        It is on the disk then, but where a worker of a cluster writes: that one has sent it, and waits for no answer. A
+        worker that is lost may so cost the replies of its last second again.
 
         Raises:
             OperationalError: The journal cannot be written.

@@ -62,10 +62,8 @@ class ChatScorer:
         self._instruction: str | None = None
         self._top: int | None = TOP_LOGPROBS
         self.unfinished = Unfinished()
-        self._items: dict[tuple[_Pair, ...], dict[_Pair, tuple[PairScore, Unfinished]]] = {}
-        """Pairs of calls that are under way or have failed to their scores, and what each took."""
-        self._parts: dict[tuple[_Pair, ...], PartsOfCall] = {}
-        """Where the scores of these calls are kept, if they are."""
+        self._items: dict[tuple[str, tuple[_Pair, ...]], dict[_Pair, tuple[PairScore, Unfinished]]] = {}
+        """Calls with their pairs that are under way or have failed, to the scores of the pairs and what each took."""
         self._connection: Connection | None = None
 
     def check(self) -> None:
@@ -96,41 +94,37 @@ class ChatScorer:
         return SentRequests(len(asked), size, len(asked) * label_tokens(_LABELS))
 
     async def score(self, pairs: Sequence[_Pair]) -> list[PairScore]:
+        """The scores, one request after the other, of a call that only its pairs name."""
+        return await self.score_call("", pairs, None)
+
+    async def score_call(self, call: str, pairs: Sequence[_Pair], parts: PartsOfCall | None) -> list[PairScore]:
         """The scores, one request after the other.
 
         Pairs that were scored before a failure are not asked again when the same call is made again.
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
+            OperationalError: No call can succeed until the user fixes something, or the journal cannot be read or
+                written.
         """
-        key = tuple(pairs)
-        scored = self._items.setdefault(key, {})
-        for pair in dict.fromkeys(key):
+        key = call, tuple(pairs)
+        asked = dict.fromkeys(pairs)
+        if key not in self._items:
+            kept = None if parts is None else await asyncio.to_thread(parts.read)
+            # Pairs are asked in their order, so the first ones are those that were answered.
+            answered = [] if kept is None else msgspec.json.decode(kept, type=list[tuple[PairScore, Unfinished]])
+            self._items.setdefault(key, dict(zip(asked, answered, strict=False)))
+        scored = self._items[key]
+        for pair in asked:
             if pair not in scored:
                 scored[pair] = await self._ask(*pair)
-                if key in self._parts:
-                    kept = msgspec.json.encode(list(scored.values())).decode()
-                    await asyncio.to_thread(self._parts[key].write, kept)
+                if parts is not None:
+                    written = msgspec.json.encode(list(scored.values())).decode()
+                    await asyncio.to_thread(parts.write, written)
         # From here on the completion counts them.
-        self._parts.pop(key, None)
         for _, took in self._items.pop(key, {}).values():
             self.unfinished = self.unfinished.less(took)
-        return [scored[pair][0] for pair in key]
-
-    async def resume(self, pairs: Sequence[_Pair], parts: PartsOfCall) -> None:
-        """Take up what was kept of scoring these pairs, and keep what comes.
-
-        Raises:
-            OperationalError: The journal cannot be read.
-        """
-        key = tuple(pairs)
-        self._parts[key] = parts
-        kept = None if key in self._items else await asyncio.to_thread(parts.read)
-        if kept is not None and key not in self._items:
-            # Pairs are asked in their order, so the first ones are those that were answered.
-            scored = msgspec.json.decode(kept, type=list[tuple[PairScore, Unfinished]])
-            self._items[key] = dict(zip(dict.fromkeys(key), scored, strict=False))
+        return [scored[pair][0] for pair in pairs]
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -138,7 +132,6 @@ class ChatScorer:
             await self._connection.aclose()
             self._connection = None
         self._items.clear()
-        self._parts.clear()
         self.unfinished = Unfinished()
 
     def _messages(self, passage: str, sentence: str) -> list[dict[str, str]]:

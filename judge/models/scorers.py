@@ -72,11 +72,19 @@ class Scorer(Protocol):
 class ResumableScorer(Scorer, Protocol):
     """A scorer that is paid for each pair."""
 
-    async def resume(self, pairs: Sequence[tuple[str, str]], parts: PartsOfCall) -> None:
-        """Take up what was kept of scoring these pairs, and keep what comes; called before `score`.
+    async def score_call(
+        self, call: str, pairs: Sequence[tuple[str, str]], parts: PartsOfCall | None
+    ) -> list[PairScore]:
+        """The scores of one call, which goes on where it failed when it is made again.
+
+        Args:
+            call: The digest of its request; another sample of the same pairs is another call.
+            pairs: As for `score`.
+            parts: Where its scores are kept as they come; None if nowhere.
 
         Raises:
-            OperationalError: The journal cannot be read.
+            CallError: As for `score`.
+            OperationalError: As for `score`, or the journal cannot be read or written.
         """
 
 

@@ -221,3 +221,20 @@ assert not ray.is_initialized()
         [sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, check=True, timeout=180
     )
     assert recorded(tmp_path / "here") == recorded(tmp_path / "there")
+
+
+def test_a_head_that_is_killed_ends_the_run_with_code_3(plain: Path, mock: Mock, tmp_path: Path) -> None:
+    with ray_nodes() as own:
+        own.add()
+        # Workers answer on without a head, so the run has to last longer than the patience with it.
+        mock.config(latency=2.0)
+        process = start(mock, tmp_path / "out", *on(own))
+        wait_for_paid(mock, 8)
+        own.kill_head()
+        complaint = end(process, 3)
+    mock.config(latency=0.0)
+    assert complaint.rstrip().endswith("does not answer; the same command goes on from here")
+    assert not verify_stored(tmp_path / "out" / JOURNAL)[1]
+    end(start(mock, tmp_path / "out"))
+    assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)

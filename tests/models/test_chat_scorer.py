@@ -20,8 +20,11 @@ from judge.errors import (
     UsageError,
 )
 from judge.models.backends import open_model
+from judge.models.call_parts import CallParts, Resumable
 from judge.models.chat_scorer import INSTRUCTION, ChatScorer
-from judge.models.model import ModelOptions, Price
+from judge.models.journal import Journal
+from judge.models.journal_rows import request_digest
+from judge.models.model import Divided, ModelOptions, Price, Unfinished
 from judge.models.records import Completion, Request
 from judge.models.scorers import PairScore, ScorerSettings
 from tests.scoring import ScoreServer, Serve
@@ -179,6 +182,37 @@ def test_items_that_share_a_pair_do_not_disturb_each_other(serve: Serve) -> None
 
     first, second = asyncio.run(ask())
     assert [[score.supports for score in scores] for scores in (first, second)] == [[1, 0, 0], [0, 1, 1]]
+
+
+def test_samples_of_one_response_at_once_share_no_reply(serve: Serve) -> None:
+    """Two calls for the same three pairs: six replies, Yes and No in turn, and each counted once."""
+    server = serve(lambda body: (200, replied("Yes" if len(server.asked) % 2 else "No")))
+    judge = open_model("checker/chat/m", ModelOptions(base_url=server.url, temperature=1.0))
+    text, labels = "Boats leave. Boats return. Boats sink.", ("supported", "unsupported")
+    request = Request("R", "1_1", "groundedness", "json", (), CRITERION.scale, labels, 3, text, ("Boats.",))
+    samples = [msgspec.structs.replace(request, sample=number) for number in (0, 1)]
+    digests = [request_digest(judge.name, judge.parameters(sample), sample) for sample in samples]
+    assert isinstance(judge, Resumable)
+    assert isinstance(judge, Divided)
+
+    async def ask(parts: CallParts) -> list[Completion]:
+        judge.keep(parts)
+        found = await asyncio.gather(*map(judge.complete, samples))
+        assert judge.unfinished == Unfinished()
+        await judge.aclose()
+        return found
+
+    with Journal(None) as journal:
+        found = asyncio.run(ask(CallParts(journal)))
+        kept = [CallParts(journal).read(digest) or "" for digest in digests]
+    assert len(server.asked) == 6
+    # Three replies of 10 and 2 tokens each.
+    assert [(each.prompt_tokens, each.completion_tokens) for each in found] == [(30, 6)] * 2
+    scores = [list(json.loads(each.raw or "")["supports, contradicts"].values()) for each in found]
+    assert sum(row[0][0] for row in scores[0] + scores[1]) == 3
+    # What is kept of each call is what it was answered.
+    for own, text in zip(scores, kept, strict=True):
+        assert [entry[0][:2] for entry in json.loads(text)] == [row[0] for row in own]
 
 
 def test_the_user_may_give_the_instruction_or_none(serve: Serve, tmp_path: Path) -> None:

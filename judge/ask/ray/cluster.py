@@ -16,7 +16,7 @@ import msgspec
 
 from judge.ask.loop import Settings
 from judge.ask.ray.address import address_of
-from judge.ask.ray.head import HeadWatch, listens, lost_head
+from judge.ask.ray.head import HeadWatch, leave, listens, lost_head
 from judge.ask.ray.messages import News, ToWorker, Versions
 from judge.ask.ray.worker import RayWorker
 from judge.errors import OperationalError
@@ -34,7 +34,7 @@ _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",
 }
-"""Variables without which Ray writes on the terminal, sends statistics of its use, and ends a process without a head."""
+"""Variables without which Ray writes on the terminal, sends statistics, and ends a process that has lost the head."""
 _HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
 """Variables without which Ray looks for a head for minutes, where something else listens."""
 
@@ -72,8 +72,9 @@ class RayCluster:
         if self._ray is None or not self._own:
             return
         if self._lost:
-            # Without a head, Ray waits for it whenever it is told to end.
+            # Without a head, Ray waits for it whenever it is told to end, and then breaks the end of the process.
             atexit.unregister(self._ray.shutdown)
+            atexit.register(leave)
             return
         self._ray.shutdown()
 
@@ -116,9 +117,13 @@ class RayCluster:
         return WorkerHandle(ray, actor.remote(self._names.get(model.name, self._name), options, settings))
 
     def _cores(self, model: Model) -> int:
-        """CPUs of a worker: those of the smallest node, where the judge computes on all cores."""
+        """CPUs of a worker: one for each thread as far as there are so many, or those of the smallest node."""
         if self._options.threads is not None:
-            return self._options.threads
+            # No node has more to give, and so many workers have to fit.
+            most = min(self._cpus(), default=1.0)
+            if self._workers is not None:
+                most = min(most, sum(self._cpus()) // self._workers)
+            return max(1, min(self._options.threads, int(most)))
         if model.max_concurrency is None or model.name.startswith(("baseline/", "replay/")):
             return 1
         return max(1, int(min(self._cpus(), default=1)))

@@ -19,6 +19,8 @@ from judge.ask.ray.messages import (
     Fact,
     Forgotten,
     FromWorker,
+    GivenUp,
+    Refused,
     SentCompletion,
     ShardDone,
     ShardEnded,
@@ -29,6 +31,7 @@ from judge.ask.ray.messages import (
 )
 from judge.ask.ray.place import WorkerPlace, servers_of, together
 from judge.ask.ray.shards import ShardLine
+from judge.ask.ray.spread_silence import SpreadSilence
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.ask.suspects import joined, suspects_key
@@ -45,6 +48,8 @@ _ROUNDS = 2
 """A shard has at least so many tasks for each call that its worker may have in flight."""
 _LOSSES = 5
 """Workers lost one after the other without a completion, after which the run ends."""
+_WAITING = "waiting for CPUs of the cluster"
+"""What holds the calls while no worker has begun."""
 
 
 class RayEngine:
@@ -112,7 +117,8 @@ class _Spread:
         self._questions = Questions(model, journal, pool, turns, account, journal.set_meta)
         self._judge = SpreadJudge(model) if isinstance(model, Divided) else None
         self._budget = Budget(model, settings.max_cost, settings.known_prices, self._judge)
-        self._ledger = Ledger(model, journal, self._questions, self._budget, account, self._end)
+        self._silence = SpreadSilence(model.name, journal, self._settings.concurrency, self._settings.attempts)
+        self._ledger = Ledger(model, journal, self._questions, self._budget, account, self._silence, self._end)
         account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
         self._folder = folder
         self._wanted: Sequence[Task] = ()
@@ -125,6 +131,8 @@ class _Spread:
         self._losses = 0
         self._answered = 0
         self._stop: BaseException | None = None
+        self._begun = False
+        """Whether any worker has begun."""
         self._change = asyncio.Event()
         """Set when a place without a shard should look again."""
 
@@ -138,7 +146,7 @@ class _Spread:
             if settled is None:
                 settled = self._questions.recall(task)
                 if settled is not None:
-                    self._ledger.heard = "before"
+                    self._silence.remembered()
             if settled is None:
                 left.append(number)
             else:
@@ -159,6 +167,9 @@ class _Spread:
             if left:
                 with self._cluster.watch(self._end, self._cancel):
                     await self._spread(left, room)
+                silent = self._silence.at_the_end()
+                if silent is not None:
+                    self._end(silent)
         finally:
             self._account.last(self._model.name, time.perf_counter() - started)
             if self._judge is not None:
@@ -180,12 +191,14 @@ class _Spread:
     async def _spread(self, left: Sequence[int], room: int) -> None:
         limits = (self._settings.concurrency, self._settings.rpm, self._settings.tpm)
         turns = ShardLine(self._wanted, left, 1, 1).turns
+        self._silence.one_turn = turns == 1
         places = min(room, turns, *(limit for limit in limits if limit is not None))
         share = math.ceil(self._settings.concurrency / places)
         self._line = ShardLine(self._wanted, left, places, _ROUNDS * share)
         self._places = [WorkerPlace(number, places) for number in range(places)]
         jobs = {place: asyncio.ensure_future(self._serve(place)) for place in self._places}
         self._jobs = jobs
+        self._tell()
         try:
             await asyncio.wait(jobs.values())
         finally:
@@ -219,10 +232,12 @@ class _Spread:
     async def _talk(self, place: WorkerPlace, worker: WorkerHandle) -> None:
         """Give a worker one shard after the other, and listen to it."""
         await worker.begin()
+        self._begun = True
         while True:
             if not place.shard:
                 await self._more()
                 place.shard = self._line.take()
+                place.waiting = len(place.numbers)
                 worker.tell(self._shard(place))
             news = await worker.hear()
             place.note(news)
@@ -243,7 +258,7 @@ class _Spread:
             digests = {digest for task in tasks for digest in self._questions.first_digests(task)}
             parts = {parts_key(digest): self._journal.meta(parts_key(digest)) for digest in sorted(digests)}
             facts |= {key: value for key, value in parts.items() if value is not None}
-        return ShardTasks(tasks, Pool((), passages, ()), turns, facts, self._ledger.heard)
+        return ShardTasks(tasks, Pool((), passages, ()), turns, facts, self._silence.heard)
 
     def _take(self, place: WorkerPlace, worker: WorkerHandle, message: FromWorker) -> None:
         match message:
@@ -253,6 +268,14 @@ class _Spread:
                 self._ledger.unanswered(place, message.digest)
             case SentCompletion():
                 self._ledger.keep(message, worker.tell)
+            case GivenUp():
+                place.waiting = message.waiting
+                waiting = len(self._line) + sum(each.unbegun for each in self._places)
+                silent = self._silence.add(message, len(self._wanted), waiting)
+                if silent is not None:
+                    self._end(silent)
+            case Refused():
+                self._silence.refused()
             case Fact():
                 self._learn(message)
             case Forgotten():
@@ -294,6 +317,7 @@ class _Spread:
 
     def _leave(self, place: WorkerPlace) -> None:
         """A place has no shard any more."""
+        place.waiting = 0
         place.shard = ()
         self._change.set()
         self._close()
@@ -341,6 +365,6 @@ class _Spread:
                 self._budget.spent,
                 self._budget.estimated,
                 servers_of(place.servers for place in self._places),
-                limited[0] if limited else "",
+                _WAITING if self._places and not self._begun else limited[0] if limited else "",
             )
         )

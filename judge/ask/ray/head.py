@@ -1,5 +1,6 @@
 """A watch over the head of a Ray cluster, in a thread of its own: Ray blocks the event loop when its head is gone."""
 
+import contextlib
 import os
 import socket
 import sys
@@ -58,7 +59,8 @@ class HeadWatch:
             step()
             if self._over.wait(STEP):
                 return
-        leave(lost_head(self._address))
+        sys.stderr.write(f"\njudge: {lost_head(self._address)}\n")
+        leave()
 
 
 def lost_head(address: str) -> OperationalError:
@@ -68,10 +70,12 @@ def lost_head(address: str) -> OperationalError:
     )
 
 
-def leave(error: OperationalError) -> None:
-    """End the process at once with a message: neither Ray nor a blocked loop ends in any other way."""
-    print(f"\njudge: {error}", file=sys.stderr, flush=True)
-    os._exit(error.exit_code)
+def leave() -> None:
+    """End the process at once: neither Ray nor a loop that it blocks ends in any other way."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(OperationalError.exit_code)
 
 
 def listens(address: str, patience: float) -> bool:

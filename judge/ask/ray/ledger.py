@@ -11,7 +11,7 @@ from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.questions import Questions
 from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, WantedQuestion
-from judge.ask.silence import Heard
+from judge.ask.silence import Silence
 from judge.errors import JudgeError
 from judge.models.model import Divided, Model, SentRequests, Unfinished
 from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
@@ -47,6 +47,7 @@ class Ledger:
         questions: The judge's questions.
         budget: What may be spent.
         account: Where calls are entered.
+        silence: Counts what the judge answers.
         end: Ends the run with an error.
     """
 
@@ -57,6 +58,7 @@ class Ledger:
         questions: Questions,
         budget: Budget,
         account: Account,
+        silence: Silence,
         end: Callable[[BaseException], None],
     ) -> None:
         self._model = model
@@ -64,17 +66,18 @@ class Ledger:
         self._questions = questions
         self._budget = budget
         self._account = account
+        self._silence = silence
         self._end = end
         self._stop: BaseException | None = None
         self._held: dict[str, _Held] = {}
         """By the first digest of the question."""
+        self._waiting: set[_Held] = set()
+        """What workers want while another one has the question."""
         self._firsts: dict[str, str] = {}
         """The digest of each request that is held, to the first digest of its question."""
         self._answers: set[asyncio.Task[None]] = set()
         self._unwritten: set[asyncio.Future[None]] = set()
         self._released = asyncio.Event()
-        self.heard: Heard | None = None
-        """When the judge answered anybody; None if never."""
         self.answered = 0
         """Completions that came from workers."""
 
@@ -92,17 +95,19 @@ class Ledger:
 
     def keep(self, answered: SentCompletion, tell: Tell) -> None:
         """Write a completion, and tell its worker when it is on the disk."""
-        digest, completion = answered.digest, answered.completion
-        first = self._firsts[digest]
-        held = self._held[first]
-        held.busy = True
+        digest, request, completion = answered.digest, answered.request, answered.completion
+        # What came is paid for, also where nobody has the question any more.
+        first = self._firsts.get(digest)
+        held = None if first is None else self._held[first]
+        if held is not None:
+            held.busy = True
+            self._release(held)
         self.answered += 1
-        self.heard = "now"
-        self._release(held)
-        self._budget.charge(held.request, completion)
-        self._account.ask(self._model.name, digest, held.request, completion, self._questions.sent(held.request))
+        self._silence.answered()
+        self._budget.charge(request, completion)
+        self._account.ask(self._model.name, digest, request, completion, self._questions.sent(request))
         try:
-            write = self._journal.write(digest, self._model.name, answered.parameters, held.request, completion)
+            write = self._journal.write(digest, self._model.name, answered.parameters, request, completion)
         except JudgeError as error:
             self._end(error)
             return
@@ -114,8 +119,9 @@ class Ledger:
             if error is not None:
                 self._end(error)
                 return
-            self._forget(first, held)
-            if digest != first and self._journal.claims is not None:
+            if first is not None and held is not None:
+                self._forget(first, held)
+            if first is not None and digest != first and self._journal.claims is not None:
                 # The claim is on the question, and only an answer to its first request ends it.
                 self._journal.claims.release(first)
             tell(Kept(digest))
@@ -124,6 +130,9 @@ class Ledger:
 
     def lose(self, holder: object) -> None:
         """Let go of every question that a lost worker had and did not answer."""
+        for waiting in self._waiting:
+            # Nobody would ever let go of a question that a lost worker was given.
+            waiting.lost = waiting.lost or waiting.holder is holder
         for digest, held in list(self._held.items()):
             if held.holder is holder:
                 self._leave(digest, held)
@@ -146,22 +155,28 @@ class Ledger:
 
     async def _answer(self, holder: object, question: WantedQuestion, tell: Tell) -> None:
         digest = question.digests[0]
-        while (other := self._held.get(digest)) is not None:
-            await asyncio.wait([other.freed])
         freed = asyncio.get_running_loop().create_future()
         held = _Held(holder, self._questions.digest(question.request), question.request, freed)
+        self._waiting.add(held)
+        try:
+            while (other := self._held.get(digest)) is not None:
+                await asyncio.wait([other.freed])
+        finally:
+            self._waiting.discard(held)
+        if held.lost:
+            return
         self._held[digest], self._firsts[held.digest] = held, digest
         try:
             recorded = await self._recorded(question)
             if recorded is not None:
-                self.heard = self.heard or "before"
+                self._silence.remembered()
                 self._forget(digest, held)
-                tell(Known(digest, recorded))
+                tell(Known(question.name, recorded))
                 return
             await self._afford(held)
         except (JudgeError, HeldElsewhere) as error:
             self._free(digest, held)
-            tell(Denied(digest, error))
+            tell(Denied(question.name, error))
             return
         except asyncio.CancelledError:
             self._free(digest, held)
@@ -170,7 +185,7 @@ class Ledger:
         if held.lost:
             self._free(digest, held)
         else:
-            tell(Granted(digest))
+            tell(Granted(question.name))
 
     async def _recorded(self, question: WantedQuestion) -> RecordedAnswer | None:
         if self._stop is not None:

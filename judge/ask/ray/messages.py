@@ -7,6 +7,7 @@ from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.silence import Heard
 from judge.ask.tasks import Task
+from judge.errors import TransientError
 from judge.models.model import Unfinished
 from judge.models.open_journal import RecordedAnswer
 from judge.models.records import Completion, Request
@@ -29,22 +30,22 @@ class ShardTasks(NamedTuple):
 
 
 class Granted(NamedTuple):
-    """To a worker: ask this question, which its first digest names."""
+    """To a worker: ask this question."""
 
-    digest: str
+    name: str
 
 
 class Known(NamedTuple):
     """To a worker: this question is answered already."""
 
-    digest: str
+    name: str
     answer: RecordedAnswer
 
 
 class Denied(NamedTuple):
     """To a worker: do not ask this question."""
 
-    digest: str
+    name: str
     error: Exception
 
 
@@ -66,6 +67,11 @@ class WantedQuestion(NamedTuple):
     request: Request
     """The one that is to be sent."""
 
+    @property
+    def name(self) -> str:
+        """What the answer names: a worker may want one question in several forms at once."""
+        return f"{self.digests[0]} {self.request.form}"
+
 
 class Unanswered(NamedTuple):
     """From a worker: this question brought no completion."""
@@ -78,7 +84,24 @@ class SentCompletion(NamedTuple):
 
     digest: str
     parameters: Mapping[str, Any]
+    request: Request
     completion: Completion
+
+
+class GivenUp(NamedTuple):
+    """From a worker: a call was given up after its last attempt."""
+
+    digest: str
+    request: Request
+    error: TransientError
+    far: bool
+    """Whether it has least to do with those before it in its shard."""
+    waiting: int
+    """Tasks of its shard that it has not begun."""
+
+
+class Refused(NamedTuple):
+    """From a worker: the judge refused a request for what this one is."""
 
 
 class Fact(NamedTuple):
@@ -109,7 +132,9 @@ class ShardEnded(NamedTuple):
 
 
 ToWorker = ShardTasks | Granted | Known | Denied | Kept | Stop
-FromWorker = WantedQuestion | Unanswered | SentCompletion | Fact | Forgotten | ShardDone | ShardEnded
+FromWorker = (
+    WantedQuestion | Unanswered | SentCompletion | GivenUp | Refused | Fact | Forgotten | ShardDone | ShardEnded
+)
 
 
 class News(NamedTuple):

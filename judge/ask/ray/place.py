@@ -33,6 +33,8 @@ class WorkerPlace:
         self.worker: WorkerHandle | None = None
         self.shard: tuple[tuple[int, ...], ...] = ()
         """The numbers of the tasks that its worker has, by turn."""
+        self.waiting = 0
+        """Tasks of the shard that nobody had begun when the worker last said so."""
         self.progress: Progress | None = None
         """Of that shard."""
         self._servers: Servers = ()
@@ -44,6 +46,12 @@ class WorkerPlace:
     def numbers(self) -> list[int]:
         """The numbers of the tasks of the shard."""
         return [number for turn in self.shard for number in turn]
+
+    @property
+    def unbegun(self) -> int:
+        """Most tasks of the shard that nobody has begun."""
+        done = 0 if self.progress is None else self.progress.done
+        return max(0, min(self.waiting, len(self.numbers) - done))
 
     @property
     def servers(self) -> Servers:

@@ -33,6 +33,7 @@ from judge.ask.ray.messages import (
     Versions,
     WantedQuestion,
 )
+from judge.ask.ray.spread_silence import WorkerSilence
 from judge.errors import JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model
@@ -71,6 +72,8 @@ class RayWorker:
         self._news = asyncio.Event()
         self._progress: Progress | None = None
         self._job: asyncio.Task[None] | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
+        """The loop in which the driver is heard."""
 
     async def versions(self) -> Versions:
         """The versions of judge and Python here."""
@@ -78,6 +81,7 @@ class RayWorker:
 
     async def tell(self, told: Sequence[ToWorker]) -> None:
         """Take note of what the driver says."""
+        self._home = asyncio.get_running_loop()
         for message in told:
             if isinstance(message, ShardTasks):
                 self._job = asyncio.ensure_future(self._judge(message))
@@ -104,7 +108,12 @@ class RayWorker:
         )
 
     def say(self, message: FromWorker) -> None:
-        """Keep something for the driver to hear."""
+        """Keep something for the driver to hear; any thread may call it."""
+        if self._home is not None:
+            # One that journals parts of a call is not the loop's.
+            self._home.call_soon_threadsafe(self._say, message)
+
+    def _say(self, message: FromWorker) -> None:
         self._said.append(message)
         self._news.set()
 
@@ -117,7 +126,7 @@ class RayWorker:
                 self._loop = Loop(
                     *(model, journal, shard.pool, shard.turns, self._settings, self._note, account),
                     pacer=self._pacer,
-                    heard=shard.heard,
+                    silence=WorkerSilence(model.name, journal, shard.heard, self.say),
                 )
                 results = await self._loop.run(shard.tasks)
             self._progress = None
@@ -180,14 +189,17 @@ class WorkerJournal(Journal):
         for key, value in facts.items():
             super().set_meta(key, value)
         self._say = say
-        self._claimed: dict[str, asyncio.Future[RecordedAnswer | None]] = {}
+        self._claimed: dict[str, tuple[str, asyncio.Future[RecordedAnswer | None]]] = {}
+        """By the name of what is wanted: the first digest, and the future."""
         self._sent: dict[str, asyncio.Future[None]] = {}
         self.claims = self
 
     def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
         """Ask the driver for a question."""
-        answer = self._claimed[digests[0]] = asyncio.get_running_loop().create_future()
-        self._say(WantedQuestion(digests, request))
+        wanted = WantedQuestion(digests, request)
+        answer = asyncio.get_running_loop().create_future()
+        self._claimed[wanted.name] = digests[0], answer
+        self._say(wanted)
         return answer
 
     def release(self, digest: str) -> None:
@@ -196,7 +208,7 @@ class WorkerJournal(Journal):
 
     def give_up(self, error: BaseException) -> None:
         """End every wait for the driver's leave."""
-        for digest, answer in self._claimed.items():
+        for digest, answer in self._claimed.values():
             if not answer.done():
                 answer.set_exception(error)
                 # The driver may have given leave by now.
@@ -218,7 +230,7 @@ class WorkerJournal(Journal):
     ) -> "asyncio.Future[None]":
         """Send a completion; the future is done when the driver has it on its disk."""
         written = self._sent[digest] = asyncio.get_running_loop().create_future()
-        self._say(SentCompletion(digest, dict(parameters), completion))
+        self._say(SentCompletion(digest, dict(parameters), request, completion))
         return written
 
     def told(self, message: Granted | Known | Denied | Kept) -> None:
@@ -228,7 +240,7 @@ class WorkerJournal(Journal):
             if written is not None and not written.done():
                 written.set_result(None)
             return
-        answer = self._claimed.pop(message.digest, None)
+        _, answer = self._claimed.pop(message.name, (None, None))
         if answer is None or answer.done():
             return
         if isinstance(message, Denied):

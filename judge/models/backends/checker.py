@@ -132,10 +132,12 @@ class Checker:
         sentences = split_sentences(request.response)
         asked = [number for number, sentence in enumerate(sentences) if claims(sentence)]
         pairs = _pairs(request, [sentences[number] for number in asked])
-        if self._parts is not None and isinstance(self._scorer, ResumableScorer):
+        if isinstance(self._scorer, ResumableScorer):
             digest = request_digest(self.name, self.parameters(request), request)
-            await self._scorer.resume(pairs, self._parts.of(digest))
-        scores = await self._scorer.score(pairs)
+            parts = None if self._parts is None else self._parts.of(digest)
+            scores = await self._scorer.score_call(digest, pairs, parts)
+        else:
+            scores = await self._scorer.score(pairs)
         width = len(request.nuggets) + len(request.passages)
         by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
         rows = [by_number.get(number) for number in range(len(sentences))]

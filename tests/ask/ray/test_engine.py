@@ -13,13 +13,14 @@ import msgspec
 import pytest
 
 from judge.ask.account import Account
-from judge.ask.loop import Settings, Task, assess, tasks
+from judge.ask.loop import Settings, assess
 from judge.ask.progress import Progress
 from judge.ask.ray.cluster import LostWorker
 from judge.ask.ray.engine import RayEngine
-from judge.ask.ray.messages import News, SentCompletion, ToWorker
+from judge.ask.ray.messages import Fact, News, SentCompletion, ToWorker
 from judge.ask.ray.worker import RayWorker
 from judge.ask.records import Failure, Judgment
+from judge.ask.tasks import Task, tasks
 from judge.errors import (
     AuthenticationError,
     ContextLengthError,
@@ -245,6 +246,24 @@ def test_a_text_that_nobody_can_read_does_not_end_the_run() -> None:
     assert [said(result) for result in results[26:]] == [2, 2, "provider_error", "provider_error"]
 
 
+@pytest.mark.parametrize(("concurrency", "room"), [(4, 2), (16, 4)])
+def test_a_turn_that_nobody_can_read_does_not_end_the_run(concurrency: int, room: int) -> None:
+    texts = [f"text {number}" for number in range(60)]
+    one = pool(texts)
+    # 16 responses of the first turn, which are one shard, and others in turns of 4.
+    responses = tuple(
+        msgspec.structs.replace(response, turn_id="1-1_1" if number < 16 else f"1-1_{2 + number // 4}")
+        for number, response in enumerate(one.responses)
+    )
+    model = Scripted({text: [TransientError("crashes")] for text in texts[:16]}, delay=0.002)
+    one = msgspec.structs.replace(one, responses=responses)
+    settings = msgspec.structs.replace(QUICK, concurrency=concurrency)
+    with Journal(None) as journal:
+        wanted = tasks(one, [criterion()])
+        results = RayEngine(PlayedCluster(model, room)).assess(wanted, model, journal, one, settings=settings)
+    assert Counter(map(said, results)) == {2: 44, "provider_error": 16}
+
+
 def test_what_a_worker_learns_of_the_judge_is_in_the_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     refuses = Scripted({"text 5": [TransientError("crashes")], "text 25": [TransientError("crashes")]}, forms=("text",))
@@ -256,6 +275,36 @@ def test_what_a_worker_learns_of_the_judge_is_in_the_journal(tmp_path: Path) -> 
     asked(judge, TEXTS, journal=Journal(tmp_path / "other.sqlite"))
     with Journal(tmp_path / "other.sqlite") as journal:
         assert journal.meta("form:fake/scripted") == "text"
+
+
+def test_the_progress_says_that_no_worker_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Progress] = []
+    begun: list[int] = []
+
+    async def begin(worker: PlayedHandle) -> None:
+        await asyncio.sleep(0.01)
+        begun.append(len(seen))
+
+    monkeypatch.setattr(PlayedHandle, "begin", begin)
+    asked(Scripted(), TEXTS, report=seen.append)
+    # The first report is of what the journal holds.
+    said = [progress.limited for progress in seen]
+    assert said[: begun[0]] == ["", "waiting for CPUs of the cluster"]
+    assert set(said[begun[0] :]) == {""}
+
+
+def test_what_a_thread_of_a_worker_says_wakes_who_listens() -> None:
+    async def heard() -> News:
+        worker = RayWorker("fake/scripted", ModelOptions(), TWO)
+        asyncio.get_running_loop().set_debug(True)
+        await worker.tell([])
+        news = asyncio.ensure_future(worker.hear())
+        await asyncio.sleep(0.01)
+        await asyncio.to_thread(worker.say, Fact("key", "value"))
+        return await news
+
+    # In debug mode, the loop refuses what only its own thread may do.
+    assert asyncio.run(heard()).said == (Fact("key", "value"),)
 
 
 def test_a_stop_begins_no_call_and_keeps_those_in_flight(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.ask.loop import tasks
 from judge.ask.ray.shards import ShardLine, part_of
+from judge.ask.tasks import tasks
 from tests.ask.test_loop import criterion, pool
 
 TASKS = tasks(pool(list("abcdefghij")), [criterion(), criterion("relevance")])
