@@ -32,6 +32,8 @@ from judge.models.records import Completion
 RUNS = 40
 CRITERIA = ("groundedness", "naturalness", "relevance", "completeness", "conciseness")
 SAMPLES = 3
+OF_A_TURN = RUNS * len(CRITERIA) * SAMPLES
+"""Judgments; what is made is the largest multiple of it up to the number that is asked for."""
 TURNS_OF_A_TOPIC = 13
 WORDS = [
     f"{a}{b}" for a in ("ba", "de", "ki", "lo", "mu", "ra", "su", "te") for b in ("nd", "rk", "st", "lm", "pe", "ty")
@@ -194,7 +196,7 @@ def main() -> None:
             if not (out / "journal.sqlite").exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 begun = time.perf_counter()
-                make(folder, judgments // (RUNS * len(CRITERIA) * SAMPLES))
+                make(folder, judgments // OF_A_TURN)
                 print(f"made in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
                 fill(folder)
                 print(f"filled in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
@@ -227,7 +229,7 @@ def main() -> None:
             (folder / "e.jsonl").unlink(missing_ok=True)
             for name, command in steps.items():
                 if args.steps is None or name in args.steps:
-                    measure(name, judgments, command)
+                    measure(name, judgments // OF_A_TURN * OF_A_TURN, command)
 
 
 if __name__ == "__main__":

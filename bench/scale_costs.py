@@ -27,7 +27,7 @@ LINES_OF_A_FILE, BYTES_OF_A_FILE = 50_000, 200_000_000
 REQUEST_BYTES = 7_200
 """A line of a file of requests: a prompt of 6,600 bytes, and 600 of parameters."""
 JOURNAL_BYTES, RESULT_BYTES = 8_800, 2_400
-LOOP_RATE, FILE_RATE, PASS_RATE = 700, 10_000, 3_500
+LOOP_RATE, FILE_RATE, PASS_RATE = 700, 10_000, 4_500
 """What one process does in a second: calls of a loop, requests written or replies taken back, judgments of a pass."""
 
 

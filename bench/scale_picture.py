@@ -79,7 +79,7 @@ def read_rows(text: str) -> list[Row]:
         if step not in STEPS or code != "0":
             raise ValueError(f"line {place}: found {step!r} with exit {code}, expected one of {STEPS} with exit 0")
         row = Row(int(judgments), step, float(wall), float(cpu), float(peak))
-        if min(row.judgments, row.wall, row.peak) <= 0:
+        if min(row.judgments, row.wall, row.cpu, row.peak) <= 0:
             raise ValueError(f"line {place}: a logarithmic axis takes numbers above zero alone")
         rows.append(row)
     return sorted(rows, key=lambda row: (STEPS.index(row.step), row.judgments))
@@ -167,7 +167,7 @@ def picture(rows: Sequence[Row]) -> str:
         " A thin line shows what would grow as the judgments do.</desc>",
         f"<style>{style()}</style>",
         '<rect class="card" x="0.5" y="0.5" width="939" height="479" rx="10"/>',
-        *panel(rows, lambda row: row.wall, 40, "Seconds"),
+        *panel(rows, lambda row: row.cpu, 40, "CPU seconds"),
         *panel(rows, lambda row: row.peak, 490, "Peak memory in MiB"),
         *legend(rows),
         '<text class="soft" x="470" y="468" text-anchor="middle">thin line: what would grow as the judgments do, from'
