@@ -170,7 +170,7 @@ def write_page(folder: Path, browser: Browser) -> str:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Judgments</title>'
         f'<meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
-        f"<style>{style}</style></head><body><main><h1>Report</h1><section><h2>Every judgment</h2>{browser.markup}"
+        f"<style>{style}</style></head><body><main><h1>Report</h1><section><h2>Judgments</h2>{browser.markup}"
         f"</section></main><script>{browser.script}</script></body></html>",
         encoding="utf-8",
     )
