@@ -1,11 +1,13 @@
 """`judge run` on a cluster of Ray: the same results, and no call is repeated, whichever worker or node is killed."""
 
+import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +21,29 @@ from tests.conftest import PROJECT
 from tests.harness.test_shared_runs import QUESTIONS, results, wait_for_paid
 from tests.mock import Mock, start_mock
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
+from tests.time_limit import time_limit
 
 pytestmark = pytest.mark.slow
 
 EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 4
+LIMIT = 300.0
+"""Seconds after which a test is ended."""
+STARTED: "list[subprocess.Popen[str]]" = []
+
+
+@pytest.fixture(autouse=True)
+def _ends() -> Iterator[None]:
+    """No test takes forever, and no process outlives its test."""
+    try:
+        with time_limit(LIMIT):
+            yield
+    finally:
+        while STARTED:
+            process = STARTED.pop()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -58,25 +78,27 @@ def start(mock: Mock, out: Path, *more: str, model: str = "server/mock", **envir
         "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), "--out", str(out), *more,
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command,
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": path, **environment},
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         # As Ctrl-C reaches all processes of a terminal's group.
         start_new_session=True,
     )
+    STARTED.append(process)
+    return process
 
 
 def end(process: "subprocess.Popen[str]", code: int = 0) -> str:
     """What a process that ends by itself says on stderr."""
-    _, complaint = process.communicate(timeout=180)
+    said, complaint = process.communicate(timeout=180)
     assert process.returncode == code, complaint
     assert "Traceback" not in complaint
     # What Ray logs names its sources.
-    assert not re.search(r"\.(cc|h|py):\d", complaint), complaint
+    assert not re.search(r"\.(cc|h|py):\d", said + complaint), said + complaint
     return complaint
 
 
@@ -203,6 +225,47 @@ def test_a_cluster_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
     none = end(start(mock, tmp_path / "none", "--engine", "ray", RAY_ADDRESS="ray://head:10001"), 2)
     assert "ray://head:10001: expected HOST:PORT" in none
     assert not (tmp_path / "none").exists()
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder for temporary files with a path that is short enough for Ray's sockets."""
+    with tempfile.TemporaryDirectory(prefix="j", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def processes_of(folder: Path) -> list[str]:
+    """The processes that have this folder for their temporary files."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and f"TMPDIR={folder}".encode() in (process / "environ").read_bytes():
+                found.append(process.name)
+    return found
+
+
+@pytest.mark.parametrize("number", [None, signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_cluster_of_its_own_leaves_nothing_behind(
+    number: int | None, short: Path, mock: Mock, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    if not Path("/proc/self/environ").is_file():
+        pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
+    process = start(mock, tmp_path / "out", "--engine", "ray", "--workers", "2", TMPDIR=str(short))
+    if number is not None:
+        wait_for_paid(mock, 10)
+        assert processes_of(short)
+        os.kill(process.pid, number)
+    said, complaint = process.communicate(timeout=180)
+    assert process.returncode == {None: 0, signal.SIGKILL: -9}.get(number, 3), complaint
+    # Ray has nothing to say.
+    assert not re.search(r"\bray\b", said + complaint, re.IGNORECASE)
+    if number != signal.SIGKILL:
+        assert list(short.iterdir()) == []
+    deadline = time.monotonic() + 60
+    while processes_of(short):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def end(process: subprocess.Popen[str], code: int = 0) -> str:
 
 
 def wait_for_paid(mock: Mock, least: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while mock.stats()["paid"] < least:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -7,8 +7,12 @@ import importlib
 import logging
 import os
 import platform
+import shutil
 import signal
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
@@ -29,6 +33,10 @@ _PATIENCE = 10.0
 """Seconds for which the head of a cluster may be silent."""
 _STORE = 200_000_000
 """Bytes of shared memory of a cluster of our own: little is kept there."""
+_HOME = 24
+"""Characters that the path of the folder for temporary files may have; Ray adds about 65 and judge 15."""
+_LAST = 5.0
+"""Seconds for the processes of a cluster to end."""
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -62,6 +70,8 @@ class RayCluster:
         self._ray: ModuleType | None = None
         self._own = False
         self._lost = False
+        self._folder: Path | None = None
+        """Where a cluster of our own has its files."""
 
     def __enter__(self) -> Self:
         return self
@@ -77,6 +87,8 @@ class RayCluster:
             atexit.register(leave)
             return
         self._ray.shutdown()
+        if self._folder is not None:
+            _remove(self._folder)
 
     def watch(self, end: Callable[[OperationalError], object], cancel: Callable[[], object]) -> HeadWatch:
         """Watch the head as long as the block runs, in the event loop that runs now.
@@ -146,7 +158,9 @@ class RayCluster:
         if not ray.is_initialized():
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
             if self._address is None:
+                self._folder = _new_folder()
                 quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
+                quiet |= {"_temp_dir": str(self._folder)}
             elif not listens(self._address, _PATIENCE):
                 # Ray takes minutes to find that out.
                 raise OperationalError(f"no Ray cluster can be reached at {self._address}: nobody answers there")
@@ -223,6 +237,22 @@ def last_line(error: BaseException) -> str:
     """What an error of Ray says in the end, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return printable(lines[-1]) if lines else type(error).__name__
+
+
+def _new_folder() -> Path:
+    """A new folder with a path so short that Ray's sockets fit into it: a system takes 103 characters of a socket."""
+    home = tempfile.gettempdir()
+    fits = len(home) <= _HOME or os.name == "nt"
+    # `mkdtemp` makes a folder that nobody else can enter.
+    return Path(tempfile.mkdtemp(prefix="judge-", dir=home if fits else "/tmp"))  # noqa: S108
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a cluster that ends: its processes write there a little longer."""
+    deadline = time.monotonic() + _LAST
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.1)
 
 
 @contextlib.contextmanager

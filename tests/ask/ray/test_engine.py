@@ -6,7 +6,7 @@ import os
 import pickle
 import signal
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,6 +33,7 @@ from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions, Price
 from judge.models.records import Completion
 from tests.ask.test_loop import QUICK, Answer, Scripted, criterion, pool
+from tests.time_limit import time_limit
 
 TWO = msgspec.structs.replace(QUICK, concurrency=2)
 
@@ -123,6 +124,13 @@ def said(result: Judgment | Failure) -> int | str:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.ask.attempts._wait", lambda faults: 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _ends() -> Iterator[None]:
+    """No test waits forever for a question that nobody frees."""
+    with time_limit(60.0):
+        yield
 
 
 TEXTS = [f"text {number}" for number in range(30)]
