@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from judge.models.journals import verify_stored
 from tests.conftest import PROJECT
 from tests.harness.test_shared_runs import QUESTIONS, results, wait_for_paid
 from tests.mock import Mock, start_mock
+from tests.postgres import Postgres
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
 from tests.time_limit import time_limit
 
@@ -218,6 +220,53 @@ def test_a_budget_is_kept_by_all_workers_together(nodes: RayNodes, second: int, 
     assert mock.stats()["paid"] < QUESTIONS
 
 
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [
+        ("server/mock", ("--together",)),
+        ("server/mock", ("--prompt", "groundedness", "--logprobs")),
+        ("server/mock", ("--prompt", "completeness", "--samples", "2", "--jury", "median")),
+        ("baseline/overlap", ("--prompt", "groundedness")),
+        ("checker/overlap", ("--prompt", "groundedness/sentences")),
+    ],
+)
+def test_each_kind_of_judge_and_question_gives_what_it_gives_here(
+    model: str, more: tuple[str, ...], nodes: RayNodes, second: int, mock: Mock, tmp_path: Path
+) -> None:
+    mock.config(latency=0.0)
+    end(start(mock, tmp_path / "here", *more, model=model))
+    paid = mock.stats()["paid"]
+    end(start(mock, tmp_path / "ray", *more, *on(nodes), model=model))
+    assert mock.stats()["paid"] == 2 * paid
+    assert results(tmp_path / "ray") == results(tmp_path / "here")
+    assert recorded(tmp_path / "ray") == recorded(tmp_path / "here")
+
+
+def test_a_shared_journal_is_the_drivers(
+    postgres: Postgres, nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    journal = ("--journal", postgres.database())
+    both = [start(mock, tmp_path / name, *journal, *more) for name, more in (("ray", on(nodes)), ("here", ()))]
+    for process in both:
+        end(process)
+    assert set(mock.paid_per_item().values()) == {1}
+    assert results(tmp_path / "ray") == results(tmp_path / "here") == results(plain)
+    assert verify_stored(journal[1])[:2] == (QUESTIONS, 0)
+
+
+@pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
+def test_what_listens_at_the_address_is_no_head(reply: bytes, mock: Mock, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        process = start(mock, tmp_path / "out", "--engine", "ray", "--address", address)
+        listener.settimeout(180)
+        with listener.accept()[0] as connection:
+            connection.sendall(reply)
+        assert f"what listens at {address} is not the head of a Ray cluster" in end(process, 3)
+    assert mock.stats()["requests"] == 0
+
+
 def test_a_cluster_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
     away = end(start(mock, tmp_path / "out", "--engine", "ray", "--address", "127.0.0.1:9"), 3)
@@ -235,12 +284,12 @@ def short() -> Iterator[Path]:
 
 
 def processes_of(folder: Path) -> list[str]:
-    """The processes that have this folder for their temporary files."""
+    """The command lines of the processes that have this folder for their temporary files."""
     found = []
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if process.name.isdigit() and f"TMPDIR={folder}".encode() in (process / "environ").read_bytes():
-                found.append(process.name)
+                found.append((process / "cmdline").read_text("utf-8", "replace"))
     return found
 
 
@@ -262,8 +311,10 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(
     assert not re.search(r"\bray\b", said + complaint, re.IGNORECASE)
     if number != signal.SIGKILL:
         assert list(short.iterdir()) == []
+    # Where the driver is killed, Ray's agents may stay a while longer.
+    agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent") if number == signal.SIGKILL else ()
     deadline = time.monotonic() + 60
-    while processes_of(short):
+    while any(not line.startswith(agents) for line in processes_of(short)):
         assert time.monotonic() < deadline
         time.sleep(0.1)
 

@@ -20,7 +20,7 @@ import msgspec
 
 from judge.ask.loop import Settings
 from judge.ask.ray.address import address_of
-from judge.ask.ray.head import HeadWatch, leave, listens, lost_head
+from judge.ask.ray.head import HeadWatch, is_head, leave, lost_head
 from judge.ask.ray.messages import News, ToWorker, Versions
 from judge.ask.ray.worker import RayWorker
 from judge.errors import OperationalError
@@ -161,9 +161,8 @@ class RayCluster:
                 self._folder = _new_folder()
                 quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
                 quiet |= {"_temp_dir": str(self._folder)}
-            elif not listens(self._address, _PATIENCE):
-                # Ray takes minutes to find that out.
-                raise OperationalError(f"no Ray cluster can be reached at {self._address}: nobody answers there")
+            else:
+                _reach(self._address)
             with _same_signals():
                 try:
                     ray.init(address=self._address or "local", **quiet)
@@ -237,6 +236,20 @@ def last_line(error: BaseException) -> str:
     """What an error of Ray says in the end, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return printable(lines[-1]) if lines else type(error).__name__
+
+
+def _reach(address: str) -> None:
+    """Find out whether there can be a head at an address, which Ray takes minutes for.
+
+    Raises:
+        OperationalError: There is none.
+    """
+    try:
+        found = is_head(address, _PATIENCE)
+    except OSError as error:
+        raise OperationalError(f"no Ray cluster can be reached at {address}: {error}") from error
+    if not found:
+        raise OperationalError(f"what listens at {address} is not the head of a Ray cluster")
 
 
 def _new_folder() -> Path:

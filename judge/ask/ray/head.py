@@ -18,6 +18,14 @@ SILENCE = 20.0
 """Seconds for which a head may not answer: it may be started again in the meantime."""
 STEP = 15.0
 """Seconds for a step to end the job."""
+_HEADER = 9
+"""Bytes before each frame of HTTP/2."""
+_KIND = 3
+"""Where in them the kind of the frame stands."""
+_SETTINGS = 4
+"""The kind of the first frame of each side."""
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0))
+"""What a client says first, with no settings of its own."""
 
 
 class HeadWatch:
@@ -63,6 +71,27 @@ class HeadWatch:
         leave()
 
 
+def is_head(address: str, patience: float) -> bool:
+    """Whether what listens at an address may be a head, which speaks HTTP/2 (RFC 9113, section 3.4).
+
+    Args:
+        address: `HOST:PORT`.
+        patience: Seconds to wait for each of its words.
+
+    Raises:
+        OSError: Nobody listens.
+    """
+    with _connected(address, patience) as connection:
+        if os.environ.get("RAY_USE_TLS", "0") not in ("0", ""):
+            return True
+        said = b""
+        with contextlib.suppress(OSError):
+            connection.sendall(_GREETING)
+            while len(said) < _HEADER and (more := connection.recv(_HEADER - len(said))):
+                said += more
+    return len(said) == _HEADER and said[_KIND] == _SETTINGS
+
+
 def lost_head(address: str) -> OperationalError:
     """What ends a run without its head."""
     return OperationalError(
@@ -85,9 +114,13 @@ def listens(address: str, patience: float) -> bool:
         address: `HOST:PORT`.
         patience: Seconds to wait.
     """
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), patience).close()
+        _connected(address, patience).close()
     except OSError:
         return False
     return True
+
+
+def _connected(address: str, patience: float) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), patience)
