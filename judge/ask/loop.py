@@ -149,12 +149,7 @@ class Loop:
         self._total = len(wanted)
         self._results = ResultWriter(len(wanted), self._folder)
         open_tasks = array("q")
-        for index, task in enumerate(self._questions.ahead(wanted)):
-            settled: Judgment | Failure | None = self._questions.gap(task)
-            if settled is None:
-                settled = self._questions.recall(task)
-                if settled is not None:
-                    self._silence.remembered()
+        for index, settled in enumerate(self._questions.settled(wanted, self._silence.remembered)):
             if settled is None:
                 open_tasks.append(index)
             else:

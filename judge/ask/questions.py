@@ -146,6 +146,21 @@ class Questions:
         self._account.rest(self._model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
         return outcome(task, found.answers[-1], self._model.name, found.digest)
 
+    def settled(self, tasks: Iterable[Task], remembered: Callable[[], object]) -> Iterator[Judgment | Failure | None]:
+        """For each task its outcome where that needs no call; None where it does.
+
+        Args:
+            tasks: The tasks.
+            remembered: Called for each outcome that the journal gives.
+        """
+        for task in self.ahead(tasks):
+            found: Judgment | Failure | None = self.gap(task)
+            if found is None:
+                found = self.recall(task)
+                if found is not None:
+                    remembered()
+            yield found
+
     def next_request(self, task: Task) -> tuple[str, Request] | None:
         """Digest and request that the outcome of a task waits for; None if the journal holds every completion it needs.
 

@@ -141,12 +141,7 @@ class _Spread:
         self._wanted = wanted
         self._results = ResultWriter(len(wanted), self._folder)
         left = array("q")
-        for number, task in enumerate(self._questions.ahead(wanted)):
-            settled: Judgment | Failure | None = self._questions.gap(task)
-            if settled is None:
-                settled = self._questions.recall(task)
-                if settled is not None:
-                    self._silence.remembered()
+        for number, settled in enumerate(self._questions.settled(wanted, self._silence.remembered)):
             if settled is None:
                 left.append(number)
             else:
