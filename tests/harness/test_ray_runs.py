@@ -141,14 +141,19 @@ def test_results_are_those_of_a_run_here_and_each_goes_on_where_the_other_ended(
     assert mock.stats()["paid"] == QUESTIONS
 
 
+@pytest.mark.parametrize("at_once", [True, False])
 def test_a_node_that_is_killed_costs_what_it_had_in_flight(
-    nodes: RayNodes, plain: Path, mock: Mock, tmp_path: Path
+    at_once: bool, nodes: RayNodes, plain: Path, mock: Mock, tmp_path: Path
 ) -> None:
     raylet = nodes.add()
     process = start(mock, tmp_path / "out", *on(nodes))
     wait_for_paid(mock, 40)
     assert workers(raylet)
-    kill_node(raylet)
+    if at_once:
+        kill_node(raylet)
+    else:
+        # What is left of the node tells the whole cluster at length how it ended.
+        os.kill(raylet, signal.SIGKILL)
     end(process)
     assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
     assert results(tmp_path / "out") == results(plain)

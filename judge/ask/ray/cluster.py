@@ -163,7 +163,7 @@ class RayCluster:
                 quiet |= {"_temp_dir": str(self._folder)}
             else:
                 _reach(self._address)
-            with _same_signals():
+            with _same_signals(), _no_listener():
                 try:
                     ray.init(address=self._address or "local", **quiet)
                 except Exception as error:
@@ -278,3 +278,19 @@ def _same_signals() -> Iterator[None]:
         # Outside the main thread, Ray sets none.
         with contextlib.suppress(ValueError):
             signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _no_listener() -> Iterator[None]:
+    """Keep Ray from printing on stdout what goes wrong at a node: none of its options does, and stdout is ours."""
+    names = vars(importlib.import_module("ray._private.worker"))
+    listener = names.get("listen_error_messages")
+    # Nothing to replace where another version of Ray has another way to listen.
+    if listener is None:
+        yield
+        return
+    names["listen_error_messages"] = lambda worker, stopped: None
+    try:
+        yield
+    finally:
+        names["listen_error_messages"] = listener
