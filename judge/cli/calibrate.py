@@ -13,6 +13,7 @@ from judge.calibrate.report.terminal import summary
 from judge.cli.asking import (
     ASKING,
     add_cascade_options,
+    add_dry_run_option,
     add_judge_arguments,
     add_loop_arguments,
     loop_settings,
@@ -22,9 +23,12 @@ from judge.cli.asking import (
 from judge.cli.config import add_config_arguments
 from judge.cli.look import columns
 from judge.cli.options import add_cluster_option, add_journal_option, positive, refuse_unused
-from judge.cli.printing import print_json, progress, say
-from judge.cli.spending import say_accounts
+from judge.cli.printing import print_fact, print_json, progress, say
+from judge.cli.spending import print_forecast, say_accounts
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
+from judge.harness.calibration.forecast import CalibrationForecast
+from judge.harness.calibration.session import forecast_calibration
+from judge.text.cells import count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +111,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ask each question N times, for test-retest (default 1)",
     )
     add_judge_arguments(asking)
-    add_loop_arguments(parser.add_argument_group("the loop"))
+    loop = parser.add_argument_group("the loop")
+    add_loop_arguments(loop)
+    add_dry_run_option(loop, "judgments")
     deciding = parser.add_argument_group("deciding")
     deciding.add_argument(
         "--require",
@@ -148,7 +154,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--out", type=Path, metavar="DIR", help="write tables, report, plots and certificate here"
     )
     add_journal_option(output)
-    output.add_argument("--json", action="store_true", help="print all findings as JSON")
+    output.add_argument("--json", action="store_true", help="print all findings, or what --dry-run counts, as JSON")
     add_config_arguments(parser)
 
 
@@ -156,7 +162,7 @@ def main(args: argparse.Namespace) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     if not args.model:
         # Without a folder to write, nothing shows the conversations.
-        needless = (*ASKING, "samples", "together", "cascade", "cascade-url", "cascade-grid", "journal")
+        needless = (*ASKING, "samples", "together", "cascade", "cascade-url", "cascade-grid", "dry-run", "journal")
         needless = (*needless, *(() if args.out else ("topics",)))
         refuse_unused(args, needless, "they are about asking a judge, which --model names")
     if args.scale is None:
@@ -195,6 +201,11 @@ def main(args: argparse.Namespace) -> int:
         out=args.out,
         journal=args.journal,
     )
+    if args.dry_run:
+        with progress("reading gold and labels") as line:
+            forecast = forecast_calibration(plan, line)
+        _print_forecast(forecast, as_json=args.json)
+        return 0
     if args.out:
         say_lacking_log(args.out)
     with progress("reading gold and labels") as line:
@@ -214,3 +225,23 @@ def main(args: argparse.Namespace) -> int:
     if args.out:
         say(f"everything is in {args.out}; start with calibration.md there, then read disagreements.md")
     return 1 if args.require and not outcome.trusted else 0
+
+
+def _print_forecast(forecast: CalibrationForecast, *, as_json: bool) -> None:
+    if as_json:
+        print_json(forecast)
+        return
+    print_fact("responses", f"{forecast.responses:,} of the pool have gold that is not held out")
+    if forecast.unmatched:
+        print_fact("not in the pool", count(forecast.unmatched, "gold grade"))
+    for row in forecast.by_model:
+        print_fact("judge", row.model)
+        print_fact("judgments", f"{row.judgments:,}")
+        print_fact("  without evidence", f"{row.without_evidence:,}")
+        print_fact("  from the journal", f"{row.recalled:,}")
+        print_fact("  by a shared call", f"{row.shared:,}")
+        print_fact("calls to be made", f"{row.calls:,}")
+    print_forecast(forecast.by_model)
+    if forecast.test_judgments:
+        print_fact("test grades", f"at most {count(forecast.test_judgments, 'judgment')} on top, by the chosen judges")
+    say("nothing was sent and nothing was written")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from judge.ask.budget import price_of
-from judge.ask.cascading import ask_checker, recalled
+from judge.ask.cascading import OpenCascade, ask_checker, recalled
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
 from judge.ask.records import Failure, Judgment
@@ -118,10 +118,7 @@ def dry_run(prepared: Prepared) -> DryRun:
     samples = jury.samples if jury else 1
     judgments = len(pooled.pool.responses) * prompts * len(prepared.models) * samples
     settled = len(prepared.asked) - len(left)
-    checking = model_forecasts(checked, prepared.cascade.settings, longest) if prepared.cascade else ()
-    if prepared.cascade and prepared.cascade.local:
-        # Such a checker reads no prompt and writes no reply.
-        checking = tuple(msgspec.structs.replace(row, prompt_tokens=0, completion_tokens=0) for row in checking)
+    checking = checker_forecasts(prepared.cascade, checked, longest) if prepared.cascade else ()
     return DryRun(
         responses=len(pooled.pool.responses),
         prompts=prompts,
@@ -165,6 +162,17 @@ def _checked(
     left = tuple(task for place, task in enumerate(wanted) if place not in settled)
     asked = forecasts((opened.checker,), tuple(tasks.values()), journal, pool, None)
     return asked, left, len(tasks) - len(said)
+
+
+def checker_forecasts(
+    opened: OpenCascade, asked: Sequence[tuple[Model, Forecast]], longest: int
+) -> tuple[ModelForecast, ...]:
+    """What the calls of a cascade's checker cost; the other arguments are those of `model_forecasts`."""
+    rows = model_forecasts(asked, opened.settings, longest)
+    if not opened.local:
+        return rows
+    # Such a checker reads no prompt and writes no reply.
+    return tuple(msgspec.structs.replace(row, prompt_tokens=0, completion_tokens=0) for row in rows)
 
 
 def _together(first: ModelForecast, again: ModelForecast) -> ModelForecast:

@@ -70,6 +70,8 @@ TABLES = {
     "nuggets agree": "--pool out --bank nuggets.jsonl --gold people.jsonl --matches judged.jsonl",
     "nuggets score": "--pool out --bank nuggets.jsonl --matches people.jsonl",
     "calibrate": "--gold gold.jsonl --judgments out/judgments.jsonl",
+    "calibrate --dry-run": "--gold gold.jsonl --pool out --topics topics.json --model server/a --model server/b "
+    "--base-url http://127.0.0.1:9/v1 --prompt groundedness --prompt naturalness --out cal",
     "drift": "out out",
     "probe": "out --criteria groundedness --model baseline/overlap --items 12 --out probe",
     "crowd": "labels.csv --scale 0-3 --out crowd",

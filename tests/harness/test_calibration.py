@@ -16,6 +16,7 @@ from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.gold import read_gold, read_ledger, read_seal, write_split
 from judge.gold.seal import read_salt, salted
 from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
+from judge.harness.calibration.session import forecast_calibration
 from judge.harness.manifest import SCHEMA
 from judge.models.backends.baseline import Overlap
 from judge.models.families import read_families
@@ -755,6 +756,61 @@ def test_results_of_a_run_are_not_written_over(tmp_path: Path, gold: Path, asked
     with pytest.raises(InputError, match="choose another --out"):
         tried(**options)
     assert (tmp_path / "out" / "judgments.jsonl").read_text(encoding="utf-8") == "precious"
+
+
+def test_a_dry_run_counts_what_will_be_asked_and_opens_no_seal(tmp_path: Path, split: Path, asked: Asked) -> None:
+    plan = CalibrationPlan(
+        **asking(tmp_path, split / "dev.jsonl", prompts=[YES_NO, GRADED], gold_scale=GRADED,
+                 test=split / "test.jsonl", samples=2)
+    )  # fmt: skip
+    dev = len((split / "dev.jsonl").read_text(encoding="utf-8").splitlines())
+    before = forecast_calibration(plan)
+    (row,) = before.by_model
+    # Two prompts, each asked twice.
+    assert (before.responses, before.unmatched, row.judgments, row.calls) == (dev, 0, 4 * dev, 4 * dev)
+    assert before.test_judgments == 2 * (120 - dev)
+    assert not (tmp_path / "out").exists() and not asked.requests
+    assert read_ledger(split / "seal.json") == ()
+    calibrate_judges(plan, NOW)
+    assert len(asked.requests) == row.calls + before.test_judgments
+    (after,) = forecast_calibration(plan).by_model
+    assert (after.recalled, after.calls) == (4 * dev, 0)
+    assert len(read_ledger(split / "seal.json")) == 1
+
+
+def test_a_dry_run_counts_open_test_grades_and_grades_of_responses_that_are_not_pooled(
+    tmp_path: Path, asked: Asked
+) -> None:
+    rows = gold_rows(WORLD)
+    rows = [msgspec.structs.replace(one, split="dev" if int(one.topic_id) <= 12 else "test") for one in rows]
+    strange = msgspec.structs.replace(rows[0], turn_id=f"{rows[0].topic_id}_99")
+    options = asking(tmp_path, write_gold(tmp_path / "gold.jsonl", [*rows, strange]), prompts=[GRADED])
+    found = forecast_calibration(CalibrationPlan(**options))
+    assert (found.responses, found.unmatched, found.test_judgments) == (60, 1, 60)
+
+
+def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(
+    tmp_path: Path, gold: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    options = asking(tmp_path, gold, models=["openai/gpt-4.1-mini"])
+    (row,) = forecast_calibration(CalibrationPlan(**options)).by_model
+    assert row.calls == 120 and row.cost is not None and row.cost > 0
+    with pytest.raises(UsageError, match="--dry-run goes with --model"):
+        forecast_calibration(CalibrationPlan(gold=[gold], judgments=[gold]))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="choose another --out"):
+        forecast_calibration(CalibrationPlan(**options))
+
+
+def test_a_dry_run_counts_the_checker_of_a_cascade_too(tmp_path: Path, gold: Path) -> None:
+    options = asking(tmp_path, gold, models=["openai/gpt-4.1-mini"], prompts=["groundedness/sentences"],
+                     gold_scale=GRADED, cascades=["checker/overlap@0.1:0.8", "checker/overlap@0.2:0.8"])  # fmt: skip
+    of_judge, of_checker = forecast_calibration(CalibrationPlan(**options)).by_model
+    assert (of_judge.model, of_judge.judgments) == ("openai/gpt-4.1-mini", 120)
+    assert (of_checker.model, of_checker.judgments, of_checker.cost) == ("checker/overlap", 120, 0.0)
+    assert of_checker.prompt_tokens == 0
 
 
 def test_a_recording_is_asked_again_on_test_grades(tmp_path: Path, split: Path, asked: Asked) -> None:

@@ -10,7 +10,7 @@ from judge.ask.labels import FAILURES, JUDGMENTS, labels_of
 from judge.ask.questions import Questions, filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
-from judge.ask.several import check_prices
+from judge.ask.several import check_prices, forecasts
 from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
 from judge.calibrate.certificate import certified_options
@@ -21,19 +21,24 @@ from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder
 from judge.files.stored import sha256
+from judge.gold import match, seal_of
 from judge.gold.rows import GoldRow
+from judge.gold.seal import read_seal
 from judge.harness.calibration.asking import Asking, results_jsonl
 from judge.harness.calibration.baselines import baseline_labels
 from judge.harness.calibration.cascades import PlannedCascades
 from judge.harness.calibration.certified import resampling
 from judge.harness.calibration.comparison import GoldComparison
+from judge.harness.calibration.forecast import CalibrationForecast
 from judge.harness.calibration.group_costs import group_costs
 from judge.harness.calibration.labeled import LabeledGold
-from judge.harness.calibration.look import GoldLook
+from judge.harness.calibration.look import GoldLook, check_dev
 from judge.harness.calibration.plan import ASKING, CalibrationPlan
 from judge.harness.cascade import address_option
+from judge.harness.dry_run import ModelForecast, checker_forecasts, model_forecasts
 from judge.harness.manifest import JOURNAL, MANIFEST
-from judge.models.journals import open_journal
+from judge.models.journal_view import JournalView
+from judge.models.journals import open_journal, paid_journals
 from judge.models.model import Model, recorded_options
 from judge.models.open_journal import OpenJournal
 from judge.pool.conversation import turns_shown
@@ -97,11 +102,8 @@ class AskedLabels:
             InputError: The output folder holds other results, or the sealed grades cannot be used.
             OperationalError: Asking stopped early; the same call goes on from there.
         """
+        self._check_out()
         make_folder(self._out)
-        if (self._out / MANIFEST).exists():
-            raise InputError(
-                f"{self._out}: holds the results of `judge run`, which asking would write over: choose another --out"
-            )
         plan, look = self._plan, self._look
         dev = tuple(row for row in gold.rows if row.split != "test")
         with open_journal(self._out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
@@ -131,6 +133,52 @@ class AskedLabels:
         }
         warnings = (*model_notes(self._results), *notes)
         return LabeledGold(rows, sources, warnings, answers, self._costs, self._bounds, self._cascades)
+
+    def forecast(self, gold: Gold) -> CalibrationForecast:
+        """Count what `beside` would send beyond what the journals hold.
+
+        Args:
+            gold: The gold files.
+
+        Raises:
+            UsageError: The gold does not go with the sealed grades.
+            InputError: The output folder holds other results, or the seal cannot be read.
+        """
+        self._check_out()
+        plan, pool, turns = self._plan, self._pool, self._turns
+        dev = tuple(row for row in gold.rows if row.split != "test")
+        wanted = self._tasks(dev, self._prompts)
+        rows: tuple[ModelForecast, ...] = ()
+        longest = plan.options.max_tokens
+        with JournalView(paid_journals(self._out / JOURNAL, plan.journal)) as journal:
+            rows += model_forecasts(forecasts(self._models, wanted, journal, pool, turns), plan.settings, longest)
+            for opened in {opened.checker.name: opened for opened in self._cascades.opened}.values():
+                checked = forecasts((opened.checker,), tuple(opened.tasks(wanted).values()), journal, pool, None)
+                rows += checker_forecasts(opened, checked, longest)
+        asked = {prompt.name for prompt in self._prompts}
+        matched, unmatched = match(dev, pool, str(plan.gold[0]))
+        return CalibrationForecast(
+            responses=len({response for response, criterion in matched if criterion in asked}),
+            unmatched=sum(row.criterion in asked for row in unmatched),
+            by_model=rows,
+            test_judgments=self._held_out(gold),
+        )
+
+    def _held_out(self, gold: Gold) -> int:
+        """Judgments of responses with test grades, at most; a seal names the responses, and stays closed."""
+        seal = seal_of(self._plan.test, self._plan.seal)
+        criteria = {prompt.name: prompt for prompt in self._prompts}
+        if seal is None:
+            return len(self._tasks([row for row in gold.rows if row.split == "test"], tuple(criteria.values())))
+        check_dev(gold.rows)
+        test = read_seal(seal).test
+        return min(test.rows, len(test.items) * len(criteria)) * self._plan.samples
+
+    def _check_out(self) -> None:
+        if (self._out / MANIFEST).exists():
+            raise InputError(
+                f"{self._out}: holds the results of `judge run`, which asking would write over: choose another --out"
+            )
 
     def _ask(self, model: Model, dev: tuple[GoldRow, ...], journal: OpenJournal) -> None:
         """Ask a model, alone and in cascades, about the responses without test grades."""

@@ -30,9 +30,16 @@ class Asking:
     """The models of a plan, and the cost of all their calls so far."""
 
     def __init__(
-        self, plan: CalibrationPlan, report: Callable[[str], ProgressReport], fetching: Fetching | None
+        self,
+        plan: CalibrationPlan,
+        report: Callable[[str], ProgressReport],
+        fetching: Fetching | None,
+        *,
+        keys: bool = True,
     ) -> None:
         self._plan = plan
+        self.keys = keys
+        """Whether a model without its key is refused; a forecast needs none."""
         self._report = report
         self._fetching = fetching
         self._spent = 0.0
@@ -48,7 +55,7 @@ class Asking:
         Raises:
             UsageError: The model cannot be asked them, or its price is unknown and there is a budget.
         """
-        model = open_one(name, self._plan.options, prompts, self._plan.settings)
+        model = open_one(name, self._plan.options, prompts, self._plan.settings, keys=self.keys)
         # A recording answers under the recorded judge's name, by which it could not be opened again.
         self._named[model.name] = name
         if model.endpoint is not None:

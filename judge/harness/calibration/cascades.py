@@ -50,7 +50,8 @@ class PlannedCascades:
         self._prices = plan.settings.known_prices
         cascades = dict.fromkeys(map(parse_cascade, plan.cascades))
         self.opened = tuple(
-            open_cascade(cascade, plan.cascade_url, prompts, plan.options, plan.settings) for cascade in cascades
+            open_cascade(cascade, plan.cascade_url, prompts, plan.options, plan.settings, keys=asking.keys)
+            for cascade in cascades
         )
         for opened in self.opened:
             if all(model.name == opened.checker.name for model in models):

@@ -19,6 +19,16 @@ from judge.harness.calibration.ledgers import Looking, log_look, open_test
 from judge.harness.calibration.plan import CalibrationPlan
 
 
+def check_dev(rows: Sequence[GoldRow]) -> None:
+    """Refuse gold that does not go with sealed grades.
+
+    Raises:
+        UsageError: The gold is not the dev part alone.
+    """
+    if any(row.split != "dev" for row in rows):
+        raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
+
+
 class GoldLook:
     """One look at gold, sealed or not; it is put on record once.
 
@@ -58,8 +68,7 @@ class GoldLook:
             InputError: The sealed grades cannot be used.
             OperationalError: The ledger cannot be written.
         """
-        if any(row.split != "dev" for row in dev):
-            raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
+        check_dev(dev)
         # What would stop a calibration must not cost a look at the sealed grades.
         self._comparison.panels(dev, sources)
         if self._out:

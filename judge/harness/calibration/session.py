@@ -21,6 +21,7 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.report.disagreements import disagreement_files
 from judge.calibrate.report.folder import calibration_files
 from judge.draw.drawable import undrawn
+from judge.errors import UsageError
 from judge.files.folder import make_folder, replace_folder
 from judge.files.paths import in_folders
 from judge.files.progress import ProgressLine
@@ -31,6 +32,7 @@ from judge.harness.calibration.asked import AskedLabels
 from judge.harness.calibration.asking import Asking, ProgressReport
 from judge.harness.calibration.certified import certified
 from judge.harness.calibration.comparison import GoldComparison
+from judge.harness.calibration.forecast import CalibrationForecast
 from judge.harness.calibration.labeled import LabeledGold
 from judge.harness.calibration.ledgers import looked_often
 from judge.harness.calibration.look import GoldLook
@@ -98,6 +100,18 @@ def calibrate_judges(
         return _Session(plan, now, lambda judge: Reporter(judge, line), FetchReporter(line), line).run()
 
 
+def forecast_calibration(plan: CalibrationPlan, steps: Steps = quiet) -> CalibrationForecast:
+    """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done, or names no model to ask.
+        InputError: An input is bad, or the output folder would be refused.
+    """
+    if not plan.models:
+        raise UsageError("a dry run counts what models would be asked (--dry-run goes with --model)")
+    return _Session(plan, datetime.now(UTC), lambda judge: lambda progress: None, None, steps, keys=False).forecast()
+
+
 class _Session:
     """One calibration, with everything read so far."""
 
@@ -108,22 +122,31 @@ class _Session:
         asking: Callable[[str], ProgressReport],
         fetching: Fetching | None,
         steps: Steps,
+        *,
+        keys: bool = True,
     ) -> None:
         self._steps = steps
         check_plan(plan)
         plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
         self.plan, self.now = plan, now
-        self.asking = Asking(plan, asking, fetching)
+        self.asking = Asking(plan, asking, fetching, keys=keys)
         self.rules = tuple(map(parse_requirement, plan.requirements))
         self.families = read_families(Path(plan.families)) if plan.families else {}
         self.comparison = GoldComparison(plan)
         self.look = GoldLook(plan, self.comparison, now)
         self.out = Path(plan.out) if plan.out is not None else None
 
-    def run(self) -> CalibrationOutcome:
+    def forecast(self) -> CalibrationForecast:
+        gold, topics = self._read()
+        return AskedLabels(self.plan, self.comparison, self.look, self.asking, topics).forecast(gold)
+
+    def _read(self) -> tuple[Gold, Mapping[str, Turn] | None]:
         self._steps(Step("reading gold and labels"))
         gold = read_gold_files([Path(path) for path in self.plan.gold], self.comparison.only, self.comparison.scale)
-        topics = None if self.plan.topics is None else turns_by_id(read_topics(Path(self.plan.topics)))
+        return gold, None if self.plan.topics is None else turns_by_id(read_topics(Path(self.plan.topics)))
+
+    def run(self) -> CalibrationOutcome:
+        gold, topics = self._read()
         labeled = self._labeled(gold, topics)
         rows, sources = labeled.rows, labeled.sources
         panels, unmatched = self.comparison.panels(rows, sources)
