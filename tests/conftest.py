@@ -1,5 +1,6 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
+import math
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -44,6 +45,14 @@ def _plain_terminal() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
             patch.delenv(name, raising=False)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_word_about_time() -> Iterator[None]:
+    """Let no job of this process say how long it takes, which depends on how busy the machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("judge.files.progress.FIRST", math.inf)
         yield
 
 

@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from judge.models.records import AnswerForm, Message, Request
 from judge.records import Level, Scale
+from tests.time_limit import PATIENCE
 
 SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
 SCRIPT = Path(__file__).parent.parent / "bench" / "mock_server.py"
@@ -43,7 +46,7 @@ class Mock:
 
     def http(self, method: str, path: str, document: object = None) -> tuple[int, Any]:
         """Status and decoded body of one request."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             body = None if document is None else json.dumps(document)
             connection.request(method, path, body, {"Content-Type": "application/json"})
@@ -96,14 +99,17 @@ def start_mock(*arguments: str) -> Iterator[Mock]:
         yield Mock(int(process.stdout.readline()))
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE)
         process.stdout.close()
 
 
 def wait_for_paid(mock: Mock, process: subprocess.Popen[Any], least: int) -> None:
     """Return once a process that asks the server has paid for so many calls."""
-    deadline = time.monotonic() + 60
-    while sum(mock.paid_per_item().values()) < least:
+    deadline = time.monotonic() + PATIENCE
+    while (paid := sum(mock.paid_per_item().values())) < least:
         assert process.poll() is None, "it ended before it could be stopped"
-        assert time.monotonic() < deadline
+        if time.monotonic() > deadline:
+            # It would go on paying in the tests that follow.
+            process.kill()
+            pytest.fail(f"{paid} calls after {PATIENCE:.0f} seconds")
         time.sleep(0.01)

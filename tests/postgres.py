@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.time_limit import PATIENCE
+
 psycopg: Any = None
 with contextlib.suppress(ImportError):
     import psycopg
@@ -39,11 +41,13 @@ class Postgres:
             self._port = free.getsockname()[1]
         # The tests kill the server, so it has to write to the disk as it does anywhere else.
         command = [programs / "initdb", "-D", folder / "data", "-A", "trust", "-U", "judge", "-E", "UTF8"]
-        subprocess.run([*command, "--locale", "C"], check=True, stdout=subprocess.DEVNULL, timeout=120, **self._as_user)
+        subprocess.run(
+            [*command, "--locale", "C"], check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE, **self._as_user
+        )
 
     def start(self) -> None:
         """Start the server, again where it was killed."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while True:
             options = ["-c", "listen_addresses=127.0.0.1", "-p", str(self._port), "-k", str(self._folder)]
             self._process = subprocess.Popen(

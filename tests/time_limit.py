@@ -8,6 +8,9 @@ from types import FrameType
 _AGAIN = 10.0
 """Seconds until a test is ended again that goes on with its waiting."""
 
+PATIENCE = 300.0
+"""Seconds that a test waits for what has to happen, however busy the machine is."""
+
 
 class TimeLimitError(Exception):
     """A test took longer than it may."""

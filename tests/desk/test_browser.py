@@ -17,6 +17,7 @@ from judge.gold import read_gold
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.conftest import PROJECT
 from tests.desk.world import HOSTILE, write_judgments, write_pool
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ class Served:
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """The exit code after a signal, and what was said on stderr."""
         self.process.send_signal(number)
-        said = self.process.communicate(timeout=20)[1]
+        said = self.process.communicate(timeout=PATIENCE)[1]
         return self.process.returncode, said
 
 

@@ -33,6 +33,7 @@ from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
 from tests.scoring import ScoreServer
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -184,7 +185,7 @@ def test_a_killed_run_pays_for_nothing_twice(mock: Mock, tmp_path: Path) -> None
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while mock.stats()["paid"] < 10 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     assert process.poll() is None

@@ -16,6 +16,7 @@ import pytest
 from judge.cli import main
 from tests.conftest import PROJECT
 from tests.scoring import ScoreServer
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -228,7 +229,7 @@ def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while answered < whole[0] // 2:
             assert time.monotonic() < deadline
             time.sleep(0.005)

@@ -19,6 +19,7 @@ from judge.models.journal_rows import read_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock, wait_for_paid
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ def command(mock: Mock, out: Path, *more: str) -> list[str]:
 
 def finish(mock: Mock, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(mock, out, *more), cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
+        command(mock, out, *more), cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
 
 
@@ -110,7 +111,7 @@ def test_a_signal_drains_and_says_how_to_go_on(mock: Mock, tmp_path: Path, numbe
     out = tmp_path / "out"
     process = started(mock, out)
     process.send_signal(number)
-    _, complaint = process.communicate(timeout=60)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, complaint
     assert "the same command goes on from here" in complaint
     assert "Traceback" not in complaint
@@ -132,7 +133,7 @@ def test_a_second_signal_breaks_the_calls_off(mock: Mock, tmp_path: Path, number
     time.sleep(0.5)
     assert process.poll() is None
     process.send_signal(number)
-    _, complaint = process.communicate(timeout=60)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, complaint
     assert "interrupted" in complaint
     assert "Traceback" not in complaint
@@ -148,7 +149,7 @@ def test_a_terminal_that_closes_loses_no_call(mock: Mock, tmp_path: Path) -> Non
     if pid == 0:
         os.execv(sys.executable, command(mock, out))
     os.set_blocking(terminal, False)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while sum(mock.paid_per_item().values()) < 10:
         with contextlib.suppress(BlockingIOError):
             os.read(terminal, 65536)
@@ -167,7 +168,7 @@ def test_nohup_outlives_its_terminal(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.05)
     process = started(mock, tmp_path / "out", before=("nohup",))
     process.send_signal(signal.SIGHUP)
-    _, complaint = process.communicate(timeout=120)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, complaint
 
 
@@ -176,7 +177,7 @@ def test_an_output_folder_that_goes_away_is_not_made_again(mock: Mock, tmp_path:
     out = tmp_path / "out"
     process = started(mock, out)
     out.rename(tmp_path / "elsewhere")
-    _, complaint = process.communicate(timeout=60)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, complaint
     assert "was moved, removed or replaced while it was in use" in complaint
     assert "Traceback" not in complaint
@@ -208,7 +209,7 @@ def test_a_server_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
     absent = Mock(1)
     done = subprocess.run(
         [word if word != "10" else "1" for word in command(absent, tmp_path / "out")],
-        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120,
+        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 3
     assert "does not answer" in done.stderr

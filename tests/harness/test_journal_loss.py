@@ -15,6 +15,7 @@ from tests.conftest import PROJECT
 from tests.harness.test_crash import command, finish, started
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock, wait_for_paid
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +118,7 @@ def test_a_journal_that_goes_away_ends_the_run_at_once(mock: Mock, tmp_path: Pat
         (tmp_path / "other.sqlite").replace(out / "journal.sqlite")
     else:
         (out / "journal.sqlite").unlink()
-    _, complaint = process.communicate(timeout=60)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, complaint
     said = [line for line in complaint.splitlines() if "was moved, removed or replaced while it was in use" in line]
     assert len(said) == 1

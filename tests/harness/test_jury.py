@@ -21,6 +21,7 @@ from judge.models.records import Completion, Request
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock, wait_for_paid
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -320,7 +321,7 @@ def test_kill_9_and_the_same_command(mock: Mock, tmp_path: Path) -> None:
         process.wait()
         assert manifest(out)["status"] == "unfinished"
         assert not (out / "judgments.jsonl").exists()
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     # Each of the two kills may cost the 8 calls in flight and the replies being written, of which there are at most 8.
     assert 0 <= sum(mock.paid_per_item().values()) - 3 * CALLS <= 2 * (8 + 8)

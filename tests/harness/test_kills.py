@@ -19,6 +19,7 @@ from judge.models.journal_check import verify_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +54,7 @@ def start(mock: Mock, folder: Path) -> subprocess.Popen[bytes]:
 
 def end(process: subprocess.Popen[bytes]) -> str:
     """What a process that ends by itself says on stderr."""
-    _, complaint = process.communicate(timeout=120)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, complaint.decode()
     return complaint.decode()
 
@@ -78,7 +79,7 @@ def apart_from_calls(found: dict[str, bytes]) -> dict[str, Any]:
 
 def kill(mock: Mock, process: subprocess.Popen[bytes], chance: random.Random) -> bool:
     """Kill a process after so many paid calls, or after some time; False if it ended before."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     if chance.random() < 0.7:
         least = mock.stats()["paid"] + chance.randrange(1, 120)
         while process.poll() is None and mock.stats()["paid"] < least and time.monotonic() < deadline:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.harness.test_crash import CONCURRENCY, finish, judgments, started
 from tests.mock import Mock, start_mock
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +75,7 @@ def test_ctrl_c_ends_a_long_pause(mock: Mock, tmp_path: Path) -> None:
     mock.config(p429=1, retry_after=200)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=60)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, complaint
     assert "the same command goes on from here" in complaint
     mock.config(p429=0)

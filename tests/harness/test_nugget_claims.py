@@ -18,6 +18,7 @@ from judge.text.sentences import split_sentences
 from tests.conftest import PROJECT
 from tests.mock import Mock, start_mock, wait_for_paid
 from tests.postgres import Postgres
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +109,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tm
     )
     wait_for_paid(server, process, 10)
     process.kill()
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE)
     server.config(latency=0.0)
     assert not (tmp_path / "out" / "claims.jsonl").exists()
     label_claims(plan(server, pooled, tmp_path / "out"))

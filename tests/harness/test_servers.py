@@ -16,6 +16,7 @@ from judge.models.journal_rows import read_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +49,7 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 
@@ -62,7 +63,7 @@ def judged(out: Path) -> int:
 
 
 def wait_for(least: int, *mocks: Mock) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while sum(mock.stats()["paid"] for mock in mocks) < least:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -125,7 +126,7 @@ def test_a_server_that_dies_is_set_aside_and_used_again_when_it_is_back(tmp_path
         mortal.close()
         wait_for(first.stats()["paid"] + 12, first)
         with start_mock("--latency", "0.2", "--port", str(second.port)) as back:
-            _, told = process.communicate(timeout=60)
+            _, told = process.communicate(timeout=PATIENCE)
             again = back.stats()["paid"]
     assert process.returncode == 0, told
     assert judged(tmp_path / "out") == JUDGMENTS

@@ -22,6 +22,7 @@ from tests.evaluate.bench_world import dataset, items, write
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
 from tests.postgres import Postgres
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +78,7 @@ def calibrating(mock: Mock, pooled: Path, folder: Path, *more: str) -> subproces
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    _, complaint = process.communicate(timeout=120)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, complaint
 
 

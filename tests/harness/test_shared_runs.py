@@ -18,6 +18,7 @@ from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
 from tests.postgres import Postgres
+from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -61,13 +62,13 @@ def start(mock: Mock, out: Path, url: str, *more: str, lease: int = 3) -> subpro
 
 def end(process: subprocess.Popen[str], code: int = 0) -> str:
     """What a process that ends by itself says on stderr."""
-    _, complaint = process.communicate(timeout=120)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, complaint
     return complaint
 
 
 def wait_for_paid(mock: Mock, least: int) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + PATIENCE
     while mock.stats()["paid"] < least:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -15,6 +15,7 @@ from judge.models.journal import Journal
 from judge.models.journal_rows import read_journal, request_digest
 from judge.models.records import Completion, Message, Request
 from judge.records import Level, Scale
+from tests.time_limit import PATIENCE
 
 FULL = 2
 """What SQLite calls this level of `PRAGMA synchronous`."""
@@ -292,7 +293,7 @@ def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(
     monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 0.05)
     with Journal(tmp_path / "j") as journal:
         put(journal, "d", "Grade: 1")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while b"d0" not in (tmp_path / "j").read_bytes():
             assert time.monotonic() < deadline
             time.sleep(0.01)

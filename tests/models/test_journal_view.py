@@ -13,6 +13,7 @@ from judge.models.journal import Journal
 from judge.models.journal_view import JournalView
 from tests.conftest import PROJECT
 from tests.models.test_journal import completion, put
+from tests.time_limit import PATIENCE
 
 RUNNING = """
 import sys, time
@@ -104,7 +105,7 @@ def test_a_journal_that_a_process_is_writing_is_read(tmp_path: Path) -> None:
     with running(path, "x", "y"):
         with pytest.raises(InputError, match="another judge process is using it"):
             Journal(path)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         with JournalView([path]) as view:
             assert view.get("before0") == completion("Grade: 2")
         found = None
