@@ -60,7 +60,9 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
         raise UsageError(f"margin {plan.margin}: expected a number of grades above 0 (--margin)")
     plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
     scale = parse_scale(plan.scale) if plan.scale else None
-    (before,), (after,) = (read_sources([Path(path)], None, scale) for path in (plan.before, plan.after))
+    (before,), (after,) = (
+        read_sources([Path(path)], None, scale, grades_only=True) for path in (plan.before, plan.after)
+    )
     keys: tuple[AnchorKeys, AnchorKeys] = ({}, {})
     if before.pool is not None and after.pool is not None:
         keys = _names(before.pool), _names(after.pool)
