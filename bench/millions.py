@@ -18,11 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bench.million_inputs import write_gold, write_labels
 from judge.ask.questions import Questions
 from judge.harness.prepared import Plan, prepare
 from judge.models.journal import Journal
@@ -108,7 +109,7 @@ def answer(rng: random.Random, run: int, turn: int) -> dict[str, Any]:
     """One turn of a run."""
     names = used(turn)
     return {
-        "metadata": {"team_id": "bench", "run_id": f"run-{run}", "run_type": "automatic"},
+        "metadata": {"team_id": "harbor", "run_id": f"run-{run}", "run_type": "automatic"},
         "turn_id": f"{turn // TURNS_OF_A_TOPIC + 1}_{turn % TURNS_OF_A_TOPIC + 1}",
         "responses": [
             {
@@ -182,6 +183,42 @@ def measure(name: str, judgments: int, command: list[str]) -> None:
     sys.stderr.write(done.stderr)
 
 
+def reading(judge: list[str], folder: Path, prompts: list[str], wanted: Collection[str] | None) -> dict[str, list[str]]:
+    """The steps that read a judged folder; what they take beside it is made, and what they wrote last is removed."""
+    out, made = str(folder / "out"), folder / "made"
+    journal, gold, labels = f"{out}/journal.sqlite", str(folder / "gold.jsonl"), str(folder / "labels.csv")
+    judgments, members = f"{out}/judgments.jsonl", f"{out}/members.jsonl"
+    graded = str(folder / "prompts" / f"{CRITERIA[0]}.md")
+    steps = {
+        "journal salvage": ["journal", "salvage", journal, "-o", f"{made}/salvaged.sqlite"],
+        "journal merge": ["journal", "merge", journal, f"{folder}/e.jsonl", "-o", f"{made}/merged.sqlite"],
+        "journal reparse": ["journal", "reparse", out, *prompts],
+        "evaluate responses": ["evaluate", "responses", out, "--out", f"{made}/responses"],
+        "evaluate qrels": ["evaluate", "qrels", judgments, judgments, "--criterion", graded],
+        "release": ["release", out, *prompts, "--out", f"{made}/release"],
+        "convert": ["convert", out, "--to", "parquet", "--out", f"{made}/tables"],
+        "calibrate": [
+            *("calibrate", "--gold", gold, "--judgments", members, "--criterion", graded),
+            *("--out", f"{made}/calibration"),
+        ],
+        "leaderboard --gold": ["leaderboard", out, "--gold", gold, *prompts, "--out", f"{made}/corrected"],
+        "drift": ["drift", judgments, judgments],
+        "gold plan": [
+            *("gold", "plan", "--pool", out, "--n", "500", "--seed", "1", "--judgments", members),
+            *("--out", f"{made}/plan.jsonl"),
+        ],
+        "crowd": ["crowd", labels, "--scale", "0-3", "--out", f"{made}/crowd"],
+    }
+    chosen = [name for name in steps if wanted is None or name in wanted]
+    if chosen:
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir()
+        write_gold(folder, Path(gold), CRITERIA[0])
+        if "crowd" in chosen:
+            write_labels(folder, Path(labels), CRITERIA, SAMPLES)
+    return {name: [*judge, *command] for name, command in steps.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judgments", type=int, nargs="+", default=[10_000, 100_000])
@@ -226,6 +263,7 @@ def main() -> None:
                 ],
                 "report": [*judge, "report", str(out), *prompts],
             }
+            steps |= reading(judge, folder, prompts, wanted=args.steps)
             (folder / "e.jsonl").unlink(missing_ok=True)
             for name, command in steps.items():
                 if args.steps is None or name in args.steps:

@@ -77,6 +77,14 @@ def test_every_step_is_drawn_in_both_panels_and_in_the_legend() -> None:
     assert all(f">{step}</text>" in drawn for step in scale_picture.STEPS)
 
 
+def test_steps_of_the_table_alone_are_not_drawn() -> None:
+    text = f"{HEADER}10000\tdrift\t10\t9.0\t100\t1\n10000\trun\t10\t9.0\t100\t0\n"
+    rows = scale_picture.read_rows(text)
+    assert [row.step for row in rows] == ["run", "drift"]
+    assert "| `judge drift` | 10,000 | 10.0 | 9.0 | 100 MiB |" in scale_picture.table(rows)
+    assert scale_picture.picture(rows) == scale_picture.picture(rows[:1])
+
+
 def test_one_measurement_alone_is_a_picture() -> None:
     assert "<path" in scale_picture.picture(scale_picture.read_rows(f"{HEADER}10000\trun\t10\t9.0\t100\t0\n"))
 

@@ -82,13 +82,21 @@ def on_scale(labels: Labels, grades: Collection[int]) -> Labels:
     )
 
 
-def read_labels(path: Path, grades: Collection[int] | None = None, *, grades_only: bool = False) -> tuple[Labels, ...]:
+def read_labels(
+    path: Path,
+    grades: Collection[int] | None = None,
+    *,
+    grades_only: bool = False,
+    explained: Collection[str] | None = None,
+) -> tuple[Labels, ...]:
     """The labels of a file: a `judgments.jsonl` with the `failures.jsonl` beside it, or four columns.
 
     Args:
         path: The file, gzipped or not. A file of columns holds one judge, named after the file.
         grades: The allowed grades of a file of columns; None allows every grade.
         grades_only: Whether rationales and label probabilities, which take most of the memory, are left out.
+        explained: The turns whose rationales are kept, those of first samples alone; None keeps every rationale. With
+            turns, the label probabilities of later samples are left out too.
 
     Raises:
         InputError: The file cannot be read or has lines with problems; every problem is listed.
@@ -101,7 +109,7 @@ def read_labels(path: Path, grades: Collection[int] | None = None, *, grades_onl
         if path.name == JUDGMENTS or first[1].lstrip().startswith(b"{"):
             judged = each_result(chain([first], numbered_lines), Judgment, str(path))
             failed = _failed(path.with_name(FAILURES)) if path.name == JUDGMENTS else ()
-            groups = _grouped(chain(judged, failed), grades_only)
+            groups = _grouped(chain(judged, failed), grades_only=grades_only, explained=explained)
             return _by_judge(groups, str(path), lines.digest)
         content = lines.whole()
     return (_labels(path, lines.digest, parse_columns(content, str(path), grades)),)
@@ -174,7 +182,9 @@ class _Group:
         self.models: set[str] = set()
 
 
-def _grouped(results: Iterable[Judgment | Failure], grades_only: bool = False) -> dict[_JudgeKey, _Group]:
+def _grouped(
+    results: Iterable[Judgment | Failure], *, grades_only: bool = False, explained: Collection[str] | None = None
+) -> dict[_JudgeKey, _Group]:
     groups: dict[_JudgeKey, _Group] = {}
     # The ids come again with every judge and criterion.
     ids: dict[str, str] = {}
@@ -183,9 +193,12 @@ def _grouped(results: Iterable[Judgment | Failure], grades_only: bool = False) -
         group = groups.setdefault((result.whole_judge, prompt, result.criterion_digest), _Group())
         turn_id = ids.setdefault(result.turn_id, result.turn_id)
         label = _label(result, turn_id, ids.setdefault(result.response_id, result.response_id))
-        group.labels.append(
-            msgspec.structs.replace(label, rationale=None, probabilities=None) if grades_only else label
-        )
+        bare = grades_only or (explained is not None and label.sample > 0)
+        if label.rationale is not None and (bare or (explained is not None and turn_id not in explained)):
+            label = msgspec.structs.replace(label, rationale=None)
+        if label.probabilities is not None and bare:
+            label = msgspec.structs.replace(label, probabilities=None)
+        group.labels.append(label)
         if isinstance(result, Judgment) and result.model:
             group.models.add(result.model)
     return groups

@@ -11,6 +11,7 @@ import numpy as np
 
 from judge.ask.labels import Label
 from judge.calibrate.findings import Split
+from judge.calibrate.inputs import ItemKey
 from judge.calibrate.panel import Column, Panel
 from judge.gold.seal import SealedItem, item_of
 from judge.pool.records import Pool, PooledResponse
@@ -120,7 +121,8 @@ def _of_panel(
     wrong = np.zeros(len(panel.items), dtype=bool)
     for column in columns:
         wrong |= column.codes != panel.human
-    said = [_first_labels(column) for column in columns]
+    graded = {(item.turn_id, item.response_id) for item in panel.items}
+    said = [_first_labels(column, graded) for column in columns]
     pooled = {response.response_id: response for response in pool.responses} if pool else {}
     for i in np.flatnonzero(wrong).tolist():
         item, rows = panel.items[i], panel.gold[i]
@@ -155,9 +157,12 @@ def _of_panel(
         )
 
 
-def _first_labels(column: Column) -> dict[tuple[str, str], Label]:
+def _first_labels(column: Column, graded: Collection[ItemKey]) -> dict[ItemKey, Label]:
     labels = column.origin.labels if column.origin else ()
-    return {(label.turn_id, label.response_id): label for label in labels if label.sample == 0}
+    # Gold is of a few thousand responses, labels may be of millions.
+    return {
+        key: label for label in labels if label.sample == 0 and (key := (label.turn_id, label.response_id)) in graded
+    }
 
 
 def _difference(panel: Panel, column: Column, i: int) -> int | None:

@@ -116,13 +116,22 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
     return Gold(tuple(rows), sha256(b"\n".join(sorted(sha256(data).encode() for data in stored))), columns)
 
 
-def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) -> tuple[LabelSource, ...]:
+def read_sources(
+    paths: Sequence[Path],
+    pool: Path | None,
+    scale: Scale | None,
+    *,
+    grades_only: bool = False,
+    explained: Collection[str] | None = None,
+) -> tuple[LabelSource, ...]:
     """Read the labels of every file, each with its pool.
 
     Args:
         paths: The files.
         pool: The pool of all files; if None, the one beside each `judgments.jsonl`.
         scale: The scale of labels in columns; labels are not checked here if None.
+        grades_only: As for `read_labels`.
+        explained: As for `read_labels`.
 
     Raises:
         InputError: A file has problems; every problem of every file is listed.
@@ -133,7 +142,7 @@ def read_sources(paths: Sequence[Path], pool: Path | None, scale: Scale | None) 
     problems: list[Problem] = []
     for path in paths:
         try:
-            labels = read_labels(path, grades)
+            labels = read_labels(path, grades, grades_only=grades_only, explained=explained)
         except InputError as error:
             if not error.problems:
                 raise

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from judge.evaluate.turn_values import NO_VALUE, TurnOrder, TurnValues
 from judge.records import Estimate, Record
 from judge.stats.means import mean_interval
-from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.text.ids import Cluster, cluster_of, natural_key
 from judge.text.safe import escape_cell
 
 Over = Literal["qrels", "answered", "worst"]
@@ -23,7 +24,7 @@ class MeasuredRun(Record, frozen=True):
     over: Over
     estimate: Estimate
     """The mean over the turns; the interval is over topics."""
-    turns: dict[str, float]
+    turns: Mapping[str, float]
     """Turn to its value, in natural order."""
 
 
@@ -31,7 +32,7 @@ def measured_run(
     run_id: str,
     measure: str,
     values: Mapping[str, float],
-    graded: Iterable[str],
+    graded: Iterable[str] | TurnOrder,
     over: Over,
     *,
     cluster: Cluster = "topic",
@@ -44,19 +45,16 @@ def measured_run(
         run_id: The run.
         measure: The name of the measure.
         values: Turn to value, of the turns that the run answered.
-        graded: The turns of the qrels.
+        graded: The turns of the qrels; where many runs are measured, as an order that they share.
         over: What the mean is over.
         cluster: What the interval is over.
         bounds: Least and greatest value of the measure.
         worst: What an unanswered turn counts over `worst`.
     """
-    unanswered = worst if over == "worst" else 0.0
-    kept = {
-        turn_id: values.get(turn_id, unanswered)
-        for turn_id in sorted(graded, key=natural_key)
-        if over != "answered" or turn_id in values
-    }
-    clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in kept]
+    unanswered = {"qrels": 0.0, "answered": NO_VALUE, "worst": worst}[over]
+    order = graded if isinstance(graded, TurnOrder) else TurnOrder(graded)
+    kept = TurnValues(order, (values.get(turn_id, unanswered) for turn_id in order.turn_ids))
+    clusters = [cluster_of(topic, cluster) for topic in kept.topics()]
     return MeasuredRun(
         run_id, measure, over, mean_interval(list(kept.values()), clusters, bounds=bounds, what="values"), kept
     )

@@ -66,6 +66,13 @@ def is_content(path: Path, content: FileContent) -> bool:
         return all(file.read(len(piece)) == piece for piece in pieces_of(content)) and not file.read(1)
 
 
+def text_pieces(lines: Iterable[str]) -> Iterator[bytes]:
+    """Lines of text in UTF-8, some at a time."""
+    rest = iter(lines)
+    while some := list(islice(rest, _RECORDS)):
+        yield "".join(some).encode()
+
+
 def jsonl_pieces(records: Iterable[object]) -> Iterator[bytes]:
     """Records as JSON Lines, fields in the order of the record, some at a time."""
     encoder, rest = msgspec.json.Encoder(), iter(records)

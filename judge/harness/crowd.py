@@ -254,7 +254,7 @@ def _joint(paths: Sequence[StrPath], graded: Study) -> dict[str, bytes]:
     """The table of workers and judges under one model, by file name; empty without judgments."""
     if not paths:
         return {}
-    judges = [judge for path in paths for judge in read_labels(Path(path))]
+    judges = [judge for path in paths for judge in read_labels(Path(path), grades_only=True)]
     diagnostics = []
     for criterion, labels in graded.labels.items():
         matching = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == criterion]

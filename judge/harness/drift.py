@@ -13,6 +13,7 @@ from judge.errors import InputError, UsageError
 from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.gold.rows import text_digest
 from judge.pool.records import Pool
+from judge.records import Scale
 from judge.text.cells import count
 from judge.text.safe import shown
 
@@ -60,10 +61,10 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
         raise UsageError(f"margin {plan.margin}: expected a number of grades above 0 (--margin)")
     plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
     scale = parse_scale(plan.scale) if plan.scale else None
-    (before,), (after,) = (read_sources([Path(path)], None, scale) for path in (plan.before, plan.after))
+    (before, names_before), (after, names_after) = (_read(Path(path), scale) for path in (plan.before, plan.after))
     keys: tuple[AnchorKeys, AnchorKeys] = ({}, {})
-    if before.pool is not None and after.pool is not None:
-        keys = _names(before.pool), _names(after.pool)
+    if names_before is not None and names_after is not None:
+        keys = names_before, names_after
     pairs = _pairs(before, after)
     if not pairs:
         raise InputError(f"{plan.before} and {plan.after}: no judge and prompt in common")
@@ -84,6 +85,12 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
             ),
         ),
     )
+
+
+def _read(path: Path, scale: Scale | None) -> tuple[LabelSource, AnchorKeys | None]:
+    """The labels of a file and, where a pool lies beside it, the names of its responses; the pool itself is let go."""
+    (source,) = read_sources([path], None, scale, grades_only=True)
+    return msgspec.structs.replace(source, pool=None), None if source.pool is None else _names(source.pool)
 
 
 def _names(pool: Pool) -> AnchorKeys:

@@ -119,6 +119,7 @@ class _Replies:
             hint = f"; `judge journal merge URL -o {path}` brings the completions of its shared journal here"
             raise InputError(f"{path}: no such journal{hint if shared else ''}")
         self._path = path
+        self._last: Recorded | None = None
         try:
             self._connection = open_to_read(path)
             self._query = f"SELECT {columns_of(self._connection)} FROM completion WHERE digest = ?"  # noqa: S608 - names of columns only
@@ -127,6 +128,12 @@ class _Replies:
 
     def get(self, digest: str) -> Recorded | None:
         """The completion of a request; None if the journal has none."""
+        # Most inquiries end with their first completion, which is looked up as both.
+        if self._last is None or self._last.digest != digest:
+            self._last = self._read(digest)
+        return self._last
+
+    def _read(self, digest: str) -> Recorded | None:
         try:
             row = self._connection.execute(self._query, (digest,)).fetchone()
             return None if row is None else read_row(row)

@@ -1,6 +1,6 @@
 """Tables as TSV: stable headers, numbers with fixed decimals, undefined values empty. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from judge.text.cells import decimals
 from judge.text.safe import escape_cell
@@ -12,8 +12,14 @@ def tsv(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int =
     >>> tsv(("run_id", "mean", "exact"), [("a\tb", 0.25, True), ("c", None, False)], 3)
     'run_id\tmean\texact\na\\tb\t0.250\ttrue\nc\t\tfalse\n'
     """
-    rows = ((_cell(value, places) for value in line) for line in lines)
-    return "".join("\t".join(cells) + "\n" for cells in (map(escape_cell, columns), *rows))
+    return "".join(tsv_lines(columns, lines, places))
+
+
+def tsv_lines(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int = 6) -> Iterator[str]:
+    """The same a line at a time, for tables that would fill the memory."""
+    yield "\t".join(map(escape_cell, columns)) + "\n"
+    for line in lines:
+        yield "\t".join(_cell(value, places) for value in line) + "\n"
 
 
 def _cell(value: object, places: int) -> str:

@@ -56,6 +56,25 @@ def test_grades_alone_leave_out_what_nobody_compares(tmp_path: Path) -> None:
     assert bare.labels == (Label("1_1", "R1", 2, None, 1.5),)
 
 
+def test_rationales_are_kept_of_the_turns_that_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "judgments.jsonl"
+    said = [
+        structs.replace(
+            judgment(turn_id, "R1", 2, expected=1.5), sample=sample, probabilities={"2": 1.0}, rationale="!"
+        )
+        for turn_id in ("1_1", "1_2")
+        for sample in (0, 1)
+    ]
+    path.write_bytes(jsonl(said))
+    (found,) = read_labels(path, explained={"1_2"})
+    assert found.labels == (
+        Label("1_1", "R1", 2, None, 1.5, 0, {"2": 1.0}),
+        Label("1_1", "R1", 2, None, 1.5, 1),
+        Label("1_2", "R1", 2, None, 1.5, 0, {"2": 1.0}, "!"),
+        Label("1_2", "R1", 2, None, 1.5, 1),
+    )
+
+
 def test_failures_alone_are_labels_too(tmp_path: Path) -> None:
     # A run in which every call failed leaves an empty judgments.jsonl.
     (tmp_path / "judgments.jsonl").write_bytes(b"")

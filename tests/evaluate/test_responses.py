@@ -24,7 +24,7 @@ from judge.evaluate.responses.tables import (
     TURN_COLUMNS,
     evaluated_criterion,
     response_table,
-    turns_tsv,
+    turn_lines,
 )
 from judge.evaluate.scores import Over
 from judge.files.trec import TrecRun
@@ -195,7 +195,7 @@ def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() 
 
 def test_every_turn_of_a_run_has_a_line_with_what_became_of_it() -> None:
     evaluated = evaluated_criterion([RUN], qrels(GRADES, scale(0, 1, 2, 3)))
-    lines = turns_tsv([evaluated], turn_facts(GRADES)).splitlines()
+    lines = "".join(turn_lines([evaluated], turn_facts(GRADES))).splitlines()
     assert lines[0].split("\t") == list(TURN_COLUMNS)
     assert [line.split("\t") for line in lines[1:]] == [
         ["groundedness", "a", "1_1", "1", "1", "", "R1", "graded", "3", "true"],

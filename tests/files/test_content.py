@@ -1,12 +1,13 @@
 """Contents that are made piece by piece are what they would be in one piece."""
 
 import hashlib
+from itertools import count, repeat
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.files.content import Pieces, content_digest, is_content, jsonl_pieces, lines_of
+from judge.files.content import Pieces, content_digest, is_content, jsonl_pieces, lines_of, text_pieces
 from judge.files.folder import replace_folder
 from judge.files.jsonl import jsonl_bytes
 
@@ -34,6 +35,17 @@ def test_a_file_is_its_content_to_the_last_byte(tmp_path: Path) -> None:
 def test_records_in_pieces_are_the_same_lines(number: int) -> None:
     records = [{"n": place} for place in range(number)]
     assert b"".join(jsonl_pieces(records)) == jsonl_bytes(records)
+
+
+@given(st.integers(0, 2500))
+def test_lines_in_pieces_are_the_same_text(number: int) -> None:
+    lines = [f"{place} ä\n" for place in range(number)]
+    assert b"".join(text_pieces(lines)) == "".join(lines).encode()
+
+
+def test_pieces_of_lines_are_made_before_the_last_line_is_there() -> None:
+    assert next(text_pieces(f"{place}\n" for place in count())).startswith(b"0\n1\n")
+    assert next(text_pieces(repeat("")), None) == b""
 
 
 def test_a_folder_takes_contents_in_pieces(tmp_path: Path) -> None:

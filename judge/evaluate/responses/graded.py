@@ -13,6 +13,7 @@ import msgspec
 from judge.errors import InputError
 from judge.evaluate.breakdown import Reading
 from judge.evaluate.scores import MeasuredRun, Over, measured_run
+from judge.evaluate.turn_values import TurnOrder
 from judge.files.trec import TrecRun, column, trec_order
 from judge.pool.records import Pool
 from judge.records import Record, Scale
@@ -146,13 +147,14 @@ def scored_runs(runs: Sequence[ResponseRun], qrels: ResponseQrels, cluster: Clus
     Raises:
         InputError: No run has a graded response.
     """
-    scored = tuple(_scored(run, qrels, cluster) for run in sorted(runs, key=lambda run: natural_key(run.run_id)))
+    order = TurnOrder(qrels.grades)
+    scored = tuple(_scored(run, qrels, order, cluster) for run in sorted(runs, key=lambda run: natural_key(run.run_id)))
     if not any(run.grades for run in scored):
         raise InputError(_apart(scored, qrels))
     return scored
 
 
-def _scored(run: ResponseRun, qrels: ResponseQrels, cluster: Cluster) -> ScoredRun:
+def _scored(run: ResponseRun, qrels: ResponseQrels, order: TurnOrder, cluster: Cluster) -> ScoredRun:
     first = {turn_id: run.first[turn_id] for turn_id in qrels.grades if turn_id in run.first}
     grades = {
         turn_id: graded[first[turn_id]]
@@ -171,7 +173,7 @@ def _scored(run: ResponseRun, qrels: ResponseQrels, cluster: Cluster) -> ScoredR
             given = values if over == "worst" else answered
             worst = float(qrels.worst or 0) if measure == "mean" else 0.0
             scores[measure, over] = measured_run(
-                run.run_id, measure, given, qrels.grades, over, cluster=cluster, bounds=bounds, worst=worst
+                run.run_id, measure, given, order, over, cluster=cluster, bounds=bounds, worst=worst
             )
     outside = tuple(sorted(run.first.keys() - qrels.grades.keys(), key=natural_key))
     return ScoredRun(run.run_id, qrels.name, len(qrels.grades), first, grades, outside, scores)

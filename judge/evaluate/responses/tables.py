@@ -30,7 +30,7 @@ from judge.records import Record
 from judge.text.cells import count
 from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, topic_of
-from judge.text.tsv import tsv
+from judge.text.tsv import tsv_lines
 
 SEED = 2023
 """Of the tests of differences, so that the same files have the same p-values."""
@@ -162,7 +162,7 @@ def _notes(evaluated: Sequence[EvaluatedCriterion], worst: bool) -> Iterator[str
         yield from (f"{of.qrels.name}, {compared.sentence}" for compared in of.compared.values())
 
 
-def turns_tsv(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnFacts]) -> str:
+def turn_lines(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnFacts]) -> Iterator[str]:
     """A line for each criterion, run and turn of the qrels: which response, what became of it, its grade.
 
     The state is `graded`, `unjudged` (a response without a grade) or `unanswered`.
@@ -180,7 +180,7 @@ def turns_tsv(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnF
         for turn_id in facts
         if turn_id in of.qrels.grades
     )
-    return tsv(TURN_COLUMNS, lines)
+    return tsv_lines(TURN_COLUMNS, lines)
 
 
 def response_pictures(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnFacts]) -> dict[str, bytes]:

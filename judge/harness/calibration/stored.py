@@ -32,7 +32,9 @@ def stored_labels(plan: CalibrationPlan, comparison: GoldComparison, look: GoldL
     pool = Path(plan.pool) if plan.pool is not None else None
     # Where labels off the scale count as missing, files of columns are read with all of their grades.
     scale = comparison.scale if plan.off_scale == "error" else None
-    sources = read_sources([Path(path) for path in plan.judgments], pool, scale)
+    # The list of disagreements alone shows rationales, and it has no item of a sealed part.
+    explained = {row.turn_id for row in gold.rows}
+    sources = read_sources([Path(path) for path in plan.judgments], pool, scale, explained=explained)
     sources = tuple(msgspec.structs.replace(source, labels=comparison.wanted(source.labels)) for source in sources)
     warnings = comparison.find_prompts(sources)
     for source in sources:

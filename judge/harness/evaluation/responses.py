@@ -15,9 +15,10 @@ from judge.evaluate.responses.tables import (
     evaluated_criterion,
     response_pictures,
     response_table,
-    turns_tsv,
+    turn_lines,
 )
 from judge.evaluate.scores import Over
+from judge.files.content import FileContent, Pieces, text_pieces
 from judge.files.folder import check_apart, replace_folder
 from judge.files.paths import JobPlan, StrPath, paths
 from judge.harness.evaluation.response_inputs import (
@@ -130,14 +131,14 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
     return outcome
 
 
-def _files(outcome: ResponsesOutcome, steps: Steps) -> dict[str, bytes]:
+def _files(outcome: ResponsesOutcome, steps: Steps) -> dict[str, FileContent]:
     """Every table that the turns allow in every form, the values of the turns, and the pictures."""
-    files: dict[str, bytes] = {}
+    files: dict[str, FileContent] = {}
     for table, name in stepped("making tables", TABLES.items(), steps):
         if is_known(outcome.facts, table):
             files |= grid_files(name, outcome.table(table))
     steps(Step("drawing pictures"))
-    files["turns.tsv"] = turns_tsv(outcome.criteria, outcome.facts).encode()
+    files["turns.tsv"] = Pieces(lambda: text_pieces(turn_lines(outcome.criteria, outcome.facts)))
     return files | response_pictures(outcome.criteria, outcome.facts)
 
 
