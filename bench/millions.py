@@ -18,10 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from judge.ask.questions import Questions
 from judge.harness.prepared import Plan, prepare
@@ -59,6 +61,8 @@ Grade the {criterion} of a response.
 """
 LEVEL = '[[level]]\ngrade = {grade}\ndescription = "Level {grade}."\n'
 MODEL = "server/bench"
+CASCADE = "checker/overlap@0.1:0.94"
+"""Of random words, about half of the responses have that many in common with a passage."""
 PEAK = """
 import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -138,26 +142,35 @@ def plan(folder: Path) -> Plan:
     )
 
 
-def fill(folder: Path) -> None:
-    """Record an answer to every question."""
-    prepared = prepare(plan(folder), keys=False)
-    model = prepared.models[0]
-    path = folder / "filling.sqlite"
+def fill(plan: Plan) -> None:
+    """Record an answer to every question of a plan in the journal of its output folder."""
+    prepared = prepare(plan, keys=False)
+    model, out = prepared.models[0], prepared.out
+    path = out.with_name("filling.sqlite")
     path.unlink(missing_ok=True)
-    (folder / "out").mkdir(exist_ok=True)
+    out.mkdir(exist_ok=True)
     with Journal(path) as journal:
         questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for number, task in enumerate(prepared.asked):
                 request = questions.request(task, questions.forms(task.criterion)[0])
-                reply = json.dumps({"rationale": f"Because of {number % 997}.", "grade": hash_of(task) % 4})
-                completion = Completion(reply, "stop", "bench", prompt_tokens=1500, completion_tokens=20)
+                completion = Completion(reply(task, number), "stop", "bench", prompt_tokens=1500, completion_tokens=20)
                 yield new_row(questions.digest(request), model.name, model.parameters(request), request, completion)
 
         for batch in batched(rows()):
             journal.record(batch)
-    path.replace(folder / "out" / "journal.sqlite")
+    path.replace(out / "journal.sqlite")
+
+
+def reply(task: Any, number: int) -> str:
+    """What the judge says of a task."""
+    said: dict[str, Any] = {"rationale": f"Because of {number % 997}."}
+    if task.criterion.sentence_levels:
+        # A text of `text` has no full stop, so it is one sentence.
+        label = task.criterion.sentence_levels[hash_of(task) % 3].label
+        return json.dumps({**said, "sentences": [{"n": 1, "label": label}]})
+    return json.dumps({**said, "grade": hash_of(task) % 4})
 
 
 def batched(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
@@ -169,6 +182,99 @@ def batched(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 def hash_of(task: Any) -> int:
     """A number that a response, a criterion and a sample have always."""
     return random.Random(f"{task.response.response_id} {task.criterion.name} {task.sample}").randrange(1 << 30)
+
+
+def cascade_plan(folder: Path) -> Plan:
+    """What `judge run` is told of a collection whose groundedness a checker judges first; every answer counts alone."""
+    return msgspec.structs.replace(
+        plan(folder),
+        prompts=["groundedness/sentences", *(folder / "prompts" / f"{name}.md" for name in CRITERIA[1:])],
+        jury=None,
+        samples=1,
+    )
+
+
+def make_cascade(folder: Path, turns: int) -> None:
+    """Make such a collection, and answer it, unless it is there; the checker has not been asked."""
+    filled, out = folder / "filled.sqlite", folder / "out"
+    if not filled.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        make(folder, turns)
+        fill(cascade_plan(folder))
+        (out / "journal.sqlite").rename(filled)
+    shutil.rmtree(out)
+    out.mkdir()
+    shutil.copyfile(filled, out / "journal.sqlite")
+
+
+def return_lines(requests: Path, out: Path) -> None:
+    """Write what `vllm run-batch` would for a folder of requests, shuffled: one in a hundred twice, one with an error.
+
+    The journal has the rest, so what comes back here is for another output folder.
+    """
+    ids = [
+        json.loads(line)["custom_id"] for path in sorted(requests.glob("requests-*.jsonl")) for line in path.open("rb")
+    ]
+    rng = random.Random(0)
+    rng.shuffle(ids)
+    twice, failed = ids[: len(ids) // 100], set(ids[len(ids) // 100 : len(ids) // 50])
+    lines = ids + twice
+    rng.shuffle(lines)
+    with out.open("w", encoding="utf-8") as file:
+        for number, digest in enumerate(lines):
+            body: dict[str, Any] = {"error": {"message": "the prompt is longer than the model's context"}}
+            if digest not in failed:
+                said = json.dumps({"rationale": f"Because of {number % 997}.", "grade": int(digest[:6], 16) % 4})
+                choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+                usage = {"prompt_tokens": 1500, "completion_tokens": 20, "total_tokens": 1520}
+                body = {"object": "chat.completion", "model": "bench", "choices": [choice], "usage": usage}
+            response = {"status_code": 400 if digest in failed else 200, "request_id": str(number), "body": body}
+            line = {"id": f"vllm-{number}", "custom_id": digest, "response": response, "error": None}
+            file.write(json.dumps(line) + "\n")
+
+
+def by_files(folder: Path, run: list[str]) -> dict[str, tuple[Callable[[], object], list[str]]]:
+    """The steps of the way through files: what each needs, which takes no part in its time, and its command."""
+    requests, lines, out = folder / "requests", folder / "lines.jsonl", folder / "returned"
+    judge, asked = run[:3], run[4 : run.index("--out")]
+    replayed = asked[: asked.index("--model")] + asked[asked.index("--jury") :]
+    journal, merged = out / "journal.sqlite", folder / "merged.sqlite"
+    take = [*judge, "completions", "import", str(lines), "--requests", str(requests), "--out", str(out)]
+
+    def nothing() -> None:
+        pass
+
+    def empty() -> None:
+        for path in (requests, out):
+            shutil.rmtree(path, ignore_errors=True)
+
+    return {
+        "requests": (empty, [*judge, "requests", *asked, "--out", str(out), "--requests", str(requests)]),
+        "completions import": (lambda: return_lines(requests, lines), take),
+        "completions import, again": (nothing, take),
+        "journal merge": (
+            lambda: merged.unlink(missing_ok=True),
+            [*judge, "journal", "merge", str(journal), str(folder / "out"), "--out", str(merged)],
+        ),
+        "run, replayed": (
+            lambda: shutil.rmtree(folder / "replayed", ignore_errors=True),
+            [*judge, "run", *replayed, "--model", f"replay/{journal}", "--out", str(folder / "replayed")],
+        ),
+    }
+
+
+def by_cascade(folder: Path, run: list[str], judgments: int) -> dict[str, tuple[Callable[[], object], list[str]]]:
+    """The steps of a cascade, which judges a collection of its own; as in `by_files`."""
+    cascade = folder / "cascade"
+    prompts = ["groundedness/sentences", *(str(cascade / "prompts" / f"{name}.md") for name in CRITERIA[1:])]
+    command = [*run[:4], "--runs", str(cascade / "runs"), "--passages", str(cascade / "passages.jsonl")]
+    command += [part for prompt in prompts for part in ("--prompt", prompt)]
+    command += ["--model", MODEL, "--base-url", "http://localhost:9/v1", "--out", str(cascade / "out")]
+    command += ["--cascade", CASCADE]
+    return {
+        "run --cascade": (lambda: make_cascade(cascade, judgments // (RUNS * len(CRITERIA))), command),
+        "run --cascade, again": (lambda: None, command),
+    }
 
 
 def measure(name: str, judgments: int, command: list[str]) -> None:
@@ -198,7 +304,7 @@ def main() -> None:
                 begun = time.perf_counter()
                 make(folder, judgments // OF_A_TURN)
                 print(f"made in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
-                fill(folder)
+                fill(plan(folder))
                 print(f"filled in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
             for path in out.iterdir() if args.steps is None or "run" in args.steps else ():
                 if path.is_dir():
@@ -229,6 +335,10 @@ def main() -> None:
             (folder / "e.jsonl").unlink(missing_ok=True)
             for name, command in steps.items():
                 if args.steps is None or name in args.steps:
+                    measure(name, judgments // OF_A_TURN * OF_A_TURN, command)
+            for name, (before, command) in (by_files(folder, run) | by_cascade(folder, run, judgments)).items():
+                if args.steps is None or name in args.steps:
+                    before()
                     measure(name, judgments // OF_A_TURN * OF_A_TURN, command)
 
 

@@ -94,7 +94,7 @@ class OverlapScorer:
     It sees no negation, no swapped number and no new claim made of old words.
     """
 
-    concurrency: int | None = 1
+    concurrency: int | None = None
     price: Price | None = FREE
     unfinished = Unfinished()
 

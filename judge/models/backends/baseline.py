@@ -25,7 +25,7 @@ class Overlap:
 
     name = "baseline/overlap"
     forms: tuple[AnswerForm, ...] = ("label",)
-    max_concurrency: int | None = 1
+    max_concurrency: int | None = None
     endpoint: str | None = None
     limits: RateLimits | None = None
 
