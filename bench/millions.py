@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from bench.million_replies import return_lines
 from judge.ask.questions import Questions
 from judge.harness.prepared import Plan, prepare
 from judge.models.journal import Journal
@@ -62,7 +63,9 @@ Grade the {criterion} of a response.
 LEVEL = '[[level]]\ngrade = {grade}\ndescription = "Level {grade}."\n'
 MODEL = "server/bench"
 CASCADE = "checker/overlap@0.1:0.94"
-"""Of random words, about half of the responses have that many in common with a passage."""
+"""Of random words, most responses have that many in common with a passage, and one in seven has not."""
+Given = tuple[Callable[[], object], list[str]]
+"""What a step needs made, which takes no part in its time, and its command."""
 PEAK = """
 import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -207,42 +210,11 @@ def make_cascade(folder: Path, turns: int) -> None:
     shutil.copyfile(filled, out / "journal.sqlite")
 
 
-def return_lines(requests: Path, out: Path) -> None:
-    """Write what `vllm run-batch` would for a folder of requests, shuffled: one in a hundred twice, one with an error.
-
-    The journal has the rest, so what comes back here is for another output folder.
-    """
-    ids = [
-        json.loads(line)["custom_id"] for path in sorted(requests.glob("requests-*.jsonl")) for line in path.open("rb")
-    ]
-    rng = random.Random(0)
-    rng.shuffle(ids)
-    twice, failed = ids[: len(ids) // 100], set(ids[len(ids) // 100 : len(ids) // 50])
-    lines = ids + twice
-    rng.shuffle(lines)
-    with out.open("w", encoding="utf-8") as file:
-        for number, digest in enumerate(lines):
-            body: dict[str, Any] = {"error": {"message": "the prompt is longer than the model's context"}}
-            if digest not in failed:
-                said = json.dumps({"rationale": f"Because of {number % 997}.", "grade": int(digest[:6], 16) % 4})
-                choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
-                usage = {"prompt_tokens": 1500, "completion_tokens": 20, "total_tokens": 1520}
-                body = {"object": "chat.completion", "model": "bench", "choices": [choice], "usage": usage}
-            response = {"status_code": 400 if digest in failed else 200, "request_id": str(number), "body": body}
-            line = {"id": f"vllm-{number}", "custom_id": digest, "response": response, "error": None}
-            file.write(json.dumps(line) + "\n")
-
-
-def by_files(folder: Path, run: list[str]) -> dict[str, tuple[Callable[[], object], list[str]]]:
-    """The steps of the way through files: what each needs, which takes no part in its time, and its command."""
-    requests, lines, out = folder / "requests", folder / "lines.jsonl", folder / "returned"
+def by_files(folder: Path, run: list[str]) -> dict[str, Given]:
+    """The way through files: requests, what came back for them, and a run from a recorded journal."""
+    requests, lines, out, replayed = (folder / name for name in ("requests", "lines.jsonl", "returned", "replayed"))
     judge, asked = run[:3], run[4 : run.index("--out")]
-    replayed = asked[: asked.index("--model")] + asked[asked.index("--jury") :]
-    journal, merged = out / "journal.sqlite", folder / "merged.sqlite"
-    take = [*judge, "completions", "import", str(lines), "--requests", str(requests), "--out", str(out)]
-
-    def nothing() -> None:
-        pass
+    others = asked[: asked.index("--model")] + asked[asked.index("--jury") :]
 
     def empty() -> None:
         for path in (requests, out):
@@ -250,31 +222,24 @@ def by_files(folder: Path, run: list[str]) -> dict[str, tuple[Callable[[], objec
 
     return {
         "requests": (empty, [*judge, "requests", *asked, "--out", str(out), "--requests", str(requests)]),
-        "completions import": (lambda: return_lines(requests, lines), take),
-        "completions import, again": (nothing, take),
-        "journal merge": (
-            lambda: merged.unlink(missing_ok=True),
-            [*judge, "journal", "merge", str(journal), str(folder / "out"), "--out", str(merged)],
+        "completions import": (
+            lambda: return_lines(requests, lines),
+            [*judge, "completions", "import", str(lines), "--requests", str(requests), "--out", str(out)],
         ),
-        "run, replayed": (
-            lambda: shutil.rmtree(folder / "replayed", ignore_errors=True),
-            [*judge, "run", *replayed, "--model", f"replay/{journal}", "--out", str(folder / "replayed")],
+        "run --model replay": (
+            lambda: shutil.rmtree(replayed, ignore_errors=True),
+            [*judge, "run", *others, "--model", f"replay/{folder}/out/journal.sqlite", "--out", str(replayed)],
         ),
     }
 
 
-def by_cascade(folder: Path, run: list[str], judgments: int) -> dict[str, tuple[Callable[[], object], list[str]]]:
-    """The steps of a cascade, which judges a collection of its own; as in `by_files`."""
-    cascade = folder / "cascade"
-    prompts = ["groundedness/sentences", *(str(cascade / "prompts" / f"{name}.md") for name in CRITERIA[1:])]
-    command = [*run[:4], "--runs", str(cascade / "runs"), "--passages", str(cascade / "passages.jsonl")]
+def by_cascade(folder: Path, run: list[str]) -> list[str]:
+    """A cascade, which judges a collection of its own."""
+    prompts = ["groundedness/sentences", *(str(folder / "prompts" / f"{name}.md") for name in CRITERIA[1:])]
+    command = [*run[:4], "--runs", str(folder / "runs"), "--passages", str(folder / "passages.jsonl")]
     command += [part for prompt in prompts for part in ("--prompt", prompt)]
-    command += ["--model", MODEL, "--base-url", "http://localhost:9/v1", "--out", str(cascade / "out")]
-    command += ["--cascade", CASCADE]
-    return {
-        "run --cascade": (lambda: make_cascade(cascade, judgments // (RUNS * len(CRITERIA))), command),
-        "run --cascade, again": (lambda: None, command),
-    }
+    command += ["--model", MODEL, "--base-url", "http://localhost:9/v1", "--out", str(folder / "out")]
+    return [*command, "--cascade", CASCADE]
 
 
 def measure(name: str, judgments: int, command: list[str]) -> None:
@@ -336,10 +301,15 @@ def main() -> None:
             for name, command in steps.items():
                 if args.steps is None or name in args.steps:
                     measure(name, judgments // OF_A_TURN * OF_A_TURN, command)
-            for name, (before, command) in (by_files(folder, run) | by_cascade(folder, run, judgments)).items():
+            number = judgments // OF_A_TURN * OF_A_TURN
+            for name, (before, command) in by_files(folder, run).items():
                 if args.steps is None or name in args.steps:
                     before()
-                    measure(name, judgments // OF_A_TURN * OF_A_TURN, command)
+                    measure(name, number, command)
+            if args.steps is None or "run --cascade" in args.steps:
+                turns = judgments // (RUNS * len(CRITERIA))
+                make_cascade(folder / "cascade", turns)
+                measure("run --cascade", turns * RUNS * len(CRITERIA), by_cascade(folder / "cascade", run))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ class OverlapScorer:
     It sees no negation, no swapped number and no new claim made of old words.
     """
 
-    concurrency: int | None = None
+    concurrency: int | None = 1
     price: Price | None = FREE
     unfinished = Unfinished()
 

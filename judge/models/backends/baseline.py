@@ -25,7 +25,7 @@ class Overlap:
 
     name = "baseline/overlap"
     forms: tuple[AnswerForm, ...] = ("label",)
-    max_concurrency: int | None = None
+    max_concurrency: int | None = 1
     endpoint: str | None = None
     limits: RateLimits | None = None
 

@@ -21,7 +21,7 @@ _FORMS: tuple[AnswerForm, ...] = ("label", "json", "text")
 class Replay:
     """A judge that repeats recorded completions."""
 
-    max_concurrency: int | None = None
+    max_concurrency: int | None = 1
     endpoint: str | None = None
     limits: RateLimits | None = None
 
