@@ -18,12 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.million_inputs import write_gold, write_labels
+from bench.million_replies import return_lines
 from judge.ask.questions import Questions
 from judge.harness.prepared import Plan, prepare
 from judge.models.journal import Journal
@@ -60,6 +63,10 @@ Grade the {criterion} of a response.
 """
 LEVEL = '[[level]]\ngrade = {grade}\ndescription = "Level {grade}."\n'
 MODEL = "server/bench"
+CASCADE = "checker/overlap@0.1:0.94"
+"""Of random words, most responses have that many in common with a passage, and one in seven has not."""
+Given = tuple[Callable[[], object], list[str]]
+"""What a step needs made, which takes no part in its time, and its command."""
 PEAK = """
 import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -139,26 +146,35 @@ def plan(folder: Path) -> Plan:
     )
 
 
-def fill(folder: Path) -> None:
-    """Record an answer to every question."""
-    prepared = prepare(plan(folder), keys=False)
-    model = prepared.models[0]
-    path = folder / "filling.sqlite"
+def fill(plan: Plan) -> None:
+    """Record an answer to every question of a plan in the journal of its output folder."""
+    prepared = prepare(plan, keys=False)
+    model, out = prepared.models[0], prepared.out
+    path = out.with_name("filling.sqlite")
     path.unlink(missing_ok=True)
-    (folder / "out").mkdir(exist_ok=True)
+    out.mkdir(exist_ok=True)
     with Journal(path) as journal:
         questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for number, task in enumerate(prepared.asked):
                 request = questions.request(task, questions.forms(task.criterion)[0])
-                reply = json.dumps({"rationale": f"Because of {number % 997}.", "grade": hash_of(task) % 4})
-                completion = Completion(reply, "stop", "bench", prompt_tokens=1500, completion_tokens=20)
+                completion = Completion(reply(task, number), "stop", "bench", prompt_tokens=1500, completion_tokens=20)
                 yield new_row(questions.digest(request), model.name, model.parameters(request), request, completion)
 
         for batch in batched(rows()):
             journal.record(batch)
-    path.replace(folder / "out" / "journal.sqlite")
+    path.replace(out / "journal.sqlite")
+
+
+def reply(task: Any, number: int) -> str:
+    """What the judge says of a task."""
+    said: dict[str, Any] = {"rationale": f"Because of {number % 997}."}
+    if task.criterion.sentence_levels:
+        # A text of `text` has no full stop, so it is one sentence.
+        label = task.criterion.sentence_levels[hash_of(task) % 3].label
+        return json.dumps({**said, "sentences": [{"n": 1, "label": label}]})
+    return json.dumps({**said, "grade": hash_of(task) % 4})
 
 
 def batched(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
@@ -170,6 +186,61 @@ def batched(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 def hash_of(task: Any) -> int:
     """A number that a response, a criterion and a sample have always."""
     return random.Random(f"{task.response.response_id} {task.criterion.name} {task.sample}").randrange(1 << 30)
+
+
+def cascade_plan(folder: Path) -> Plan:
+    """What `judge run` is told of a collection whose groundedness a checker judges first; every answer counts alone."""
+    return msgspec.structs.replace(
+        plan(folder),
+        prompts=["groundedness/sentences", *(folder / "prompts" / f"{name}.md" for name in CRITERIA[1:])],
+        jury=None,
+        samples=1,
+    )
+
+
+def make_cascade(folder: Path, turns: int) -> None:
+    """Make such a collection, and answer it, unless it is there; the checker has not been asked."""
+    filled, out = folder / "filled.sqlite", folder / "out"
+    if not filled.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        make(folder, turns)
+        fill(cascade_plan(folder))
+        (out / "journal.sqlite").rename(filled)
+    shutil.rmtree(out)
+    out.mkdir()
+    shutil.copyfile(filled, out / "journal.sqlite")
+
+
+def by_files(folder: Path, run: list[str]) -> dict[str, Given]:
+    """The way through files: requests, what came back for them, and a run from a recorded journal."""
+    requests, lines, out, replayed = (folder / name for name in ("requests", "lines.jsonl", "returned", "replayed"))
+    judge, asked = run[:3], run[4 : run.index("--out")]
+    others = asked[: asked.index("--model")] + asked[asked.index("--jury") :]
+
+    def empty() -> None:
+        for path in (requests, out):
+            shutil.rmtree(path, ignore_errors=True)
+
+    return {
+        "requests": (empty, [*judge, "requests", *asked, "--out", str(out), "--requests", str(requests)]),
+        "completions import": (
+            lambda: return_lines(requests, lines),
+            [*judge, "completions", "import", str(lines), "--requests", str(requests), "--out", str(out)],
+        ),
+        "run --model replay": (
+            lambda: shutil.rmtree(replayed, ignore_errors=True),
+            [*judge, "run", *others, "--model", f"replay/{folder}/out/journal.sqlite", "--out", str(replayed)],
+        ),
+    }
+
+
+def by_cascade(folder: Path, run: list[str]) -> list[str]:
+    """A cascade, which judges a collection of its own."""
+    prompts = ["groundedness/sentences", *(str(folder / "prompts" / f"{name}.md") for name in CRITERIA[1:])]
+    command = [*run[:4], "--runs", str(folder / "runs"), "--passages", str(folder / "passages.jsonl")]
+    command += [part for prompt in prompts for part in ("--prompt", prompt)]
+    command += ["--model", MODEL, "--base-url", "http://localhost:9/v1", "--out", str(folder / "out")]
+    return [*command, "--cascade", CASCADE]
 
 
 def measure(name: str, judgments: int, command: list[str]) -> None:
@@ -235,7 +306,7 @@ def main() -> None:
                 begun = time.perf_counter()
                 make(folder, judgments // OF_A_TURN)
                 print(f"made in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
-                fill(folder)
+                fill(plan(folder))
                 print(f"filled in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
             for path in out.iterdir() if args.steps is None or "run" in args.steps else ():
                 if path.is_dir():
@@ -268,6 +339,15 @@ def main() -> None:
             for name, command in steps.items():
                 if args.steps is None or name in args.steps:
                     measure(name, judgments // OF_A_TURN * OF_A_TURN, command)
+            number = judgments // OF_A_TURN * OF_A_TURN
+            for name, (before, command) in by_files(folder, run).items():
+                if args.steps is None or name in args.steps:
+                    before()
+                    measure(name, number, command)
+            if args.steps is None or "run --cascade" in args.steps:
+                turns = judgments // (RUNS * len(CRITERIA))
+                make_cascade(folder / "cascade", turns)
+                measure("run --cascade", turns * RUNS * len(CRITERIA), by_cascade(folder / "cascade", run))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ STEPS = ("run", "leaderboard", "journal verify", "journal stats", "journal expor
 LISTED = (
     *("evaluate responses", "evaluate qrels", "leaderboard --gold", "calibrate", "drift", "gold plan", "crowd"),
     *("convert", "release", "journal reparse", "journal salvage", "journal merge"),
+    *("requests", "completions import", "run --model replay", "run --cascade"),
 )
 """The steps of the table alone."""
 _DONE = ("0", "1")

@@ -10,13 +10,13 @@ import msgspec
 from judge.ask.account import Account
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.cascade import Cascade, rolls_up_support
-from judge.ask.checked import CheckerAnswers, SettledJudgments
+from judge.ask.checked import NOT_ASKED, CheckerAnswers, SettledJudgments
 from judge.ask.loop import Settings
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.several import Fetching, ask, open_one
-from judge.ask.stored_results import StoredResults, stored
+from judge.ask.stored_results import ResultWriter, StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError
 from judge.models.journal_view import JournalView
@@ -53,6 +53,24 @@ class OpenCascade(NamedTuple):
         return {
             place: task._replace(sample=0) for place, task in enumerate(wanted) if task.criterion.digest in self.judged
         }
+
+    def questions(self, wanted: Sequence[Task]) -> tuple[PickedTasks, "array[int]"]:
+        """The same, each question once where its samples follow each other, and for each task the number of its own.
+
+        The number is negative where the checker is not asked.
+        """
+        places, numbers = array("q"), array("q")
+        before: tuple[str, str] | None = None
+        for place, task in enumerate(wanted):
+            if not self.judges(task.criterion):
+                numbers.append(NOT_ASKED)
+                continue
+            question = task.response.response_id, task.criterion.digest
+            if question != before:
+                places.append(place)
+            before = question
+            numbers.append(len(places) - 1)
+        return PickedTasks(wanted, places, sample=0), numbers
 
     def settled(self, wanted: Sequence[Task], said: Mapping[int, Judgment | Failure], model: str) -> SettledJudgments:
         """The judgments of the checker that stand, as judgments of the cascade.
@@ -251,19 +269,7 @@ def ask_checker(
 
     opened.checker.prepare(fetching or (lambda what, done, total: None))
     settings = msgspec.structs.replace(opened.settings, max_cost=most)
-    # Of several samples the checker gives one judgment.
-    once: list[Task] = []
-    numbered: dict[tuple[str, str], int] = {}
-    numbers = array("q")
-    for task in wanted:
-        question = task.response.response_id, task.criterion.digest
-        if not opened.judges(task.criterion):
-            numbers.append(-1)
-            continue
-        if question not in numbered:
-            numbered[question] = len(once)
-            once.append(task._replace(sample=0))
-        numbers.append(numbered[question])
+    once, numbers = opened.questions(wanted)
     said = ask(
         *((opened.checker,), once, journal, pool),
         turns=None,
@@ -277,11 +283,13 @@ def ask_checker(
 
 def recalled(
     opened: OpenCascade, wanted: Sequence[Task], journal: OpenJournal | JournalView, pool: Pool
-) -> dict[int, Judgment | Failure | None]:
-    """What a journal holds of the checker's answers, by the places of tasks; None where it would be asked."""
+) -> CheckerAnswers:
+    """What a journal holds of the checker's answers, by the places of tasks, without those that it would be asked."""
+    once, numbers = opened.questions(wanted)
+    said, found = ResultWriter(), array("q")
     questions = Questions(opened.checker, journal, pool, None)
-    tasks = opened.tasks(wanted)
-    return {
-        place: questions.gap(task) or questions.recall(task)
-        for place, task in zip(tasks, questions.ahead(tasks.values()), strict=True)
-    }
+    for result in questions.settled(once, lambda: None):
+        found.append(NOT_ASKED if result is None else len(said))
+        if result is not None:
+            said.add(result)
+    return CheckerAnswers(said.results(), (number if number < 0 else found[number] for number in numbers))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import StoredResults
 
-_NONE = -1
+NOT_ASKED = -1
 """In place of an answer's number, where there is none."""
 
 
@@ -56,7 +56,7 @@ class SettledJudgments(Mapping[int, Judgment]):
         self._said = said
         self._of_cascade = of_cascade
         self._places = array("q", (place for place, result in said.items() if stands(result)))
-        self._flags = bytearray(max(self._places, default=_NONE) + 1)
+        self._flags = bytearray(max(self._places, default=-1) + 1)
         for place in self._places:
             self._flags[place] = True
 

@@ -38,7 +38,7 @@ from judge.errors import (
 )
 from judge.files.paths import StrPath
 from judge.models.call_parts import CallParts, Resumable
-from judge.models.model import Divided, Model, Price, Replicated
+from judge.models.model import FREE, Divided, Model, Price, Replicated
 from judge.models.open_journal import HeldElsewhere, OpenJournal, QuestionClaims
 from judge.models.records import Completion, Request
 from judge.models.storable import storable
@@ -48,6 +48,8 @@ from judge.text.table import sequence
 
 _LOOK_AGAIN = 0.5
 """Seconds after which a question that another process asks is looked at again."""
+_FREE_UNWRITTEN = 64
+"""Replies of a judge that nobody bills which may wait for the disk together."""
 
 
 class _AnsweredInForm(Exception):
@@ -120,6 +122,7 @@ class Loop:
         self._report = report or (lambda progress: None)
         self._in_flight: dict[str, asyncio.Task[Completion]] = {}
         self._unwritten: dict[str, asyncio.Future[None]] = {}
+        self._free = _FREE_UNWRITTEN if model.price() == FREE else 0
         self._workers = 0
         self._folder = folder
         self._results = ResultWriter()
@@ -381,8 +384,8 @@ class Loop:
         self._account.ask(self._model.name, digest, request, completion, self._questions.sent(request))
         self._unwritten[digest] = write
         write.add_done_callback(functools.partial(self._written, digest))
-        if len(self._unwritten) > self._workers:
-            # A crash must not cost more replies than calls in flight, however slow the disk is.
+        if len(self._unwritten) > max(self._workers, self._free):
+            # A crash must not cost more paid replies than calls in flight, however slow the disk is.
             await asyncio.wait([write])
         return completion
 

@@ -87,10 +87,16 @@ class Tasks(Sequence[Task]):
 
 
 class PickedTasks(Sequence[Task]):
-    """Some of the tasks of a sequence, by their places; a slice is a tuple."""
+    """Some of the tasks of a sequence, each made when it is read; a slice is a tuple.
 
-    def __init__(self, tasks: Sequence[Task], places: Sequence[int]) -> None:
-        self._tasks, self._places = tasks, places
+    Args:
+        tasks: The sequence.
+        places: The places of those that are picked.
+        sample: The number of the repetition, in place of their own.
+    """
+
+    def __init__(self, tasks: Sequence[Task], places: Sequence[int], sample: int | None = None) -> None:
+        self._tasks, self._places, self._sample = tasks, places, sample
 
     def __len__(self) -> int:
         return len(self._places)
@@ -102,8 +108,12 @@ class PickedTasks(Sequence[Task]):
     def __getitem__(self, key: Any) -> Any:
         """A task; for a slice, a tuple of them."""
         if isinstance(key, slice):
-            return tuple(self._tasks[place] for place in self._places[key])
-        return self._tasks[self._places[key]]
+            return tuple(self._of(place) for place in self._places[key])
+        return self._of(self._places[key])
+
+    def _of(self, place: int) -> Task:
+        task = self._tasks[place]
+        return task if self._sample is None else task._replace(sample=self._sample)
 
 
 def _spread(responses: Sequence[PooledResponse], limit: int) -> tuple[PooledResponse, ...]:

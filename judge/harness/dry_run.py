@@ -1,6 +1,7 @@
 """A dry run: every judgment of a plan explained, and what asking would cost; nothing is sent or written."""
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Sequence
 
 import msgspec
 
@@ -8,9 +9,8 @@ from judge.ask.budget import price_of
 from judge.ask.cascading import OpenCascade, ask_checker, recalled
 from judge.ask.forecast import Forecast
 from judge.ask.loop import Settings
-from judge.ask.records import Failure, Judgment
 from judge.ask.several import forecasts
-from judge.ask.tasks import Task
+from judge.ask.tasks import PickedTasks, Task
 from judge.harness.prepared import Prepared, check_out
 from judge.harness.recheck import expected_again
 from judge.models.journal import Journal
@@ -151,16 +151,15 @@ def _checked(
     opened, wanted, pool = prepared.cascade, prepared.asked, prepared.pooled.pool
     if opened is None:
         return (), wanted, 0
-    said: Mapping[int, Judgment | Failure]
     if opened.local:
         with Journal(None) as memory:
             said, _ = ask_checker(opened, wanted, memory, pool)
     else:
-        said = {place: found for place, found in recalled(opened, wanted, journal, pool).items() if found is not None}
-    tasks = opened.tasks(wanted)
+        said = recalled(opened, wanted, journal, pool)
+    tasks, _ = opened.questions(wanted)
     settled = opened.settled(wanted, said, prepared.judge)
-    left = tuple(task for place, task in enumerate(wanted) if place not in settled)
-    asked = forecasts((opened.checker,), tuple(tasks.values()), journal, pool, None)
+    left = PickedTasks(wanted, array("q", (place for place in range(len(wanted)) if place not in settled)))
+    asked = forecasts((opened.checker,), tasks, journal, pool, None)
     return asked, left, len(tasks) - len(said)
 
 

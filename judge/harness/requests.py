@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -142,14 +141,9 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
         make_folder(out)
         with open_journal(out / JOURNAL, plan.journal) as journal:
             names = (plan.answered_by,) if isinstance(plan.answered_by, str) else plan.answered_by
-            report = partial(_report, steps)
-            taken = take_completions(paths, questions, journal, names, report)
+            taken = take_completions(paths, questions, journal, names, steps)
     note_returned(out, Path(plan.requests))
     return taken
-
-
-def _report(steps: Steps, lines: int) -> None:
-    steps(Step("taking completions", lines))
 
 
 def _check(prepared: Prepared, folder: Path) -> None:

@@ -30,6 +30,7 @@ from judge.harness.prepared import Plan, Prepared, check_out, prepare
 from judge.harness.recheck import Rechecked, ask_again
 from judge.harness.reported import reported
 from judge.models.backends.checker import CHAT
+from judge.models.digests import DigestSet
 from judge.models.journals import open_journal
 from judge.models.lookahead import looked_ahead
 from judge.models.open_journal import OpenJournal
@@ -169,7 +170,9 @@ def carry_out(
         said = (*model_notes(replies), *filler_notes((model.name for model in prepared.models), journal))
         if any(name.startswith(CHAT) for name in prepared.judges):
             # A reply that several judgments share is one.
-            said += alone_notes(_recorded(journal, {reply.request_digest: reply for reply in replies}.values()))
+            seen = DigestSet()
+            first = (reply for reply in replies if isinstance(reply, Judgment) and seen.add(reply.request_digest))
+            said += alone_notes(_recorded(journal, first))
         if prepared.servers:
             said += server_notes(_recorded(journal, replies))
         outcome = Outcome(

@@ -60,24 +60,24 @@ class DigestSet:
     def __init__(self, digests: Iterable[str] = ()) -> None:
         self._numbers = NumberSet()
         for digest in digests:
-            self._numbers.add(_number(digest))
+            self._numbers.add(leading_bits(digest))
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def __contains__(self, digest: object) -> bool:
-        return isinstance(digest, str) and _number(digest) in self._numbers
+        return isinstance(digest, str) and leading_bits(digest) in self._numbers
 
     def add(self, digest: str) -> bool:
         """Put a digest into the set, and say whether it is new there."""
-        number = _number(digest)
+        number = leading_bits(digest)
         if number in self._numbers:
             return False
         self._numbers.add(number)
         return True
 
 
-def _number(digest: str) -> int:
+def leading_bits(digest: str) -> int:
     """The first 64 bits of a digest; what is not 64 hexadecimal digits gets those of its own SHA-256."""
     if len(digest) == _HEX:
         try:

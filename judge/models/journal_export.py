@@ -8,7 +8,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import msgspec
 
@@ -17,7 +17,17 @@ from judge.files.extras import need_extra
 from judge.files.folder import open_new, temporary_name
 from judge.files.parquet import SUFFIX, Schema, is_parquet, write_parquet
 from judge.files.paths import StrPath
-from judge.models.journal_rows import COLUMNS, DamagedRow, Recorded, checksum, completion_of, journal_rows, read_row
+from judge.models.journal_rows import (
+    COLUMNS,
+    DamagedRow,
+    PlacedRow,
+    Recorded,
+    checksum,
+    completion_of,
+    journal_rows,
+    placed_rows,
+    read_row,
+)
 from judge.models.secrets import redactor, scrub
 from judge.models.shared.address import SHARED, is_database
 
@@ -119,7 +129,7 @@ def recorded_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:
     Raises:
         InputError: The file is missing, is neither of the two, or is damaged.
     """
-    return _lines(Path(path)) if is_exported(path) else _stored_rows(path)
+    return (row for _, row, _ in _lines(Path(path))) if is_exported(path) else _stored_rows(path)
 
 
 def read_recorded(path: StrPath) -> Iterator[Recorded]:
@@ -128,7 +138,30 @@ def read_recorded(path: StrPath) -> Iterator[Recorded]:
     Raises:
         InputError: The file is missing, is neither of the two, or is damaged.
     """
-    return map(read_row, recorded_rows(path))
+    return map(read_row, _stored_rows(path)) if is_database(path) else (row.entry for row in placed_recorded(path))
+
+
+def placed_recorded(path: StrPath) -> Iterator[PlacedRow]:
+    """The rows of COLUMNS of a journal in a file, or of one that was exported, with their places; each is checked.
+
+    Raises:
+        InputError: The file is missing, is neither of the two, or is damaged.
+    """
+    return _lines(Path(path)) if is_exported(path) else placed_rows(path)
+
+
+def line_at(file: IO[bytes], place: int) -> Recorded:
+    """What the line that begins at a place of an exported file holds, checked.
+
+    Raises:
+        DamagedRow: It is no completion, or not what was recorded.
+        OSError: The file cannot be read.
+    """
+    file.seek(place)
+    try:
+        return read_row(_row(file.readline(_LONGEST)))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise DamagedRow(f"its content is not of a journal: {error}") from error
 
 
 def _stored_rows(place: StrPath) -> Iterator[tuple[Any, ...]]:
@@ -165,23 +198,28 @@ def is_exported(place: StrPath) -> bool:
     return begins.startswith(b"{")
 
 
-def _lines(path: Path) -> Iterator[tuple[Any, ...]]:
-    number = 0
+def _lines(path: Path) -> Iterator[PlacedRow]:
+    number = place = 0
     try:
         with path.open("rb") as file:
             while text := file.readline(_LONGEST):
                 number += 1
-                line = _decode(text)
-                row = [getattr(line, name) for name in COLUMNS]
-                row = [bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in row]
-                read_row(row)
-                yield tuple(row)
+                row = _row(text)
+                yield PlacedRow(place, row, read_row(row))
+                place += len(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, DamagedRow) as error:
         raise InputError(
             f"{path}: line {number}: no completion as `judge journal export` writes it: {error}"
         ) from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _row(text: bytes) -> tuple[Any, ...]:
+    """The row of COLUMNS that a line holds."""
+    line = _decode(text)
+    values = (getattr(line, name) for name in COLUMNS)
+    return tuple(bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in values)
 
 
 def _without_secrets(row: tuple[Any, ...], redact: Callable[[str], str]) -> tuple[Any, ...]:

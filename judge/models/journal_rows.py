@@ -238,11 +238,30 @@ def read_journal(path: StrPath) -> Iterator[Recorded]:
     Raises:
         InputError: The file is missing, is no journal, or is damaged.
     """
-    return map(read_row, journal_rows(path))
+    return (entry for _, _, entry in placed_rows(path))
 
 
 def journal_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:
     """The rows of COLUMNS of a journal that no process is writing, in the order of their digests; each is checked.
+
+    Raises:
+        InputError: The file is missing, is no journal, or is damaged.
+    """
+    return (row for _, row, _ in placed_rows(path))
+
+
+class PlacedRow(NamedTuple):
+    """A row of COLUMNS, with what `row_at` and `line_at` find it by."""
+
+    place: int
+    """The number of the row in its table; in an exported file, the byte at which its line begins."""
+    row: tuple[Any, ...]
+    entry: Recorded
+    """What the row holds."""
+
+
+def placed_rows(path: StrPath) -> Iterator[PlacedRow]:
+    """As `journal_rows`, each with its place.
 
     Raises:
         InputError: The file is missing, is no journal, or is damaged.
@@ -253,13 +272,25 @@ def journal_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:
     try:
         connection = open_to_read(path)
         try:
-            query = f"SELECT {columns_of(connection)} FROM completion ORDER BY digest"  # noqa: S608 - names of columns only
-            for row in connection.execute(query):
-                read_row(row)
-                yield row
+            query = f"SELECT {columns_of(connection)}, rowid FROM completion ORDER BY digest"  # noqa: S608 - names of columns only
+            for *values, place in connection.execute(query):
+                row = tuple(values)
+                yield PlacedRow(place, row, read_row(row))
         finally:
             connection.close()
     except DamagedRow as error:
         raise InputError(f"{path}: damaged at the completion {row[0]}: {error}; {salvage_hint(path)}") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as a journal: {unreadable(path, error)}") from error
+
+
+def row_at(connection: sqlite3.Connection, place: int) -> Recorded | None:
+    """What the row at a place of a journal holds, checked; None if there is no such row.
+
+    Raises:
+        DamagedRow: It is not what was recorded.
+        sqlite3.Error: The journal cannot be read.
+    """
+    query = f"SELECT {columns_of(connection)} FROM completion WHERE rowid = ?"  # noqa: S608 - names of columns only
+    row = connection.execute(query, (place,)).fetchone()
+    return None if row is None else read_row(row)

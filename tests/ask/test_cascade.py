@@ -15,9 +15,13 @@ from judge.ask.cascade import (
     settled_counts,
     was_settled,
 )
+from judge.ask.cascading import OpenCascade
 from judge.ask.labels import labels_of
+from judge.ask.loop import Settings
 from judge.ask.records import Failure, Judgment, SentenceSupport
+from judge.ask.tasks import PickedTasks, tasks
 from judge.errors import UsageError
+from tests.ask.test_loop import Scripted, criterion, pool
 from tests.calibration_world import failure, judgment
 
 SENTENCES = "groundedness/sentences"
@@ -200,3 +204,24 @@ def test_records_without_a_cascade_are_written_as_before() -> None:
     for one in (judgment("1_1", "R1", 3), failure("1_1", "R1", "budget")):
         assert "cascade" not in msgspec.json.decode(msgspec.json.encode(one))
         assert one.whole_judge == "server/m"
+
+
+def test_samples_of_one_question_share_the_answer_of_the_checker() -> None:
+    two = pool(["a", "b"])
+    grounded, natural = criterion("groundedness"), criterion("naturalness")
+    wanted = tasks(two, [natural, grounded]).varied(lambda prompt: ((prompt, 0), (prompt, 1)))
+    opened = OpenCascade(CASCADE, Scripted(), frozenset([grounded.digest]), None, Settings())
+    asked, numbers = opened.questions(wanted)
+    # Two responses in two samples go to the other judge alone, and four tasks are two questions.
+    assert list(numbers) == [-1, -1, -1, -1, 0, 0, 1, 1]
+    assert [(task.response.response_id, task.criterion.name, task.sample) for task in asked] == [
+        ("R00000", "groundedness", 0),
+        ("R00001", "groundedness", 0),
+    ]
+
+
+def test_picked_tasks_keep_their_sample_or_have_a_given_one() -> None:
+    wanted = tasks(pool(["a", "b"]), [criterion()]).varied(lambda prompt: ((prompt, 0), (prompt, 1)))
+    assert [task.sample for task in PickedTasks(wanted, [3, 0])] == [1, 0]
+    assert [task.sample for task in PickedTasks(wanted, [3, 0], sample=0)] == [0, 0]
+    assert [task.sample for task in PickedTasks(wanted, [3, 1], sample=0)[:1]] == [0]

@@ -32,7 +32,7 @@ from judge.errors import (
 )
 from judge.models.journal import Journal
 from judge.models.limits import RateLimits
-from judge.models.model import Price
+from judge.models.model import FREE, Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Level, Passage, Scale
@@ -616,6 +616,22 @@ def test_the_next_call_does_not_wait_for_the_disk(tmp_path: Path) -> None:
     assert all(isinstance(result, Judgment) for result in results)
     with Journal(tmp_path / "j") as journal:
         assert len(journal) == 30
+
+
+def test_replies_that_nobody_bills_wait_for_the_disk_together(tmp_path: Path) -> None:
+    """One call in flight: the disk takes nothing before twenty replies are there."""
+    one = pool([f"t{index}" for index in range(100)])
+
+    class Free(Scripted):
+        def price(self) -> Price:
+            return FREE
+
+    with SlowDisk(tmp_path / "j", lambda disk: disk.begun >= 20) as journal:
+        results = assess(tasks(one, [criterion()]), Free(), journal, one, settings=Settings(concurrency=1))
+        assert 20 <= journal.most <= 65
+    assert all(isinstance(result, Judgment) for result in results)
+    with Journal(tmp_path / "j") as journal:
+        assert len(journal) == 100
 
 
 def test_a_judgment_counts_only_once_its_completion_is_on_the_disk(tmp_path: Path) -> None:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.errors import StructureUnsupported, UsageError
-from judge.models.journal_export import read_recorded
-from judge.models.journal_rows import Recorded
+from judge.errors import StructureUnsupported
 from judge.models.limits import RateLimits
 from judge.models.model import ModelOptions, Price
-from judge.models.records import AnswerForm, Completion, Message, Request
+from judge.models.recording import Recording
+from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
 _FORMS: tuple[AnswerForm, ...] = ("label", "json", "text")
@@ -26,31 +25,20 @@ class Replay:
     endpoint: str | None = None
     limits: RateLimits | None = None
 
-    def __init__(self, path: Path, judge: str, recorded: Sequence[Recorded]) -> None:
-        self.name = judge
-        self._path = path
-        self._by_request: dict[tuple[tuple[Message, ...], int], Recorded] = {}
-        for entry in recorded:
-            earlier = self._by_request.setdefault((entry.messages, entry.sample), entry)
-            if earlier.digest != entry.digest:
-                raise UsageError(
-                    f"{path}: {judge} was asked the same thing under different parameters "
-                    f"({earlier.digest[:12]}, {entry.digest[:12]}): the recording does not say which to replay"
-                )
-        self.forms: tuple[AnswerForm, ...] = tuple(
-            form for form in _FORMS if any(entry.form == form for entry in recorded)
-        )
+    def __init__(self, path: Path, recording: Recording) -> None:
+        self.name = recording.judge
+        self._path, self._recording = path, recording
+        self.forms: tuple[AnswerForm, ...] = tuple(form for form in _FORMS if form in recording.forms)
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Nothing is refused: a request that is not in the recording fails when it is asked."""
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing is fetched: the journal is on the disk."""
+        """Nothing is fetched: the recording is on the disk."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The recorded parameters of this request; empty if it is not in the recording."""
-        entry = self._by_request.get((request.messages, request.sample))
-        return {} if entry is None else entry.parameters
+        return self._recording.parameters(request.messages, request.sample) or {}
 
     def price(self) -> Price:
         """No price: nothing is paid."""
@@ -61,15 +49,17 @@ class Replay:
 
         Raises:
             StructureUnsupported: The recording lacks the request in this form, but may have it in another.
+            InputError: The recording has changed since it was opened.
         """
-        entry = self._by_request.get((request.messages, request.sample))
-        if entry is not None:
-            return entry.completion
+        completion = self._recording.completion(request.messages, request.sample)
+        if completion is not None:
+            return completion
         # In the middle of the recorded run, the judge may have been asked in another form.
         raise StructureUnsupported(f"{self._path} holds no completion for this request", lasting=False)
 
     async def aclose(self) -> None:
-        """Nothing is released: the journal is closed once it is read."""
+        """Release the recording."""
+        self._recording.close()
 
 
 def open_model(model: str, options: ModelOptions) -> Replay:
@@ -77,17 +67,8 @@ def open_model(model: str, options: ModelOptions) -> Replay:
 
     Raises:
         InputError: The file is missing, or is neither a journal nor exported from one.
-        UsageError: The recording is empty, lacks the named judge, or holds several judges and none is named.
+        UsageError: The recording is empty, lacks the named judge, holds several judges and none is named, or the judge
+            was asked the same thing under different parameters.
     """
     file, _, judge = model.partition("::")
-    path = Path(file)
-    recorded = list(read_recorded(path))
-    judges = sorted({entry.judge for entry in recorded})
-    if not judges:
-        raise UsageError(f"{path}: the recording is empty")
-    if not judge and len(judges) > 1:
-        raise UsageError(f"{path}: holds several judges, name one as replay/{file}::JUDGE: {', '.join(judges)}")
-    judge = judge or judges[0]
-    if judge not in judges:
-        raise UsageError(f"{path}: holds no judge {judge!r}, but {', '.join(judges)}")
-    return Replay(path, judge, [entry for entry in recorded if entry.judge == judge])
+    return Replay(Path(file), Recording(Path(file), judge))

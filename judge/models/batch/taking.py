@@ -7,7 +7,7 @@ import gzip
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -23,6 +23,7 @@ from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion
 from judge.records import Record
 from judge.text.safe import printable, shown
+from judge.text.steps import Step, Steps, counted, quiet
 
 _LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
@@ -84,7 +85,7 @@ def take_completions(
     questions: QuestionFile,
     journal: OpenJournal,
     answered_by: Collection[str] = (),
-    report: Callable[[int], None] = lambda lines: None,
+    steps: Steps = quiet,
 ) -> TakenCompletions:
     """Take what came back for questions into a journal; taking it again changes nothing.
 
@@ -93,7 +94,7 @@ def take_completions(
         questions: What was asked.
         journal: The journal.
         answered_by: Further names under which a model that was asked may answer.
-        report: Called with the number of lines, after each of them.
+        steps: Called after each line, and as what is still open is counted.
 
     Raises:
         InputError: A file cannot be read.
@@ -123,7 +124,7 @@ def take_completions(
                 refused.append(RefusedLine(f"{path}: line {number}", str(error)))
                 continue
             finally:
-                report(lines)
+                steps(Step("taking completions", lines))
             rows.append(new_row(question.digest, question.judge, question.parameters, question.request, completion))
             waiting.add(question.digest)
             cost = cost if completion.cost is None else (cost or 0.0) + completion.cost
@@ -134,13 +135,14 @@ def take_completions(
                 waiting.clear()
     new = journal.record(rows)
     taken, repeated = taken + new, repeated + len(rows) - new
+    digests = counted("counting open questions", questions.digests(), len(questions), steps)
     return TakenCompletions(
         lines=lines,
         taken=taken,
         repeated=repeated,
         failed=dict(sorted(failed.items())),
         refused=tuple(refused),
-        open=sum(digest not in journal for digest in questions.digests()),
+        open=sum(digest not in journal for digest in digests),
         cost=cost,
     )
 
