@@ -1,11 +1,13 @@
 """The calls of the loop: from a request to its completion, which comes from the journal wherever it can.
 
-Nothing is asked twice: every completion goes through the journal, and identical requests in flight share one call.
+Nothing is asked twice: every completion goes through the journal, and tasks with the same question share one call,
+also where one of them would be asked in another answer form than the other.
 """
 
 import asyncio
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 from judge.ask.attempts import Attempts
 from judge.ask.cashier import Cashier
@@ -13,17 +15,25 @@ from judge.ask.silence import Silence
 from judge.errors import AuthenticationError, CallError, TransientError
 from judge.models.call_parts import CallParts, Resumable
 from judge.models.model import Model
-from judge.models.open_journal import OpenJournal, QuestionClaims
+from judge.models.open_journal import OpenJournal, QuestionClaims, RecordedAnswer
 from judge.models.records import Completion, Request
 from judge.models.storable import storable
 
 
 class AnsweredInForm(Exception):
-    """The journal has an answer to the question in another form than the one that was to be asked."""
+    """The question has an answer in another form than the one that was to be asked."""
 
     def __init__(self, digest: str) -> None:
         super().__init__(digest)
         self.digest = digest
+
+
+class _Call(NamedTuple):
+    """A call in flight."""
+
+    digest: str
+    """Of its request."""
+    reply: asyncio.Task[Completion]
 
 
 class Calls:
@@ -63,7 +73,8 @@ class Calls:
         self._parts = CallParts(journal)
         if isinstance(model, Resumable):
             model.keep(self._parts)
-        self._in_flight: dict[str, asyncio.Task[Completion]] = {}
+        self._in_flight: dict[str, _Call] = {}
+        """By question, which the first digest in which it can be asked stands for."""
         self._unwritten: dict[str, asyncio.Future[None]] = {}
         self.at_once = 0
         """Calls in flight at most; so many completions may be on their way to the disk."""
@@ -97,36 +108,50 @@ class Calls:
         Args:
             digest: The digest of the request.
             request: The request.
-            firsts: Digests of the first requests with which its task can be asked, where several processes ask.
+            firsts: Digests of the first requests with which its task can be asked, one for each answer form, in the
+                same order for every task and every process.
             far: Whether it has least to do with what was asked before it.
 
         Raises:
-            AnsweredInForm: The journal has an answer to another one of `firsts`.
+            AnsweredInForm: There is an answer to another one of `firsts`.
             HeldElsewhere: Another process is asking the question.
             CallError: The call failed.
             OperationalError: No further call can succeed, or the loop was stopped.
         """
-        recorded = self._journal.get(digest) if self._claims is None else None
-        if recorded is not None:
-            return recorded
-        call = self._in_flight.get(digest)
-        if call is not None:
-            return await asyncio.shield(call)
+        forms = firsts if digest in firsts else (digest,)
+        question = forms[0]
+        while (call := self._in_flight.get(question)) is not None:
+            if call.digest == digest:
+                return await asyncio.shield(call.reply)
+            await asyncio.wait([call.reply])
+            if not call.reply.cancelled() and call.reply.exception() is None:
+                raise AnsweredInForm(call.digest)
         if self._claims is None:
-            call = asyncio.ensure_future(self._ask(digest, request, far=far))
+            recorded = self._recorded(forms)
+            if recorded is not None:
+                return _in_form(recorded, digest)
+            reply = asyncio.ensure_future(self._ask(digest, request, far=far))
         else:
-            digests = firsts if digest in firsts else (digest,)
-            call = asyncio.ensure_future(self._claim(self._claims, digests, digest, request, far=far))
-        self._in_flight[digest] = call
-        try:
-            return await call
-        finally:
-            # Until it is on the disk, the journal does not answer for it.
-            if digest not in self._unwritten:
-                self._in_flight.pop(digest, None)
+            reply = asyncio.ensure_future(self._claim(self._claims, forms, digest, request, far=far))
+        self._in_flight[question] = _Call(digest, reply)
+        reply.add_done_callback(functools.partial(self._replied, question, digest))
+        return await reply
+
+    def _recorded(self, forms: tuple[str, ...]) -> RecordedAnswer | None:
+        """The answer that the journal holds; that in the first form, if there are several."""
+        found = ((digest, self._journal.get(digest)) for digest in forms)
+        return next((RecordedAnswer(digest, known) for digest, known in found if known is not None), None)
+
+    def _replied(self, question: str, digest: str, _: "asyncio.Future[Completion]") -> None:
+        """A call has ended; its completion is shared until it is on the disk, where the journal answers for it."""
+        write = self._unwritten.get(digest)
+        if write is None:
+            del self._in_flight[question]
+        else:
+            write.add_done_callback(lambda _: self._in_flight.pop(question))
 
     async def _claim(
-        self, claims: QuestionClaims, digests: tuple[str, ...], digest: str, request: Request, *, far: bool
+        self, claims: QuestionClaims, forms: tuple[str, ...], digest: str, request: Request, *, far: bool
     ) -> Completion:
         """The completion of a request in a journal that other processes write too.
 
@@ -135,23 +160,21 @@ class Calls:
             AnsweredInForm: One of them has an answer in another form.
         """
         self._check()
-        recorded = await claims.claim(*digests, request=request)
+        recorded = await claims.claim(*forms, request=request)
         if recorded is not None:
             self._silence.remembered()
-            if recorded.digest != digest:
-                raise AnsweredInForm(recorded.digest)
-            return recorded.completion
+            return _in_form(recorded, digest)
         try:
             completion = await self._ask(digest, request, far=far)
         except BaseException:
-            claims.release(digests[0])
+            claims.release(forms[0])
             raise
-        if digest != digests[0]:
+        if digest != forms[0]:
             # Once its answer is written, whoever claims the first request finds it.
             if (write := self._unwritten.get(digest)) is None:
-                claims.release(digests[0])
+                claims.release(forms[0])
             else:
-                write.add_done_callback(lambda _: claims.release(digests[0]))
+                write.add_done_callback(lambda _: claims.release(forms[0]))
         return completion
 
     async def _ask(self, digest: str, request: Request, *, far: bool) -> Completion:
@@ -186,4 +209,14 @@ class Calls:
             return
         del self._unwritten[digest]
         self._parts.finished(digest)
-        self._in_flight.pop(digest, None)
+
+
+def _in_form(recorded: RecordedAnswer, digest: str) -> Completion:
+    """The completion of the request with this digest.
+
+    Raises:
+        AnsweredInForm: The answer is to another request.
+    """
+    if recorded.digest != digest:
+        raise AnsweredInForm(recorded.digest)
+    return recorded.completion

@@ -205,8 +205,8 @@ class Loop:
         refusal: CallError | None = None
         lost: Failure | None = None
         completions: dict[str, Completion] = {}
-        # Another process may ask the same in another form.
-        firsts = {} if self._journal.claims is None else self._questions.first_digests(task)
+        # Another task, or another process, may ask the same in another form.
+        firsts = self._questions.first_digests(task)
         forms = self._questions.forms(task.criterion)
         while forms:
             form, *forms = forms
