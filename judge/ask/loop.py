@@ -34,7 +34,7 @@ from judge.errors import CallError, StructureUnsupported, TransientError
 from judge.files.paths import StrPath
 from judge.models.model import Divided, Model, Replicated
 from judge.models.open_journal import HeldElsewhere, OpenJournal
-from judge.models.records import Completion, Request
+from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.runs.records import Turn
 from judge.text.table import sequence
@@ -226,9 +226,12 @@ class Loop:
                     self._account.rest(judge, completions)
                     return settled
                 lost = settled if isinstance(settled, Failure) else None
-                firsts = {first: each for first, each in firsts.items() if each != form}
+                firsts = _without(firsts, form)
             except StructureUnsupported as error:
                 refusal = error
+                if completions.keys() != before.keys():
+                    # Refused was the repair. The first request has an answer, which would come back again and again.
+                    firsts = _without(firsts, form)
                 # The outcome rests on no inquiry that was cut short, and a later run does not find it.
                 completions = before
                 if form == "json" and error.lasting:
@@ -238,6 +241,11 @@ class Loop:
                 return failure(task, judge, error.reason, str(error), digest=digest)
         self._account.rest(judge, completions)
         return lost or failure(task, judge, "provider_error", str(refusal), digest=digest)
+
+
+def _without(firsts: Mapping[str, AnswerForm], form: AnswerForm) -> dict[str, AnswerForm]:
+    """The first requests in other forms."""
+    return {digest: each for digest, each in firsts.items() if each != form}
 
 
 def assess(

@@ -11,7 +11,7 @@ from judge.ask.loop import assess
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
-from judge.errors import ContextLengthError
+from judge.errors import ContextLengthError, StructureUnsupported
 from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.journals import open_journal
@@ -20,6 +20,7 @@ from judge.models.open_journal import RecordedAnswer
 from judge.models.records import Completion, Request
 from tests.ask.test_loop import Answer, Scripted, criterion, pool
 from tests.mock import start_mock
+from tests.time_limit import time_limit
 
 JSON = Completion(text='{"rationale": "", "grade": "3"}', finish_reason="stop", model="m-1")
 BLANK = Completion(text='{"rationale":' + " " * 50, finish_reason="length", model="m-1")
@@ -121,6 +122,23 @@ def test_a_question_that_was_answered_in_one_form_is_not_asked_in_the_other(shar
         results = asked(model, journal, shared=shared, concurrency=1)
     assert [request.form for request in model.asked if request.response == "same"] == ["json"]
     assert forms_of_twins(results) == ["json", "json"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_after_a_repair_that_is_refused_the_other_form_is_asked_once(shared: bool) -> None:
+    class NoRepair(WhiteSpace):
+        async def complete(self, request: Request) -> Completion:
+            if request.form == "json" and len(request.messages) > 2:
+                raise StructureUnsupported("no longer")
+            return await super().complete(request)
+
+    unreadable = Completion("nonsense", "stop", "m")
+    model = NoRepair(unreadable)
+    with time_limit(60.0), Journal(None) as journal:
+        results = asked(model, journal, shared=shared)
+    # The answer under the schema is of no use, and so both of the twins rest on the one in the text form.
+    assert forms_of_twins(results) == ["text", "text"]
+    assert [request.form for request in model.asked if request.response == "same"] == ["json", "text"]
 
 
 def step(text: str, finish_reason: str, delay: float = 0.0) -> dict[str, Any]:
