@@ -230,7 +230,7 @@ class Loop:
             except StructureUnsupported as error:
                 refusal = error
                 if completions.keys() != before.keys():
-                    # Refused was the repair. The first request has an answer, which would come back again and again.
+                    # The repair was refused; the answer to the first request would only come back.
                     firsts = _without(firsts, form)
                 # The outcome rests on no inquiry that was cut short, and a later run does not find it.
                 completions = before
