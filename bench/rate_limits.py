@@ -22,8 +22,9 @@ import msgspec
 
 from judge.ask import pace
 from judge.ask.criteria import find_criterion
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.records import Failure
+from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.models.backends import open_model
 from judge.models.journal import Journal

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.criteria import find_criterion
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import CallError, TransientError
 from judge.models.backends import open_model

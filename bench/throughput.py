@@ -32,8 +32,9 @@ import aiohttp
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.prompt import render
+from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.models.backends import open_model
 from judge.models.backends.litellm import load_litellm

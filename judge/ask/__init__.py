@@ -9,8 +9,9 @@ tasks      the judgments to make
 inquiry    one task asked, and once more after an unreadable reply; outcome: its judgment or failure
 questions  what one judge is asked, and what the journal answers already; forecast: the same, counted
 estimates  how many tokens calls will have; account: what they took
-loop       all judgments of one judge: concurrency, interruption; budget: what its calls cost
+loop       all judgments of one judge: concurrency, interruption; tally: what is settled; settings: the limits
 line       whose turn it is; silence: whether the judge answers nothing at all; suspects: whose texts may be why
+calls      a request's completion, asked for once; cashier: what is entered of it; budget: what the calls cost
 attempts   one call, sent in its turn, and again while its failures may pass
 pace       when the next call may be sent; rate: the calls a second that refusals teach
 several    several judges under one budget

@@ -11,10 +11,10 @@ from judge.ask.account import Account
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.cascade import Cascade, rolls_up_support
 from judge.ask.checked import NOT_ASKED, CheckerAnswers, SettledJudgments
-from judge.ask.loop import Settings
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
 from judge.ask.several import Fetching, ask, open_one
 from judge.ask.stored_results import ResultWriter, StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task

@@ -8,7 +8,7 @@ from judge.ask.nugget_verdict import parse_nuggets
 from judge.ask.prompt import repair
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.verdict import parse
-from judge.models.records import Completion, Request
+from judge.models.records import NO_SCORE, Completion, Request
 from judge.records import Criterion
 
 
@@ -28,12 +28,14 @@ def inquiry(criterion: Criterion, request: Request) -> Inquiry:
     """Yield a request and receive its completion; after an unreadable reply, do so once more, with a repair.
 
     Where criteria are asked together, the repair names everything that was unreadable in the reply, so that it is the
-    same request for each of them. A verdict that was readable in the first reply stands.
+    same request for each of them. A verdict that was readable in the first reply stands. There is no repair of a label,
+    nor of a checker's reply: a checker reads no messages.
     """
     completion = yield request
     verdicts = _verdicts(completion, criterion, request)
     verdict = verdicts[criterion.name]
-    if not isinstance(verdict, Unreadable) or verdict.reason != "unreadable" or request.form == "label":
+    final = request.form == "label" or completion.finish_reason == NO_SCORE
+    if final or not isinstance(verdict, Unreadable) or verdict.reason != "unreadable":
         return Answer(verdict, completion, request, repaired=False)
     again = repair(request, completion, _complaint(verdicts))
     completion = yield again

@@ -1,7 +1,7 @@
 """The loop: pooled responses × criteria × one judge → a Judgment or a Failure for each.
 
-The only concurrent code beside `models/`. Nothing is asked twice: every completion goes through the journal, and
-identical requests in flight share one call. A completion counts only once it is on the disk.
+It settles tasks: which one is next, what becomes of each, and when all ends. `calls` asks. A result counts only once
+the completion behind it is on the disk.
 """
 
 import asyncio
@@ -9,15 +9,14 @@ import contextlib
 import functools
 import sys
 import time
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-
-import msgspec
 
 from judge.ask.account import Account
 from judge.ask.attempts import Attempts
 from judge.ask.budget import Budget, price_of
+from judge.ask.calls import AnsweredInForm, Calls
+from judge.ask.cashier import Cashier
 from judge.ask.inquiry import inquiry
 from judge.ask.line import TaskLine
 from judge.ask.outcome import failure, outcome
@@ -26,68 +25,26 @@ from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
 from judge.ask.silence import Silence
-from judge.ask.stored_results import ResultWriter, StoredResults
+from judge.ask.stored_results import StoredResults
+from judge.ask.tally import Tally
 from judge.ask.tasks import Task
-from judge.errors import (
-    AuthenticationError,
-    CallError,
-    Interrupted,
-    StructureUnsupported,
-    TransientError,
-)
+from judge.errors import CallError, StructureUnsupported, TransientError
 from judge.files.paths import StrPath
-from judge.models.call_parts import CallParts, Resumable
-from judge.models.model import FREE, Divided, Model, Price, Replicated
-from judge.models.open_journal import HeldElsewhere, OpenJournal, QuestionClaims
-from judge.models.records import Completion, Request
-from judge.models.storable import storable
+from judge.models.model import Divided, Model, Replicated
+from judge.models.open_journal import HeldElsewhere, OpenJournal
+from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.runs.records import Turn
 from judge.text.table import sequence
 
 _LOOK_AGAIN = 0.5
 """Seconds after which a question that another process asks is looked at again."""
-_FREE_UNWRITTEN = 64
-"""Replies of a judge that nobody bills which may wait for the disk together."""
-
-
-class _AnsweredInForm(Exception):
-    """The journal has an answer to the question in another form than the one that was to be asked."""
-
-    def __init__(self, digest: str) -> None:
-        super().__init__(digest)
-        self.digest = digest
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """How many calls and how much money the loop may use."""
-
-    concurrency: int = 16
-    """Calls in flight at most."""
-    attempts: int = 6
-    """Most attempts of one call; only failures that may pass are tried again, and rate limits do not count."""
-    max_cost: float | None = None
-    """US dollars that this process may spend; judgments left over fail for `budget`."""
-    prices: Mapping[str, Price] = {}
-    """Prices by the model's name, in place of what is known of it; `*` names every other model."""
-    price_table: Mapping[str, Price] = {}
-    """Prices as in `prices`, which wins over it; it may name models that are not asked."""
-    rpm: int | None = None
-    """Requests a minute that one judge is sent at most."""
-    tpm: int | None = None
-    """Tokens a minute, likewise, by our own estimate."""
-    max_wait: float = 300.0
-    """Seconds for which a provider may make the loop wait; one that asks for more ends it."""
-
-    @property
-    def known_prices(self) -> Mapping[str, Price]:
-        """The prices of both."""
-        return {**self.price_table, **self.prices}
 
 
 class Loop:
-    """Asks one judge about one pool, with one journal; `assess` explains the arguments.
+    """Settles tasks about one pool by one judge, with one journal; `assess` explains the arguments.
 
     Where the tasks are a part of others, the `pacer` is that of all parts, and `silence` may know of the other parts.
     """
@@ -109,30 +66,18 @@ class Loop:
         self._model = model
         self._replicated = model if isinstance(model, Replicated) else None
         self._journal = journal
-        self._claims = journal.claims
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
         self._silence = silence or Silence(model.name, journal, settings.concurrency, settings.attempts)
         self._settings = settings
         self._budget = Budget(model, settings.max_cost, settings.known_prices)
         self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
-        self._parts = CallParts(journal)
-        if isinstance(model, Resumable):
-            model.keep(self._parts)
         self._report = report or (lambda progress: None)
-        self._in_flight: dict[str, asyncio.Task[Completion]] = {}
-        self._unwritten: dict[str, asyncio.Future[None]] = {}
-        self._free = _FREE_UNWRITTEN if model.price() == FREE else 0
-        self._workers = 0
         self._folder = folder
-        self._results = ResultWriter()
-        self._total = 0
+        self._tally = Tally()
         self._line = TaskLine((), (), self._is_suspect)
-        self._recalled = 0
-        self._failures = 0
         self._stop: BaseException | None = None
         self._stopped = asyncio.Event()
-        self._released = asyncio.Event()
         self._attempts = Attempts(
             model,
             pacer or Pacer(settings.rpm, settings.tpm),
@@ -142,6 +87,10 @@ class Loop:
             self._check,
             self._tell,
         )
+        cashier = Cashier(model, journal, self._questions, self._budget, self._account, self._silence)
+        self._calls = Calls(
+            *(model, journal, cashier, self._attempts, self._silence), self._given_up, self._check, self._end
+        )
 
     async def run(self, wanted: Sequence[Task]) -> StoredResults:
         """Make a judgment or a failure of every task, in the order of the tasks.
@@ -149,32 +98,25 @@ class Loop:
         Raises:
             OperationalError: No further call can succeed, or the user stopped the run; the paid completions are safe.
         """
-        self._total = len(wanted)
-        self._results = ResultWriter(len(wanted), self._folder)
-        open_tasks = array("q")
-        for index, settled in enumerate(self._questions.settled(wanted, self._silence.remembered)):
-            if settled is None:
-                open_tasks.append(index)
-            else:
-                self._recalled += 1
-                self._settle(index, settled)
+        self._tally = Tally(len(wanted), self._folder)
+        open_tasks = self._tally.recall(wanted, self._questions, self._silence, self._tell)
         most = self._model.max_concurrency or self._settings.concurrency
-        self._workers = min(self._settings.concurrency, most, len(open_tasks))
-        if self._workers:
+        workers = min(self._settings.concurrency, most, len(open_tasks))
+        if workers:
+            self._calls.at_once = workers
             self._line = TaskLine(wanted, open_tasks, self._is_suspect)
             # One of the first calls has another neighborhood, so that it speaks for the judge where theirs are in vain.
-            far = [False] * (self._workers - 1) + [self._workers > 1]
+            far = [False] * (workers - 1) + [workers > 1]
             await asyncio.gather(*(self._work(wanted, far=each) for each in far))
-        if self._unwritten:
-            await asyncio.wait(list(self._unwritten.values()))
+        await self._calls.written()
         silent = self._silence.at_the_end()
         if silent is not None:
             self._end(silent)
         if self._stop is not None:
             raise self._stop
-        self._parts.forget()
+        self._calls.forget_parts()
         self._journal.check_there()
-        return self._results.results()
+        return self._tally.results()
 
     async def _work(self, wanted: Sequence[Task], *, far: bool) -> None:
         while self._line:
@@ -183,7 +125,7 @@ class Loop:
             index, far = self._line.take(far=far or self._silence.doubted)
             try:
                 settled = await self._judge(wanted[index], far=far)
-                write = self._unwritten.get(settled.request_digest or "")
+                write = self._calls.write_of(settled.request_digest)
                 if write is None:
                     self._settle(index, settled)
                 else:
@@ -218,19 +160,18 @@ class Loop:
                 self._end(error)
 
     def _settle(self, index: int, settled: Judgment | Failure) -> None:
-        self._results.put(index, settled)
-        self._failures += isinstance(settled, Failure)
+        self._tally.settle(index, settled)
         self._tell()
 
     def _tell(self) -> None:
-        budget = self._budget
+        tally, budget = self._tally, self._budget
         servers = () if self._replicated is None else tuple(self._replicated.servers)
         self._report(
             Progress(
-                len(self._results),
-                self._total,
-                self._recalled,
-                self._failures,
+                len(tally),
+                tally.total,
+                tally.recalled,
+                tally.failures,
                 budget.spent,
                 budget.estimated,
                 servers,
@@ -240,19 +181,19 @@ class Loop:
 
     def drain(self) -> None:
         """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
-        self._end(
-            Interrupted(
-                f"stopped with {len(self._results)} of {self._total} judgments made; the same command goes on from here"
-            )
-        )
+        self._end(self._tally.interrupted(len(self._tally)))
+
+    def _given_up(self, error: TransientError, digest: str, request: Request, far: bool) -> None:
+        total, waiting = self._tally.total, len(self._line)
+        silent = self._silence.given_up(error, digest, request, far=far, total=total, waiting=waiting)
+        if silent is not None:
+            self._end(silent)
 
     def _end(self, error: BaseException) -> None:
         """Start no new call and raise the first such error at the end; calls in flight are finished and kept."""
         self._stop = self._stop or error
         self._stopped.set()
-        self._attempts.wake()
-        if self._claims is not None:
-            self._claims.give_up(error)
+        self._calls.stop(error)
 
     def _check(self) -> None:
         if self._stop is not None:
@@ -264,8 +205,8 @@ class Loop:
         refusal: CallError | None = None
         lost: Failure | None = None
         completions: dict[str, Completion] = {}
-        # Another process may ask the same in another form.
-        firsts = {} if self._claims is None else self._questions.first_digests(task)
+        # Another task, or another process, may ask the same in another form.
+        firsts = self._questions.first_digests(task)
         forms = self._questions.forms(task.criterion)
         while forms:
             form, *forms = forms
@@ -275,9 +216,9 @@ class Loop:
                 request = next(talk)
                 while True:
                     digest = self._questions.digest(request)
-                    completions[digest] = await self._complete(digest, request, tuple(firsts), far=far)
+                    completions[digest] = await self._calls.completion(digest, request, tuple(firsts), far=far)
                     request = talk.send(completions[digest])
-            except _AnsweredInForm as other:
+            except AnsweredInForm as other:
                 forms = [firsts[other.digest], form, *(each for each in forms if each != firsts[other.digest])]
             except StopIteration as stop:
                 settled = outcome(task, stop.value, judge, digest or "")
@@ -285,9 +226,12 @@ class Loop:
                     self._account.rest(judge, completions)
                     return settled
                 lost = settled if isinstance(settled, Failure) else None
-                firsts = {first: each for first, each in firsts.items() if each != form}
+                firsts = _without(firsts, form)
             except StructureUnsupported as error:
                 refusal = error
+                if completions.keys() != before.keys():
+                    # The repair was refused; the answer to the first request would only come back.
+                    firsts = _without(firsts, form)
                 # The outcome rests on no inquiry that was cut short, and a later run does not find it.
                 completions = before
                 if form == "json" and error.lasting:
@@ -298,121 +242,10 @@ class Loop:
         self._account.rest(judge, completions)
         return lost or failure(task, judge, "provider_error", str(refusal), digest=digest)
 
-    async def _complete(self, digest: str, request: Request, firsts: tuple[str, ...], *, far: bool) -> Completion:
-        """The completion of a request: from the journal, from an identical call in flight, or from the model.
 
-        Args:
-            digest: The digest of the request.
-            request: The request.
-            firsts: Digests of the first requests with which its task can be asked, where several processes ask.
-            far: Whether it has least to do with what was asked before it.
-
-        Raises:
-            _AnsweredInForm: The journal has an answer to another one of `firsts`.
-        """
-        recorded = self._journal.get(digest) if self._claims is None else None
-        if recorded is not None:
-            return recorded
-        call = self._in_flight.get(digest)
-        if call is not None:
-            return await asyncio.shield(call)
-        if self._claims is None:
-            call = asyncio.ensure_future(self._ask(digest, request, far=far))
-        else:
-            digests = firsts if digest in firsts else (digest,)
-            call = asyncio.ensure_future(self._claim(self._claims, digests, digest, request, far=far))
-        self._in_flight[digest] = call
-        try:
-            return await call
-        finally:
-            # Until it is on the disk, the journal does not answer for it.
-            if digest not in self._unwritten:
-                self._in_flight.pop(digest, None)
-
-    async def _claim(
-        self, claims: QuestionClaims, digests: tuple[str, ...], digest: str, request: Request, *, far: bool
-    ) -> Completion:
-        """The completion of a request in a journal that other processes write too.
-
-        Raises:
-            HeldElsewhere: One of them is asking it.
-            _AnsweredInForm: One of them has an answer in another form.
-        """
-        self._check()
-        recorded = await claims.claim(*digests, request=request)
-        if recorded is not None:
-            self._silence.remembered()
-            if recorded.digest != digest:
-                raise _AnsweredInForm(recorded.digest)
-            return recorded.completion
-        try:
-            completion = await self._ask(digest, request, far=far)
-        except BaseException:
-            claims.release(digests[0])
-            raise
-        if digest != digests[0]:
-            # Once its answer is written, whoever claims the first request finds it.
-            if (write := self._unwritten.get(digest)) is None:
-                claims.release(digests[0])
-            else:
-                write.add_done_callback(lambda _: claims.release(digests[0]))
-        return completion
-
-    async def _ask(self, digest: str, request: Request, *, far: bool) -> Completion:
-        reserved = await self._afford(request)
-        try:
-            completion = await self._attempts.complete(request)
-            self._silence.answered()
-            completion = self._budget.charge(request, storable(completion))
-        except TransientError as error:
-            total, waiting = self._total, len(self._line)
-            silent = self._silence.given_up(error, digest, request, far=far, total=total, waiting=waiting)
-            if silent is not None:
-                self._end(silent)
-            raise
-        except AuthenticationError as error:
-            # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
-            raise AuthenticationError(f"{error}{self._silence.about(request)}") from error
-        except CallError:
-            self._silence.refused()
-            raise
-        finally:
-            self._budget.release(reserved)
-            self._released.set()
-        parameters = self._model.parameters(request)
-        write = self._journal.write(digest, self._model.name, parameters, request, completion)
-        self._account.ask(self._model.name, digest, request, completion, self._questions.sent(request))
-        self._unwritten[digest] = write
-        write.add_done_callback(functools.partial(self._written, digest))
-        if len(self._unwritten) > max(self._workers, self._free):
-            # A crash must not cost more paid replies than calls in flight, however slow the disk is.
-            await asyncio.wait([write])
-        return completion
-
-    def _written(self, digest: str, write: "asyncio.Future[None]") -> None:
-        """A completion is on the disk; one that cannot be written stays among the unwritten, and settles nothing."""
-        error = write.exception()
-        if error is not None:
-            self._end(error)
-            return
-        del self._unwritten[digest]
-        self._parts.finished(digest)
-        self._in_flight.pop(digest, None)
-
-    async def _afford(self, request: Request) -> float:
-        """Wait until the budget can pay for a call beside those in flight, and give what is set aside for it.
-
-        Raises:
-            BudgetError: The money is spent.
-        """
-        while True:
-            self._check()
-            self._budget.check()
-            reserved = self._budget.reserve(request)
-            if reserved is not None:
-                return reserved
-            self._released.clear()
-            await self._released.wait()
+def _without(firsts: Mapping[str, AnswerForm], form: AnswerForm) -> dict[str, AnswerForm]:
+    """The first requests in other forms."""
+    return {digest: each for digest, each in firsts.items() if each != form}
 
 
 def assess(

@@ -9,9 +9,10 @@ import msgspec
 from judge.ask.account import Account
 from judge.ask.budget import EVERY_OTHER, given_price, price_of
 from judge.ask.forecast import Forecast, forecast
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
+from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError

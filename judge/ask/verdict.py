@@ -22,7 +22,7 @@ from judge.ask.reply import (
     without_thoughts,
 )
 from judge.models.forms import answer_labels
-from judge.models.records import AnswerForm, Completion
+from judge.models.records import NO_SCORE, AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
 
 PARSER_VERSION = 2
@@ -57,6 +57,8 @@ def reply_of(completion: Completion) -> str | Unreadable:
         return Unreadable("content_filter", "the provider's content filter stopped the reply")
     if completion.finish_reason == "refusal":
         return Unreadable("refused", "the provider reports a refusal")
+    if completion.finish_reason == NO_SCORE:
+        return Unreadable("unreadable", f"the checker's model replied {shown(completion.text)}, expected Yes or No")
     # Some servers send a reasoning model's thoughts in the reply; a grade in the thoughts is not the verdict.
     reply = without_thoughts(completion.text)
     if reply is None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.criteria import criterion_names
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.cli.options import amount_or_zero, positive, positive_amount
 from judge.cli.parser import OneOrMore
 from judge.cli.printing import say

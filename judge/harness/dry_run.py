@@ -8,7 +8,7 @@ import msgspec
 from judge.ask.budget import price_of
 from judge.ask.cascading import OpenCascade, ask_checker, recalled
 from judge.ask.forecast import Forecast
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.ask.several import forecasts
 from judge.ask.tasks import PickedTasks, Task
 from judge.harness.prepared import Prepared, check_out

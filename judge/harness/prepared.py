@@ -12,7 +12,7 @@ from judge.ask.budget import price_of
 from judge.ask.cascading import OpenCascade, open_cascade
 from judge.ask.criteria import choose_prompts
 from judge.ask.group import combine
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.ask.several import open_models
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Tasks, tasks

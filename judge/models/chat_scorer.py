@@ -5,6 +5,7 @@ github.com/Liyan06/MiniCheck): a line `Document: …` and a line `Claim: …`.
 """
 
 import asyncio
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from judge.models.connection import KEY, Connection, Reply
 from judge.models.http_errors import shorten
 from judge.models.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.models.model import ModelOptions, Price, SentRequests, Unfinished
-from judge.models.scorers import PairScore, ScorerSettings
+from judge.models.scorers import CallScores, NoScore, PairScore, ScorerSettings
 
 INSTRUCTION = (
     "You are given a document and a claim. Does the document say everything that the claim says? Answer Yes if it "
@@ -94,11 +95,19 @@ class ChatScorer:
         return SentRequests(len(asked), size, len(asked) * label_tokens(_LABELS))
 
     async def score(self, pairs: Sequence[_Pair]) -> list[PairScore]:
-        """The scores, one request after the other, of a call that only its pairs name."""
-        return await self.score_call("", pairs, None)
+        """The scores, one request after the other, of a call that only its pairs name.
 
-    async def score_call(self, call: str, pairs: Sequence[_Pair], parts: PartsOfCall | None) -> list[PairScore]:
-        """The scores, one request after the other.
+        Raises:
+            CallError: As for `score_call`, or a reply is no answer.
+            OperationalError: As for `score_call`.
+        """
+        scores, unread = await self.score_call("", pairs, None)
+        if unread is not None:
+            raise RejectedError(f"the reply begins {shorten(unread.text[:100])!r}, expected Yes or No")
+        return scores
+
+    async def score_call(self, call: str, pairs: Sequence[_Pair], parts: PartsOfCall | None) -> CallScores:
+        """The scores, one request after the other, up to the first reply that is no answer.
 
         Pairs that were scored before a failure are not asked again when the same call is made again.
 
@@ -115,16 +124,22 @@ class ChatScorer:
             answered = [] if kept is None else msgspec.json.decode(kept, type=list[tuple[PairScore, Unfinished]])
             self._items.setdefault(key, dict(zip(asked, answered, strict=False)))
         scored = self._items[key]
+        unread: NoScore | None = None
         for pair in asked:
             if pair not in scored:
-                scored[pair] = await self._ask(*pair)
+                said, took = await self._ask(*pair)
+                if isinstance(said, NoScore):
+                    unread = said
+                    self.unfinished = self.unfinished.less(took)
+                    break
+                scored[pair] = said, took
                 if parts is not None:
                     written = msgspec.json.encode(list(scored.values())).decode()
                     await asyncio.to_thread(parts.write, written)
         # From here on the completion counts them.
         for _, took in self._items.pop(key, {}).values():
             self.unfinished = self.unfinished.less(took)
-        return [scored[pair][0] for pair in pairs]
+        return CallScores([scored[pair][0] for pair in itertools.takewhile(scored.__contains__, pairs)], unread)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -141,7 +156,7 @@ class ChatScorer:
             {"role": "user", "content": f"Document: {passage}\nClaim: {sentence}"},
         ]
 
-    async def _ask(self, passage: str, sentence: str) -> tuple[PairScore, Unfinished]:
+    async def _ask(self, passage: str, sentence: str) -> tuple[PairScore | NoScore, Unfinished]:
         messages = self._messages(passage, sentence)
         reply, top = await self._reply(messages)
         completion = read_completion(reply.body, reply.headers, structured=False, latency=reply.latency)
@@ -154,7 +169,7 @@ class ChatScorer:
         self.unfinished = self.unfinished.plus(took)
         answer = _ANSWER.match(completion.text)
         if answer is None or completion.finish_reason in ("refusal", "content_filter"):
-            raise RejectedError(f"the reply begins {shorten(completion.text[:100])!r}, expected Yes or No")
+            return NoScore(completion.text, completion.finish_reason, tokens), took
         found = None if top is None else opening_probabilities(reply.body, _LABELS)
         said = 1.0 if answer[1].lower() == "yes" else 0.0
         return PairScore(said if found is None else found["Yes"], decided=found is None, tokens=tokens), took

@@ -8,6 +8,10 @@ AnswerForm = Literal["json", "text", "label"]
 """json: an object by schema. text: reasons, then one verdict line. label: one label, by constrained decoding."""
 
 
+NO_SCORE = "no_score"
+"""The finish reason of a checker's completion that ends with a reply from which no score can be read."""
+
+
 class Message(Record, frozen=True):
     """One chat message."""
 
@@ -57,7 +61,7 @@ class Completion(Record, frozen=True):
 
     text: str
     finish_reason: str | None
-    """Why the text ends, in the words of the provider."""
+    """Why the text ends, in the words of the provider; or NO_SCORE."""
     model: str | None
     """The model, as the provider names it."""
     system_fingerprint: str | None = None

@@ -20,6 +20,24 @@ class PairScore(NamedTuple):
     """Tokens of the prompt and of the reply, where the scorer pays by them and the provider says them."""
 
 
+class NoScore(NamedTuple):
+    """A reply from which no score can be read; it is paid for all the same."""
+
+    text: str
+    finish_reason: str | None
+    tokens: tuple[int, int] | None
+    """As of `PairScore`."""
+
+
+class CallScores(NamedTuple):
+    """What a scorer says of the pairs of one call."""
+
+    scores: list[PairScore]
+    """In the order of the pairs, up to the first pair without a score."""
+    unread: NoScore | None = None
+    """The reply to that pair; no later one is asked. None where every pair has a score."""
+
+
 class ScorerSettings(NamedTuple):
     """What the name of a checker says beside the model, after `#`; empty where it says nothing."""
 
@@ -72,9 +90,7 @@ class Scorer(Protocol):
 class ResumableScorer(Scorer, Protocol):
     """A scorer that is paid for each pair."""
 
-    async def score_call(
-        self, call: str, pairs: Sequence[tuple[str, str]], parts: PartsOfCall | None
-    ) -> list[PairScore]:
+    async def score_call(self, call: str, pairs: Sequence[tuple[str, str]], parts: PartsOfCall | None) -> CallScores:
         """The scores of one call, which goes on where it failed when it is made again.
 
         Args:

@@ -7,8 +7,9 @@ import pytest
 
 from judge.ask.account import Account, in_all
 from judge.ask.forecast import forecast
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.questions import Questions
+from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import RejectedError, TransientError
 from judge.models.journal import Journal

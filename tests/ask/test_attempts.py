@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from judge.ask.attempts import Attempts, counted_reply, too_long
-from judge.ask.loop import Settings
 from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, _extra
 from judge.ask.records import Judgment
+from judge.ask.settings import Settings
 from judge.errors import Interrupted, OperationalError, QuotaError, RateLimitError, TransientError
 from judge.models.journal import Journal
 from judge.models.records import Completion, Request

@@ -17,8 +17,8 @@ from judge.ask.cascade import (
 )
 from judge.ask.cascading import OpenCascade
 from judge.ask.labels import labels_of
-from judge.ask.loop import Settings
 from judge.ask.records import Failure, Judgment, SentenceSupport
+from judge.ask.settings import Settings
 from judge.ask.tasks import PickedTasks, tasks
 from judge.errors import UsageError
 from tests.ask.test_loop import Scripted, criterion, pool

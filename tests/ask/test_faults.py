@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import AuthenticationError, OperationalError
 from judge.models.backends import open_model

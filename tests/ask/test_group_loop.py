@@ -9,9 +9,10 @@ import pytest
 from judge.ask.estimates import TYPICAL_REPLY
 from judge.ask.forecast import forecast
 from judge.ask.group import combine
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
 from judge.ask.several import open_one
 from judge.ask.tasks import tasks
 from judge.errors import StructureUnsupported, UsageError

@@ -13,10 +13,11 @@ import pytest
 from judge.ask.account import Account
 from judge.ask.estimates import GUESS, CallSums
 from judge.ask.forecast import forecast
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
 from judge.ask.tasks import Task, tasks
 from judge.errors import (
     AuthenticationError,

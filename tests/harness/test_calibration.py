@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import find_criterion
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.calibrate.certificate import PARAMETERS, read_certificate
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.gold import read_gold, read_ledger, read_seal, write_split

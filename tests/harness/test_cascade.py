@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.ask.loop import Settings
 from judge.ask.records import Judgment
+from judge.ask.settings import Settings
 from judge.calibrate.findings import Calibration
 from judge.cli import main
 from judge.errors import RejectedError, UsageError

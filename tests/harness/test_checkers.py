@@ -15,21 +15,22 @@ import pytest
 
 from judge.cli import main
 from tests.conftest import PROJECT
+from tests.mock import start_mock
 from tests.scoring import ScoreServer
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
 EXAMPLES = PROJECT / "examples"
+COMMAND = (
+    "--runs", str(EXAMPLES / "runs"), "--topics", str(EXAMPLES / "topics.json"),
+    "--passages", str(EXAMPLES / "passages.jsonl"), "--criteria", "groundedness", "--prompt", "groundedness/sentences",
+)  # fmt: skip
 KEY = "zq-secret-of-the-server-71"
 
 
 def judged(server: ScoreServer, out: Path, *more: str) -> int:
-    return main([
-        "run", "--runs", str(EXAMPLES / "runs"), "--topics", str(EXAMPLES / "topics.json"),
-        "--passages", str(EXAMPLES / "passages.jsonl"), "--criteria", "groundedness",
-        "--prompt", "groundedness/sentences", "--base-url", server.url, "--out", str(out), *more,
-    ])  # fmt: skip
+    return main(["run", *COMMAND, "--base-url", server.url, "--out", str(out), *more])
 
 
 def test_a_chat_model_that_fails_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +80,7 @@ def chat(text: str, tokens: int) -> tuple[int, Any]:
     return 200, {"model": "m", "choices": [choice], "usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
 
 
-def test_replies_of_failed_calls_are_paid_and_end_the_budget(
+def test_replies_that_are_no_answer_are_paid_and_end_the_budget(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A reply costs a dollar: one pair of a response is answered, the next is not, so two responses take 4 of 3.5."""
@@ -98,10 +99,59 @@ def test_replies_of_failed_calls_are_paid_and_end_the_budget(
         server.close()
     assert len(server.asked) == 4
     reasons = [json.loads(line)["reason"] for line in (tmp_path / "out/failures.jsonl").read_text().splitlines()]
-    assert (reasons.count("provider_error"), set(reasons)) == (2, {"provider_error", "budget"})
+    assert (reasons.count("unreadable"), set(reasons)) == (2, {"unreadable", "budget"})
     (took,) = [line for line in capsys.readouterr().err.splitlines() if "asked now" in line]
     assert "4,000,000" in took
     assert "$4.00" in took
+
+
+def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every ninth reply says "Perhaps": its response is a failure, which later runs and readers find in the journal."""
+    count, out = 0, tmp_path / "out"
+
+    def answer(body: Any) -> tuple[int, Any]:
+        nonlocal count
+        count += 1
+        return chat("Perhaps it does.", 9) if count % 9 == 0 else said(body)
+
+    server = ScoreServer(answer)
+    try:
+        assert judged_by_chat(server, out) == 0
+        asked = len(server.asked)
+        results = {name: (out / name).read_bytes() for name in ("judgments.jsonl", "failures.jsonl")}
+        assert judged_by_chat(server, out) == 0
+        assert judged_by_chat(server, out, "--dry-run", "--json") == 0
+    finally:
+        server.close()
+    assert len(server.asked) == asked
+    assert {name: (out / name).read_bytes() for name in results} == results
+    failures = [json.loads(line) for line in results["failures.jsonl"].splitlines()]
+    assert {(row["reason"], row["raw"]) for row in failures} == {("unreadable", "Perhaps it does.")}
+    assert {row["detail"] for row in failures} == {"the checker's model replied 'Perhaps it does.', expected Yes or No"}
+    assert 0 < len(failures) == asked // 9 < 12
+    # All replies are paid for, those of failures too, and no score of theirs is kept apart any more.
+    assert parts_in(out) == []
+    with closing(sqlite3.connect(out / "journal.sqlite")) as journal:
+        rows = [json.loads(text) for (text,) in journal.execute("SELECT completion FROM completion")]
+    assert sum(row["prompt_tokens"] or 0 for row in rows) == 9 * asked
+    capsys.readouterr()
+    assert main(["journal", "reparse", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changes"] == []
+    assert main(["journal", "stats", str(out)]) == 0
+    assert "no_score" in capsys.readouterr().out
+
+
+def test_a_model_that_never_says_yes_or_no_is_asked_once_for_each_response(tmp_path: Path) -> None:
+    with start_mock() as mock:
+        options = (*COMMAND, "--model", "checker/chat/mock", "--base-url", mock.base_url, "--limit", "12")
+        assert main(["run", *options, "--out", str(tmp_path / "out")]) == 1
+        paid = mock.stats()["paid"]
+        assert main(["run", *options, "--out", str(tmp_path / "out")]) == 1
+        assert mock.stats()["paid"] == paid == 12
+    reasons = [json.loads(line)["reason"] for line in (tmp_path / "out/failures.jsonl").read_text().splitlines()]
+    assert reasons == ["unreadable"] * 12
 
 
 @pytest.mark.parametrize("tokens", [0, -1_000_000])

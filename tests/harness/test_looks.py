@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.calibrate.certificate import read_certificate
 from judge.calibrate.certified import Certified
 from judge.errors import InputError, UsageError

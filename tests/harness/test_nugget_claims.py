@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
 from judge.harness.nuggets.claiming import NuggetClaimsPlan, forecast_claims, label_claims

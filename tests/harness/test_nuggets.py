@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
 from judge.harness.nuggets.matching import MATCHING, NuggetMatchPlan, forecast_matching, match_nuggets

@@ -10,6 +10,8 @@ import pytest
 
 from judge.ask.budget import given_price
 from judge.ask.criteria import find_criterion
+from judge.ask.inquiry import inquiry
+from judge.ask.records import Unreadable
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -142,6 +144,41 @@ def test_a_reply_that_is_no_answer_is_an_error(
     server = serve(lambda body: (status, reply))
     with pytest.raises(error, match=message):
         scored(server, ("p", "s"))
+
+
+@pytest.mark.parametrize("reason", ["stop", "length", "content_filter", "refusal"])
+def test_a_call_ends_with_the_first_reply_that_is_no_answer(serve: Serve, reason: str) -> None:
+    """The second of four pairs has no answer: two replies of 10 and 2 tokens, and nobody asks the other two."""
+
+    def answer(body: Any) -> tuple[int, Any]:
+        bare = "two\nClaim: Dogs" in body["messages"][1]["content"]
+        return 200, replied("Maybe so.", finish_reason=reason) if bare else replied("Yes")
+
+    server = serve(answer)
+    model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
+    text = "Dogs ride free. Tickets cost nine."
+    request = msgspec.structs.replace(_request(), response=text, sentences=2, passages=("one", "two"))
+    assert isinstance(model, Divided)
+
+    async def ask() -> Completion:
+        found: Completion = await model.complete(request)
+        # The completion counts both replies.
+        assert model.unfinished == Unfinished()
+        await model.aclose()
+        return found
+
+    found = asyncio.run(ask())
+    assert len(server.asked) == 2
+    assert (found.text, found.prompt_tokens, found.completion_tokens, found.support) == ("Maybe so.", 20, 4, ())
+    assert json.loads(found.raw or "") == {"supports, contradicts": {"1": [[1.0, 0.0]]}, "yes or no alone": 1}
+    talk = inquiry(CRITERION, request)
+    assert next(talk) == request
+    # There is no second request.
+    with pytest.raises(StopIteration) as end:
+        talk.send(found)
+    verdict = end.value.value.verdict
+    assert isinstance(verdict, Unreadable)
+    assert verdict.reason == {"content_filter": "content_filter", "refusal": "refused"}.get(reason, "unreadable")
 
 
 def test_asking_again_asks_only_what_is_missing(serve: Serve) -> None:

@@ -13,7 +13,7 @@ import pytest
 from judge.ask.cascade import parse_cascade
 from judge.ask.cascading import open_cascade
 from judge.ask.criteria import find_criterion
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
 from judge.models.backends import open_model
 from judge.models.model import FREE, ModelOptions

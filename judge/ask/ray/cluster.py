@@ -18,11 +18,11 @@ from typing import Any, Self
 
 import msgspec
 
-from judge.ask.loop import Settings
 from judge.ask.ray.address import address_of
 from judge.ask.ray.head import HeadWatch, is_head, leave, lost_head
 from judge.ask.ray.messages import News, ToWorker, Versions
 from judge.ask.ray.worker import RayWorker
+from judge.ask.settings import Settings
 from judge.errors import OperationalError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from judge.ask.account import Account
 from judge.ask.budget import Budget, price_of
-from judge.ask.loop import Settings
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions, facts_of
@@ -32,11 +31,12 @@ from judge.ask.ray.messages import (
 from judge.ask.ray.place import WorkerPlace, servers_of, together
 from judge.ask.ray.shards import ShardLine
 from judge.ask.ray.spread_silence import SpreadSilence
-from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import ResultWriter, StoredResults
+from judge.ask.settings import Settings
+from judge.ask.stored_results import StoredResults
 from judge.ask.suspects import joined, suspects_key
+from judge.ask.tally import Tally
 from judge.ask.tasks import Task
-from judge.errors import Interrupted, OperationalError
+from judge.errors import OperationalError
 from judge.models.call_parts import Resumable, parts_key
 from judge.models.model import Divided, Model
 from judge.models.open_journal import OpenJournal
@@ -125,9 +125,7 @@ class _Spread:
         self._line = ShardLine((), (), 1, 1)
         self._places: list[WorkerPlace] = []
         self._jobs: dict[WorkerPlace, asyncio.Task[None]] = {}
-        self._results = ResultWriter()
-        self._recalled = 0
-        self._failures = 0
+        self._tally = Tally()
         self._losses = 0
         self._answered = 0
         self._stop: BaseException | None = None
@@ -139,14 +137,8 @@ class _Spread:
     def recall(self, wanted: Sequence[Task]) -> "array[int]":
         """Settle what needs no call, and give the numbers of the other tasks."""
         self._wanted = wanted
-        self._results = ResultWriter(len(wanted), self._folder)
-        left = array("q")
-        for number, settled in enumerate(self._questions.settled(wanted, self._silence.remembered)):
-            if settled is None:
-                left.append(number)
-            else:
-                self._recalled += 1
-                self._settle(number, settled)
+        self._tally = Tally(len(wanted), self._folder)
+        left = self._tally.recall(wanted, self._questions, self._silence, lambda: None)
         self._tell()
         return left
 
@@ -173,15 +165,11 @@ class _Spread:
         if self._stop is not None:
             raise self._stop
         self._journal.check_there()
-        return self._results.results()
+        return self._tally.results()
 
     def drain(self) -> None:
         """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
-        self._end(
-            Interrupted(
-                f"stopped with {self._done} of {len(self._wanted)} judgments made; the same command goes on from here"
-            )
-        )
+        self._end(self._tally.interrupted(self._done))
 
     async def _spread(self, left: Sequence[int], room: int) -> None:
         limits = (self._settings.concurrency, self._settings.rpm, self._settings.tpm)
@@ -277,7 +265,7 @@ class _Spread:
                 self._journal.drop_meta(message.keys)
             case ShardDone():
                 for number, settled in zip(place.numbers, message.results, strict=True):
-                    self._settle(number, settled)
+                    self._tally.settle(number, settled)
                 self._account.rest_too(self._model.name, message.rests)
                 place.progress = None
                 self._leave(place)
@@ -324,10 +312,6 @@ class _Spread:
                 if not place.shard:
                     job.cancel()
 
-    def _settle(self, number: int, settled: Judgment | Failure) -> None:
-        self._results.put(number, settled)
-        self._failures += isinstance(settled, Failure)
-
     def _end(self, error: BaseException) -> None:
         """Begin no further call, and raise the first such error at the end; calls in flight are finished and kept."""
         if self._stop is None:
@@ -346,7 +330,7 @@ class _Spread:
     @property
     def _done(self) -> int:
         under_way = (place.progress.done for place in self._places if place.progress is not None)
-        return len(self._results) + sum(under_way)
+        return len(self._tally) + sum(under_way)
 
     def _tell(self) -> None:
         under_way = [place.progress for place in self._places if place.progress is not None]
@@ -355,8 +339,8 @@ class _Spread:
             Progress(
                 self._done,
                 len(self._wanted),
-                self._recalled,
-                self._failures + sum(progress.failures for progress in under_way),
+                self._tally.recalled,
+                self._tally.failures + sum(progress.failures for progress in under_way),
                 self._budget.spent,
                 self._budget.estimated,
                 servers_of(place.servers for place in self._places),

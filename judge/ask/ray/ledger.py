@@ -5,10 +5,12 @@ money is spent. So no question is paid for twice and no budget is exceeded, whic
 """
 
 import asyncio
+import functools
 from collections.abc import Callable
 
 from judge.ask.account import Account
 from judge.ask.budget import Budget
+from judge.ask.cashier import Cashier
 from judge.ask.questions import Questions
 from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, WantedQuestion
 from judge.ask.silence import Silence
@@ -18,6 +20,10 @@ from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
 from judge.models.records import Request
 
 Tell = Callable[[ToWorker], None]
+
+
+class _LetGo(Exception):
+    """The worker of a question has let go of it, or is gone."""
 
 
 class _Held:
@@ -61,11 +67,9 @@ class Ledger:
         silence: Silence,
         end: Callable[[BaseException], None],
     ) -> None:
-        self._model = model
         self._journal = journal
         self._questions = questions
-        self._budget = budget
-        self._account = account
+        self._cashier = Cashier(model, journal, questions, budget, account, silence)
         self._silence = silence
         self._end = end
         self._stop: BaseException | None = None
@@ -77,7 +81,6 @@ class Ledger:
         """The digest of each request that is held, to the first digest of its question."""
         self._answers: set[asyncio.Task[None]] = set()
         self._unwritten: set[asyncio.Future[None]] = set()
-        self._released = asyncio.Event()
         self.answered = 0
         """Completions that came from workers."""
 
@@ -103,11 +106,9 @@ class Ledger:
             held.busy = True
             self._release(held)
         self.answered += 1
-        self._silence.answered()
-        self._budget.charge(request, completion)
-        self._account.ask(self._model.name, digest, request, completion, self._questions.sent(request))
+        self._cashier.charge(request, completion)
         try:
-            write = self._journal.write(digest, self._model.name, answered.parameters, request, completion)
+            write = self._cashier.record(digest, answered.parameters, request, completion)
         except JudgeError as error:
             self._end(error)
             return
@@ -140,7 +141,7 @@ class Ledger:
     def stop(self, error: BaseException) -> None:
         """Grant nothing more."""
         self._stop = error
-        self._released.set()
+        self._cashier.wake()
         if self._journal.claims is not None:
             self._journal.claims.give_up(error)
 
@@ -173,18 +174,17 @@ class Ledger:
                 self._forget(digest, held)
                 tell(Known(question.name, recorded))
                 return
-            await self._afford(held)
+            held.reserved = await self._cashier.afford(held.request, functools.partial(self._check, held))
         except (JudgeError, HeldElsewhere) as error:
             self._free(digest, held)
             tell(Denied(question.name, error))
-            return
+        except _LetGo:
+            self._free(digest, held)
         except asyncio.CancelledError:
             self._free(digest, held)
             raise
-        held.busy = False
-        if held.lost:
-            self._free(digest, held)
         else:
+            held.busy = False
             tell(Granted(question.name))
 
     async def _recorded(self, question: WantedQuestion) -> RecordedAnswer | None:
@@ -195,27 +195,18 @@ class Ledger:
         found = ((digest, self._journal.get(digest)) for digest in question.digests)
         return next((RecordedAnswer(digest, known) for digest, known in found if known is not None), None)
 
-    async def _afford(self, held: _Held) -> None:
-        """Wait until the budget can pay for a call beside those in flight, and set aside what it will cost.
-
-        Raises:
-            BudgetError: The money is spent.
-        """
-        while not held.lost:
-            if self._stop is not None:
-                raise self._stop
-            self._budget.check()
-            held.reserved = self._budget.reserve(held.request)
-            if held.reserved is not None:
-                return
-            self._released.clear()
-            await self._released.wait()
+    def _check(self, held: _Held) -> None:
+        """Raise what ends the wait for money."""
+        if held.lost:
+            raise _LetGo
+        if self._stop is not None:
+            raise self._stop
 
     def _leave(self, digest: str, held: _Held) -> None:
         """The worker of a question has let go of it, or is gone."""
         held.lost = True
         if held.busy:
-            self._released.set()
+            self._cashier.wake()
         else:
             self._free(digest, held)
 
@@ -234,9 +225,8 @@ class Ledger:
 
     def _release(self, held: _Held) -> None:
         if held.reserved is not None:
-            self._budget.release(held.reserved)
+            self._cashier.release(held.reserved)
             held.reserved = None
-        self._released.set()
 
 
 class SpreadJudge:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from judge.ask.loop import Settings
 from judge.ask.progress import Progress
 from judge.ask.ray.messages import News
 from judge.ask.ray.shards import part_of
+from judge.ask.settings import Settings
 from judge.models.endpoints import Endpoint
 from judge.models.model import Unfinished
 

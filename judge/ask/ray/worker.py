@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from judge.ask.account import Account
-from judge.ask.loop import Loop, Settings
+from judge.ask.loop import Loop
 from judge.ask.pace import Pacer
 from judge.ask.progress import Progress
 from judge.ask.ray.messages import (
@@ -34,6 +34,7 @@ from judge.ask.ray.messages import (
     WantedQuestion,
 )
 from judge.ask.ray.spread_silence import WorkerSilence
+from judge.ask.settings import Settings
 from judge.errors import JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.desk.server import PORT
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from judge.ask.loop import Settings
+from judge.ask.settings import Settings
 from judge.ask.several import MOST_SAMPLES
 from judge.calibrate.intake import OffScale
 from judge.errors import UsageError

@@ -6,9 +6,10 @@ from pathlib import Path
 from judge.ask.account import Account, JudgeAccount
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
 from judge.ask.several import Fetching, ask, check_prices, open_one
 from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task

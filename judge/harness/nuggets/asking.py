@@ -10,12 +10,12 @@ import msgspec
 from judge.ask.account import Account, JudgeAccount
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
-from judge.ask.loop import Settings
 from judge.ask.progress import FetchReporter, Progress, Reporter
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes
+from judge.ask.settings import Settings
 from judge.ask.several import Fetching, ask, check_prices, forecasts, open_one
 from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task

@@ -7,8 +7,8 @@ import msgspec
 
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
-from judge.ask.loop import Settings
 from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.settings import Settings
 from judge.ask.several import check_prices, open_one
 from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, check_unit
 from judge.ask.tasks import Task

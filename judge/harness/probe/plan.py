@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts
-from judge.ask.loop import Settings
 from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.settings import Settings
 from judge.ask.several import open_models
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Task

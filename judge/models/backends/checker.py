@@ -14,7 +14,7 @@ from judge.models.limits import RateLimits
 from judge.models.model import FREE, Model, ModelOptions, Price, SentRequests, Unfinished
 from judge.models.onnx_files import read_model_files
 from judge.models.onnx_scorer import OnnxScorer
-from judge.models.records import AnswerForm, Completion, Request
+from judge.models.records import NO_SCORE, AnswerForm, Completion, Request
 from judge.models.scorers import OverlapScorer, PairScore, ResumableScorer, Scorer, ScorerSettings
 from judge.models.server_scorer import ServerScorer
 from judge.records import Criterion
@@ -44,6 +44,8 @@ _ADVICE = {
 """Criterion to what can be done instead; others have the labels of groundedness."""
 _ALONE = "yes or no alone"
 """In the raw reply: how many scores are 1 or 0 because the scorer said no probability."""
+_STOPPED = frozenset({"refusal", "content_filter"})
+"""Finish reasons of replies that the provider stopped."""
 _SCORES = "supports, contradicts"
 """In the raw reply: number of a sentence to a score for each text."""
 
@@ -123,7 +125,7 @@ class Checker:
         return self._scorer.sent(_pairs(request, sentences))
 
     async def complete(self, request: Request) -> Completion:
-        """Label every sentence, with the passages that support it.
+        """Label every sentence, with the passages that support it; or give the reply that is no score.
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
@@ -135,9 +137,9 @@ class Checker:
         if isinstance(self._scorer, ResumableScorer):
             digest = request_digest(self.name, self.parameters(request), request)
             parts = None if self._parts is None else self._parts.of(digest)
-            scores = await self._scorer.score_call(digest, pairs, parts)
+            scores, unread = await self._scorer.score_call(digest, pairs, parts)
         else:
-            scores = await self._scorer.score(pairs)
+            scores, unread = await self._scorer.score(pairs), None
         width = len(request.nuggets) + len(request.passages)
         by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
         rows = [by_number.get(number) for number in range(len(sentences))]
@@ -149,13 +151,15 @@ class Checker:
             labels = [label for label, _, _ in found]
             support = tuple((best, passages) for _, best, passages in found)
         entries = [{"n": number, "label": label} for number, label in enumerate(labels, 1)]
-        table = {str(number + 1): [score[:2] for score in row] for number, row in by_number.items()}
+        scored = {number: row for number, row in by_number.items() if row or unread is None}
+        table = {str(number + 1): [score[:2] for score in row] for number, row in scored.items()}
         decided = sum(score.decided for score in scores)
         # A pair that occurs twice is scored once.
-        tokens = [score.tokens for score in dict(zip(pairs, scores, strict=True)).values()]
+        tokens = [score.tokens for score in dict(zip(pairs, scores, strict=False)).values()]
+        tokens += [] if unread is None else [unread.tokens]
         counted = [count for count in tokens if count is not None]
         known = bool(counted) and len(counted) == len(tokens)
-        return Completion(
+        completion = Completion(
             text=msgspec.json.encode({"sentences": entries}).decode(),
             finish_reason="stop",
             model=self.name,
@@ -165,6 +169,11 @@ class Checker:
             support=support,
             raw=msgspec.json.encode({_SCORES: table} | ({_ALONE: decided} if decided else {})).decode(),
         )
+        if unread is None:
+            return completion
+        # The reply is what the verdict is read from, and no label of other sentences makes a grade without it.
+        reason = unread.finish_reason if unread.finish_reason in _STOPPED else NO_SCORE
+        return msgspec.structs.replace(completion, text=unread.text, finish_reason=reason, support=())
 
     async def aclose(self) -> None:
         """Release the scorer's connections."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from judge.ask.loop import Settings
 from judge.ask.ray.cluster import RayCluster
+from judge.ask.settings import Settings
 from judge.models.model import ModelOptions
 from tests.ask.test_loop import Scripted
 

@@ -13,13 +13,14 @@ import msgspec
 import pytest
 
 from judge.ask.account import Account
-from judge.ask.loop import Settings, assess
+from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.ray.cluster import LostWorker
 from judge.ask.ray.engine import RayEngine
 from judge.ask.ray.messages import Fact, News, SentCompletion, ToWorker
 from judge.ask.ray.worker import RayWorker
 from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
 from judge.ask.tasks import Task, tasks
 from judge.errors import (
     AuthenticationError,
