@@ -20,7 +20,7 @@ import msgspec
 
 from judge.ask.loop import Settings
 from judge.ask.ray.address import address_of
-from judge.ask.ray.head import HeadWatch, is_head, leave, lost_head
+from judge.ask.ray.head import HeadWatch, is_head, leave
 from judge.ask.ray.messages import News, ToWorker, Versions
 from judge.ask.ray.worker import RayWorker
 from judge.errors import OperationalError
@@ -85,26 +85,25 @@ class RayCluster:
             # Without a head, Ray waits for it whenever it is told to end, and then breaks the end of the process.
             atexit.unregister(self._ray.shutdown)
             atexit.register(leave)
-            return
-        self._ray.shutdown()
+        else:
+            self._ray.shutdown()
         if self._folder is not None:
             _remove(self._folder)
 
     def watch(self, end: Callable[[OperationalError], object], cancel: Callable[[], object]) -> HeadWatch:
-        """Watch the head as long as the block runs, in the event loop that runs now.
+        """Watch head and node as long as the block runs, in the event loop that runs now.
 
         Args:
-            end: Called in the loop where the head does not answer.
+            end: Called in the loop where one of them does not answer.
             cancel: Called in the loop if it goes on nevertheless.
         """
-        address = self._head()
         call = asyncio.get_running_loop().call_soon_threadsafe
 
-        def lose() -> None:
+        def lose(error: OperationalError) -> None:
             self._lost = True
-            call(end, lost_head(address))
+            call(end, error)
 
-        return HeadWatch(address, (lose, lambda: call(cancel)))
+        return HeadWatch(self._head(), self._node(), (lose, lambda error: call(cancel)))
 
     def room(self, model: Model) -> int:
         """How many workers may ask a judge at once.
@@ -148,6 +147,13 @@ class RayCluster:
 
     def _head(self) -> str:
         return str(self._connected().get_runtime_context().gcs_address)
+
+    def _node(self) -> str:
+        """The address of the node on which this process runs."""
+        ray = self._connected()
+        here = ray.get_runtime_context().get_node_id()
+        (node,) = (node for node in ray.nodes() if node["NodeID"] == here)
+        return f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
 
     def _connected(self) -> ModuleType:
         if self._ray is not None:
