@@ -5,14 +5,9 @@ import atexit
 import contextlib
 import importlib
 import logging
-import os
 import platform
-import shutil
 import signal
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
@@ -20,8 +15,10 @@ import msgspec
 
 from judge.ask.loop import Settings
 from judge.ask.ray.address import address_of
+from judge.ask.ray.folder import OwnFolder
 from judge.ask.ray.head import HeadWatch, is_head, leave
 from judge.ask.ray.messages import News, ToWorker, Versions
+from judge.ask.ray.variables import set_variables
 from judge.ask.ray.worker import RayWorker
 from judge.errors import OperationalError
 from judge.files.bundle import __version__
@@ -33,18 +30,6 @@ _PATIENCE = 10.0
 """Seconds for which the head of a cluster may be silent."""
 _STORE = 200_000_000
 """Bytes of shared memory of a cluster of our own: little is kept there."""
-_HOME = 24
-"""Characters that the path of the folder for temporary files may have; Ray adds about 65 and judge 15."""
-_LAST = 5.0
-"""Seconds for the processes of a cluster to end."""
-_QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",
-}
-"""Variables without which Ray writes on the terminal, sends statistics, and ends a process that has lost the head."""
-_HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
-"""Variables without which Ray looks for a head for minutes, where something else listens."""
 
 
 class LostWorker(Exception):
@@ -70,7 +55,7 @@ class RayCluster:
         self._ray: ModuleType | None = None
         self._own = False
         self._lost = False
-        self._folder: Path | None = None
+        self._folder: OwnFolder | None = None
         """Where a cluster of our own has its files."""
 
     def __enter__(self) -> Self:
@@ -88,7 +73,7 @@ class RayCluster:
         else:
             self._ray.shutdown()
         if self._folder is not None:
-            _remove(self._folder)
+            self._folder.remove()
 
     def watch(self, end: Callable[[OperationalError], object], cancel: Callable[[], object]) -> HeadWatch:
         """Watch head and node as long as the block runs, in the event loop that runs now.
@@ -158,15 +143,14 @@ class RayCluster:
     def _connected(self) -> ModuleType:
         if self._ray is not None:
             return self._ray
-        for name, value in (_QUIET if self._address is None else _QUIET | _HASTY).items():
-            os.environ.setdefault(name, value)
+        set_variables(own=self._address is None)
         ray = importlib.import_module("ray")
         if not ray.is_initialized():
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
             if self._address is None:
-                self._folder = _new_folder()
+                self._folder = OwnFolder()
                 quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
-                quiet |= {"_temp_dir": str(self._folder)}
+                quiet |= {"_temp_dir": str(self._folder.path)}
             else:
                 _reach(self._address)
             with _same_signals(), _no_listener():
@@ -256,22 +240,6 @@ def _reach(address: str) -> None:
         raise OperationalError(f"no Ray cluster can be reached at {address}: {error}") from error
     if not found:
         raise OperationalError(f"what listens at {address} is not the head of a Ray cluster")
-
-
-def _new_folder() -> Path:
-    """A new folder with a path so short that Ray's sockets fit into it: a system takes 103 characters of a socket."""
-    home = tempfile.gettempdir()
-    fits = len(home) <= _HOME or os.name == "nt"
-    # `mkdtemp` makes a folder that nobody else can enter.
-    return Path(tempfile.mkdtemp(prefix="judge-", dir=home if fits else "/tmp"))  # noqa: S108
-
-
-def _remove(folder: Path) -> None:
-    """Remove the folder of a cluster that ends: its processes write there a little longer."""
-    deadline = time.monotonic() + _LAST
-    while folder.exists() and time.monotonic() < deadline:
-        shutil.rmtree(folder, ignore_errors=True)
-        time.sleep(0.1)
 
 
 @contextlib.contextmanager

@@ -69,7 +69,8 @@ def test_a_process_lives_that_answers(said: bytes, patience: float, lives: bool)
         def serve() -> None:
             with listener.accept()[0] as connection:
                 connection.sendall(said)
-                connection.recv(100)
+                while connection.recv(100):
+                    pass
 
         thread = threading.Thread(target=serve)
         thread.start()

@@ -1,0 +1,37 @@
+"""The variables of the environment from which Ray takes how it behaves; its processes get them from this one."""
+
+import os
+import secrets
+from pathlib import Path
+
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",
+}
+"""Variables without which Ray writes on the terminal, sends statistics, and ends a process that has lost the head."""
+_HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
+"""Variables without which Ray looks for a head for minutes, where something else listens."""
+_SILENT = {"RAY_LOG_TO_STDERR": "0", "RAY_LOGGING_CONFIG_ENCODING": "", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+"""Variables whose other values make Ray write on the terminal, whatever its options say."""
+_MODE = "RAY_AUTH_MODE"
+_TOKEN = "RAY_AUTH_TOKEN"
+_TOKEN_FILES = ("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")
+"""The variable and the file that name a token too."""
+
+
+def set_variables(*, own: bool) -> None:
+    """Set what Ray needs before it is imported; what the user has set is kept, unless it makes Ray write.
+
+    Args:
+        own: Whether a cluster is to be started, rather than found.
+    """
+    for name, value in (_QUIET if own else _QUIET | _HASTY).items():
+        os.environ.setdefault(name, value)
+    os.environ.update(_SILENT)
+    if own and _MODE not in os.environ:
+        os.environ[_MODE] = "token"
+        variable, file = _TOKEN_FILES
+        if not (os.environ.get(_TOKEN) or os.environ.get(variable) or Path(file).expanduser().exists()):
+            # Ray would leave one in the user's home.
+            os.environ[_TOKEN] = secrets.token_hex(32)
