@@ -5,6 +5,7 @@ import atexit
 import contextlib
 import importlib
 import logging
+import os
 import platform
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from judge.ask.ray.address import address_of
 from judge.ask.ray.folder import OwnFolder
 from judge.ask.ray.head import HeadWatch, is_head, leave
 from judge.ask.ray.messages import News, ToWorker, Versions
-from judge.ask.ray.variables import set_variables
+from judge.ask.ray.variables import AUTH_MODE, set_variables
 from judge.ask.ray.worker import RayWorker
 from judge.errors import OperationalError
 from judge.files.bundle import __version__
@@ -91,12 +92,13 @@ class RayCluster:
         return HeadWatch(self._head(), self._node(), (lose, lambda error: call(cancel)))
 
     def room(self, model: Model) -> int:
-        """How many workers may ask a judge at once.
+        """Connect, and find out how many workers may ask a judge at once.
 
         Raises:
             UsageError: The address is none of a cluster.
             OperationalError: The cluster cannot be reached, or started.
         """
+        self._connected()
         cores = self._cores(model)
         return self._workers or max(1, sum(int(cpus // cores) for cpus in self._cpus()))
 
@@ -130,6 +132,12 @@ class RayCluster:
         cpus = [node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]]
         return [number for number in cpus if number >= 1]
 
+    def _hint(self) -> str:
+        """What Ray does not say where a head wants a token."""
+        if self._address is None or AUTH_MODE in os.environ:
+            return ""
+        return f"; if the cluster has a token, set {AUTH_MODE}=token and give the token here as on its nodes"
+
     def _head(self) -> str:
         return str(self._connected().get_runtime_context().gcs_address)
 
@@ -159,7 +167,7 @@ class RayCluster:
                 except Exception as error:
                     # Ray has no common base for what can go wrong here.
                     where = f"the Ray cluster at {self._address}" if self._address else "a Ray cluster on this machine"
-                    raise OperationalError(f"{where} cannot be used: {last_line(error)}") from error
+                    raise OperationalError(f"{where} cannot be used: {last_line(error)}{self._hint()}") from error
             self._own = True
         self._ray = ray
         return ray

@@ -12,9 +12,10 @@ _QUIET = {
 """Variables without which Ray writes on the terminal, sends statistics, and ends a process that has lost the head."""
 _HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
 """Variables without which Ray looks for a head for minutes, where something else listens."""
-_SILENT = {"RAY_LOG_TO_STDERR": "0", "RAY_LOGGING_CONFIG_ENCODING": "", "RAY_BACKEND_LOG_LEVEL": "fatal"}
-"""Variables whose other values make Ray write on the terminal, whatever its options say."""
-_MODE = "RAY_AUTH_MODE"
+_LOUD = ("RAY_LOG_TO_STDERR", "RAY_LOGGING_CONFIG_ENCODING", "RAY_BACKEND_LOG_LEVEL")
+"""Variables with which Ray writes on the terminal, whatever its options say."""
+AUTH_MODE = "RAY_AUTH_MODE"
+"""The variable that says whether a cluster has a token."""
 _TOKEN = "RAY_AUTH_TOKEN"
 _TOKEN_FILES = ("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")
 """The variable and the file that name a token too."""
@@ -28,10 +29,9 @@ def set_variables(*, own: bool) -> None:
     """
     for name, value in (_QUIET if own else _QUIET | _HASTY).items():
         os.environ.setdefault(name, value)
-    os.environ.update(_SILENT)
-    if own and _MODE not in os.environ:
-        os.environ[_MODE] = "token"
-        variable, file = _TOKEN_FILES
-        if not (os.environ.get(_TOKEN) or os.environ.get(variable) or Path(file).expanduser().exists()):
-            # Ray would leave one in the user's home.
-            os.environ[_TOKEN] = secrets.token_hex(32)
+    for name in _LOUD:
+        os.environ.pop(name, None)
+    variable, file = _TOKEN_FILES
+    if own and not (os.environ.get(_TOKEN) or os.environ.get(variable) or Path(file).expanduser().exists()):
+        # Ray would leave one in the user's home.
+        os.environ[_TOKEN] = secrets.token_hex(32)
