@@ -354,11 +354,13 @@ def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(
 def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
     script = f"""
-import judge, ray
+import asyncio, judge, ray
 plan = dict(runs={str(EXAMPLE / "runs")!r}, passages={str(EXAMPLE / "passages.jsonl")!r}, criteria=["groundedness"],
             model="baseline/overlap")
 here = judge.run(judge.Plan(**plan, out="here"))
-there = judge.run(judge.Plan(**plan, out="there", engine="ray", workers=2))
+async def as_a_notebook():
+    return judge.run(judge.Plan(**plan, out="there", engine="ray", workers=2))
+there = asyncio.run(as_a_notebook())
 assert list(here.results) == list(there.results)
 assert not ray.is_initialized()
 """
