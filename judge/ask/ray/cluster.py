@@ -155,17 +155,19 @@ class RayCluster:
         ray = importlib.import_module("ray")
         if not ray.is_initialized():
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-            if self._address is None:
-                self._folder = OwnFolder()
-                quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
-                quiet |= {"_temp_dir": str(self._folder.path)}
-            else:
+            if self._address is not None:
                 _reach(self._address)
             with _same_signals(), _no_listener():
                 try:
+                    if self._address is None:
+                        self._folder = OwnFolder()
+                        quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
+                        quiet |= {"_temp_dir": str(self._folder.path)}
                     ray.init(address=self._address or "local", **quiet)
                 except Exception as error:
                     # Ray has no common base for what can go wrong here.
+                    if self._folder is not None:
+                        self._folder.remove()
                     where = f"the Ray cluster at {self._address}" if self._address else "a Ray cluster on this machine"
                     raise OperationalError(f"{where} cannot be used: {last_line(error)}{self._hint()}") from error
             self._own = True

@@ -16,9 +16,10 @@ _LOUD = ("RAY_LOG_TO_STDERR", "RAY_LOGGING_CONFIG_ENCODING", "RAY_BACKEND_LOG_LE
 """Variables with which Ray writes on the terminal, whatever its options say."""
 AUTH_MODE = "RAY_AUTH_MODE"
 """The variable that says whether a cluster has a token."""
-_TOKEN = "RAY_AUTH_TOKEN"
-_TOKEN_FILES = ("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")
-"""The variable and the file that name a token too."""
+_TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+"""The variables that name a token."""
+_FILE = "~/.ray/auth_token"
+"""Where Ray looks for one last."""
 
 
 def set_variables(*, own: bool) -> None:
@@ -31,7 +32,14 @@ def set_variables(*, own: bool) -> None:
         os.environ.setdefault(name, value)
     for name in _LOUD:
         os.environ.pop(name, None)
-    variable, file = _TOKEN_FILES
-    if own and not (os.environ.get(_TOKEN) or os.environ.get(variable) or Path(file).expanduser().exists()):
+    if own and not any(map(os.environ.get, _TOKENS)) and not _at_home():
         # Ray would leave one in the user's home.
-        os.environ[_TOKEN] = secrets.token_hex(32)
+        os.environ[_TOKENS[0]] = secrets.token_hex(32)
+
+
+def _at_home() -> bool:
+    try:
+        return Path(_FILE).expanduser().exists()
+    except (OSError, RuntimeError):
+        # There is no home, or nobody may look into it.
+        return False
