@@ -288,13 +288,13 @@ def short() -> Iterator[Path]:
         yield Path(folder)
 
 
-def processes_of(folder: Path) -> list[str]:
-    """The command lines of the processes that have this folder for their temporary files."""
-    found = []
+def processes_of(folder: Path) -> dict[int, str]:
+    """The processes that have this folder for their temporary files, with their command lines."""
+    found = {}
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if process.name.isdigit() and f"TMPDIR={folder}".encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text("utf-8", "replace"))
+                found[int(process.name)] = (process / "cmdline").read_text("utf-8", "replace")
     return found
 
 
@@ -305,7 +305,9 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
     if not Path("/proc/self/environ").is_file():
         pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
-    process = start(mock, tmp_path / "out", "--engine", "ray", "--workers", "2", TMPDIR=str(short))
+    own = ("--engine", "ray", "--workers", "2")
+    loud = {"RAY_LOG_TO_STDERR": "1", "RAY_BACKEND_LOG_LEVEL": "debug", "RAY_LOGGING_CONFIG_ENCODING": "TEXT"}
+    process = start(mock, tmp_path / "out", *own, TMPDIR=str(short), HOME=str(tmp_path), **loud)
     if number is not None:
         wait_for_paid(mock, 10)
         assert processes_of(short)
@@ -319,19 +321,46 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(
     # Where the driver is killed, Ray's agents may stay a while longer.
     agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent") if number == signal.SIGKILL else ()
     deadline = time.monotonic() + 60
-    while any(not line.startswith(agents) for line in processes_of(short)):
+    while any(not line.startswith(agents) for line in processes_of(short).values()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+    if number == signal.SIGKILL:
+        # The next run removes the folder of a driver that was killed.
+        end(start(mock, tmp_path / "out", *own, TMPDIR=str(short), HOME=str(tmp_path)))
+        assert list(short.iterdir()) == []
+    assert not (tmp_path / ".ray").exists()
+
+
+def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(
+    short: Path, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    if not Path("/proc/self/environ").is_file():
+        pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
+    # Workers answer on for a while.
+    mock.config(latency=2.0)
+    process = start(mock, tmp_path / "out", "--engine", "ray", "--workers", "2", TMPDIR=str(short))
+    wait_for_paid(mock, 8)
+    (raylet,) = (pid for pid, line in processes_of(short).items() if line.partition("\0")[0].endswith("/raylet"))
+    os.kill(raylet, signal.SIGKILL)
+    assert "on which this process runs, does not answer; the same command goes on from here" in end(process, 3)
+    assert list(short.iterdir()) == []
+    mock.config(latency=0.0)
+    end(start(mock, tmp_path / "out"))
+    assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)
 
 
 def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
     script = f"""
-import judge, ray
+import asyncio, judge, ray
 plan = dict(runs={str(EXAMPLE / "runs")!r}, passages={str(EXAMPLE / "passages.jsonl")!r}, criteria=["groundedness"],
             model="baseline/overlap")
 here = judge.run(judge.Plan(**plan, out="here"))
-there = judge.run(judge.Plan(**plan, out="there", engine="ray", workers=2))
+async def as_a_notebook():
+    return judge.run(judge.Plan(**plan, out="there", engine="ray", workers=2))
+there = asyncio.run(as_a_notebook())
 assert list(here.results) == list(there.results)
 assert not ray.is_initialized()
 """

@@ -7,20 +7,18 @@ import importlib
 import logging
 import os
 import platform
-import shutil
 import signal
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
 import msgspec
 
 from judge.ask.ray.address import address_of
-from judge.ask.ray.head import HeadWatch, is_head, leave, lost_head
+from judge.ask.ray.folder import OwnFolder
+from judge.ask.ray.head import HeadWatch, is_head, leave
 from judge.ask.ray.messages import News, ToWorker, Versions
+from judge.ask.ray.variables import AUTH_MODE, set_variables
 from judge.ask.ray.worker import RayWorker
 from judge.ask.settings import Settings
 from judge.errors import OperationalError
@@ -33,18 +31,6 @@ _PATIENCE = 10.0
 """Seconds for which the head of a cluster may be silent."""
 _STORE = 200_000_000
 """Bytes of shared memory of a cluster of our own: little is kept there."""
-_HOME = 24
-"""Characters that the path of the folder for temporary files may have; Ray adds about 65 and judge 15."""
-_LAST = 5.0
-"""Seconds for the processes of a cluster to end."""
-_QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",
-}
-"""Variables without which Ray writes on the terminal, sends statistics, and ends a process that has lost the head."""
-_HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
-"""Variables without which Ray looks for a head for minutes, where something else listens."""
 
 
 class LostWorker(Exception):
@@ -70,7 +56,7 @@ class RayCluster:
         self._ray: ModuleType | None = None
         self._own = False
         self._lost = False
-        self._folder: Path | None = None
+        self._folder: OwnFolder | None = None
         """Where a cluster of our own has its files."""
 
     def __enter__(self) -> Self:
@@ -85,34 +71,34 @@ class RayCluster:
             # Without a head, Ray waits for it whenever it is told to end, and then breaks the end of the process.
             atexit.unregister(self._ray.shutdown)
             atexit.register(leave)
-            return
-        self._ray.shutdown()
+        else:
+            self._ray.shutdown()
         if self._folder is not None:
-            _remove(self._folder)
+            self._folder.remove()
 
     def watch(self, end: Callable[[OperationalError], object], cancel: Callable[[], object]) -> HeadWatch:
-        """Watch the head as long as the block runs, in the event loop that runs now.
+        """Watch head and node as long as the block runs, in the event loop that runs now.
 
         Args:
-            end: Called in the loop where the head does not answer.
+            end: Called in the loop where one of them does not answer.
             cancel: Called in the loop if it goes on nevertheless.
         """
-        address = self._head()
         call = asyncio.get_running_loop().call_soon_threadsafe
 
-        def lose() -> None:
+        def lose(error: OperationalError) -> None:
             self._lost = True
-            call(end, lost_head(address))
+            call(end, error)
 
-        return HeadWatch(address, (lose, lambda: call(cancel)))
+        return HeadWatch(self._head(), self._node(), (lose, lambda error: call(cancel)))
 
     def room(self, model: Model) -> int:
-        """How many workers may ask a judge at once.
+        """Connect, and find out how many workers may ask a judge at once.
 
         Raises:
             UsageError: The address is none of a cluster.
             OperationalError: The cluster cannot be reached, or started.
         """
+        self._connected()
         cores = self._cores(model)
         return self._workers or max(1, sum(int(cpus // cores) for cpus in self._cpus()))
 
@@ -146,30 +132,44 @@ class RayCluster:
         cpus = [node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]]
         return [number for number in cpus if number >= 1]
 
+    def _hint(self) -> str:
+        """What Ray does not say where a head wants a token."""
+        if self._address is None or AUTH_MODE in os.environ:
+            return ""
+        return f"; if the cluster has a token, set {AUTH_MODE}=token and give the token here as on its nodes"
+
     def _head(self) -> str:
         return str(self._connected().get_runtime_context().gcs_address)
+
+    def _node(self) -> str:
+        """The address of the node on which this process runs."""
+        ray = self._connected()
+        here = ray.get_runtime_context().get_node_id()
+        (node,) = (node for node in ray.nodes() if node["NodeID"] == here)
+        return f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
 
     def _connected(self) -> ModuleType:
         if self._ray is not None:
             return self._ray
-        for name, value in (_QUIET if self._address is None else _QUIET | _HASTY).items():
-            os.environ.setdefault(name, value)
+        set_variables(own=self._address is None)
         ray = importlib.import_module("ray")
         if not ray.is_initialized():
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-            if self._address is None:
-                self._folder = _new_folder()
-                quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
-                quiet |= {"_temp_dir": str(self._folder)}
-            else:
+            if self._address is not None:
                 _reach(self._address)
             with _same_signals(), _no_listener():
                 try:
+                    if self._address is None:
+                        self._folder = OwnFolder()
+                        quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
+                        quiet |= {"_temp_dir": str(self._folder.path)}
                     ray.init(address=self._address or "local", **quiet)
                 except Exception as error:
                     # Ray has no common base for what can go wrong here.
+                    if self._folder is not None:
+                        self._folder.remove()
                     where = f"the Ray cluster at {self._address}" if self._address else "a Ray cluster on this machine"
-                    raise OperationalError(f"{where} cannot be used: {last_line(error)}") from error
+                    raise OperationalError(f"{where} cannot be used: {last_line(error)}{self._hint()}") from error
             self._own = True
         self._ray = ray
         return ray
@@ -250,22 +250,6 @@ def _reach(address: str) -> None:
         raise OperationalError(f"no Ray cluster can be reached at {address}: {error}") from error
     if not found:
         raise OperationalError(f"what listens at {address} is not the head of a Ray cluster")
-
-
-def _new_folder() -> Path:
-    """A new folder with a path so short that Ray's sockets fit into it: a system takes 103 characters of a socket."""
-    home = tempfile.gettempdir()
-    fits = len(home) <= _HOME or os.name == "nt"
-    # `mkdtemp` makes a folder that nobody else can enter.
-    return Path(tempfile.mkdtemp(prefix="judge-", dir=home if fits else "/tmp"))  # noqa: S108
-
-
-def _remove(folder: Path) -> None:
-    """Remove the folder of a cluster that ends: its processes write there a little longer."""
-    deadline = time.monotonic() + _LAST
-    while folder.exists() and time.monotonic() < deadline:
-        shutil.rmtree(folder, ignore_errors=True)
-        time.sleep(0.1)
 
 
 @contextlib.contextmanager

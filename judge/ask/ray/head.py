@@ -1,4 +1,7 @@
-"""A watch over the head of a Ray cluster, in a thread of its own: Ray blocks the event loop when its head is gone."""
+"""A watch over the head of a Ray cluster and the node of the driver, without both of which Ray blocks or waits forever.
+
+It has a thread of its own, because Ray may block the event loop.
+"""
 
 import contextlib
 import os
@@ -15,7 +18,7 @@ from judge.errors import OperationalError
 LOOK = 2.0
 """Seconds between two looks."""
 SILENCE = 20.0
-"""Seconds for which a head may not answer: it may be started again in the meantime."""
+"""Seconds for which a process of Ray may not answer: a head may be started again in the meantime."""
 STEP = 15.0
 """Seconds for a step to end the job."""
 _HEADER = 9
@@ -29,15 +32,16 @@ _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 
 
 
 class HeadWatch:
-    """Looks whether the head of a cluster answers, as long as the block runs, and ends the process in the worst case.
+    """Looks whether head and node answer, as long as the block runs, and ends the process in the worst case.
 
     Args:
-        address: The head's `HOST:PORT`.
-        steps: Called one after the other where it does not answer, until the block has ended.
+        head: The head's `HOST:PORT`.
+        node: That of the node on which this process runs.
+        steps: Called one after the other, with the error, where one of them does not answer, until the block has ended.
     """
 
-    def __init__(self, address: str, steps: Sequence[Callable[[], object]]) -> None:
-        self._address = address
+    def __init__(self, head: str, node: str, steps: Sequence[Callable[[OperationalError], object]]) -> None:
+        self._watched = {head: lost_head(head), node: lost_node(node)}
         self._steps = steps
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="judge-head", daemon=True)
@@ -54,20 +58,21 @@ class HeadWatch:
         self._thread.join(LOOK)
 
     def _watch(self) -> None:
-        heard = time.monotonic()
+        heard = dict.fromkeys(self._watched, time.monotonic())
         while not self._over.wait(LOOK):
-            if listens(self._address, LOOK):
-                heard = time.monotonic()
-            elif time.monotonic() - heard >= SILENCE:
-                self._end()
-                return
+            for address, error in self._watched.items():
+                if answers(address, LOOK):
+                    heard[address] = time.monotonic()
+                elif time.monotonic() - heard[address] >= SILENCE:
+                    self._end(error)
+                    return
 
-    def _end(self) -> None:
+    def _end(self, error: OperationalError) -> None:
         for step in self._steps:
-            step()
+            step(error)
             if self._over.wait(STEP):
                 return
-        sys.stderr.write(f"\njudge: {lost_head(self._address)}\n")
+        sys.stderr.write(f"\njudge: {error}\n")
         leave()
 
 
@@ -99,6 +104,13 @@ def lost_head(address: str) -> OperationalError:
     )
 
 
+def lost_node(address: str) -> OperationalError:
+    """What ends a run without the node on which its driver is."""
+    return OperationalError(
+        f"the Ray node at {address}, on which this process runs, does not answer; the same command goes on from here"
+    )
+
+
 def leave() -> None:
     """End the process at once: neither Ray nor a loop that it blocks ends in any other way."""
     for stream in (sys.stdout, sys.stderr):
@@ -107,18 +119,17 @@ def leave() -> None:
     os._exit(OperationalError.exit_code)
 
 
-def listens(address: str, patience: float) -> bool:
-    """Whether anybody listens at an address.
+def answers(address: str, patience: float) -> bool:
+    """Whether a process of Ray at an address lives and is not frozen.
 
     Args:
         address: `HOST:PORT`.
-        patience: Seconds to wait.
+        patience: Seconds to wait for each of its words.
     """
     try:
-        _connected(address, patience).close()
+        return is_head(address, patience)
     except OSError:
         return False
-    return True
 
 
 def _connected(address: str, patience: float) -> socket.socket:

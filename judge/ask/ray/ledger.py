@@ -12,7 +12,7 @@ from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.cashier import Cashier
 from judge.ask.questions import Questions
-from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, WantedQuestion
+from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, Unkept, WantedQuestion
 from judge.ask.silence import Silence
 from judge.errors import JudgeError
 from judge.models.model import Divided, Model, SentRequests, Unfinished
@@ -97,7 +97,7 @@ class Ledger:
             self._leave(digest, held)
 
     def keep(self, answered: SentCompletion, tell: Tell) -> None:
-        """Write a completion, and tell its worker when it is on the disk."""
+        """Write a completion, and tell its worker when it is on the disk, or that it cannot be."""
         digest, request, completion = answered.digest, answered.request, answered.completion
         # What came is paid for, also where nobody has the question any more.
         first = self._firsts.get(digest)
@@ -111,6 +111,7 @@ class Ledger:
             write = self._cashier.record(digest, answered.parameters, request, completion)
         except JudgeError as error:
             self._end(error)
+            tell(Unkept(digest, error))
             return
         self._unwritten.add(write)
 
@@ -119,6 +120,8 @@ class Ledger:
             error = write.exception()
             if error is not None:
                 self._end(error)
+                # Its worker would wait for this completion forever.
+                tell(Unkept(digest, error))
                 return
             if first is not None and held is not None:
                 self._forget(first, held)

@@ -55,6 +55,13 @@ class Kept(NamedTuple):
     digest: str
 
 
+class Unkept(NamedTuple):
+    """To a worker: this completion cannot be written."""
+
+    digest: str
+    error: BaseException
+
+
 class Stop(NamedTuple):
     """To a worker: begin no call; those in flight are finished and kept."""
 
@@ -131,7 +138,7 @@ class ShardEnded(NamedTuple):
     error: Exception
 
 
-ToWorker = ShardTasks | Granted | Known | Denied | Kept | Stop
+ToWorker = ShardTasks | Granted | Known | Denied | Kept | Unkept | Stop
 FromWorker = (
     WantedQuestion | Unanswered | SentCompletion | GivenUp | Refused | Fact | Forgotten | ShardDone | ShardEnded
 )

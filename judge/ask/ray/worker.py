@@ -30,6 +30,7 @@ from judge.ask.ray.messages import (
     Stop,
     ToWorker,
     Unanswered,
+    Unkept,
     Versions,
     WantedQuestion,
 )
@@ -234,11 +235,15 @@ class WorkerJournal(Journal):
         self._say(SentCompletion(digest, dict(parameters), request, completion))
         return written
 
-    def told(self, message: Granted | Known | Denied | Kept) -> None:
+    def told(self, message: Granted | Known | Denied | Kept | Unkept) -> None:
         """Settle what the driver's answer is for."""
-        if isinstance(message, Kept):
+        if isinstance(message, Kept | Unkept):
             written = self._sent.pop(message.digest, None)
-            if written is not None and not written.done():
+            if written is None or written.done():
+                return
+            if isinstance(message, Unkept):
+                written.set_exception(message.error)
+            else:
                 written.set_result(None)
             return
         _, answer = self._claimed.pop(message.name, (None, None))

@@ -1,12 +1,18 @@
 """How many CPUs a worker takes of a cluster; Ray is played."""
 
+import asyncio
+import contextlib
+import platform
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from judge.ask.ray.cluster import RayCluster
+from judge.ask.ray.cluster import RayCluster, WorkerHandle
+from judge.ask.ray.messages import Versions
 from judge.ask.settings import Settings
+from judge.errors import OperationalError
+from judge.files.bundle import __version__
 from judge.models.model import ModelOptions
 from tests.ask.test_loop import Scripted
 
@@ -27,6 +33,19 @@ class PlayedRay:
             return SimpleNamespace(remote=lambda *args: None)
 
         return SimpleNamespace(options=options)
+
+
+def test_the_cluster_is_there_before_the_loop_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = RayCluster(None, 2, ["fake/scripted"], ModelOptions())
+    begun: list[PlayedRay] = []
+
+    def connected() -> PlayedRay:
+        begun.append(PlayedRay(2.0))
+        return begun[-1]
+
+    monkeypatch.setattr(cluster, "_connected", connected)
+    assert cluster.room(Scripted()) == 2
+    assert begun
 
 
 @pytest.mark.parametrize(
@@ -51,3 +70,21 @@ def test_a_worker_takes_no_more_cpus_than_there_are(
     assert cluster.room(Scripted()) == room
     cluster.start(Scripted(), Settings())
     assert ray.taken == [cpus]
+
+
+@pytest.mark.parametrize(
+    ("judge", "python", "said"),
+    [
+        ("0.0.1", platform.python_version(), rf"a Ray node has judge 0\.0\.1 .* this process judge {__version__} "),
+        (__version__, "3.9.1", r"a Ray node has judge .* and Python 3\.9\.1, this process "),
+        (__version__, platform.python_version(), None),
+    ],
+)
+def test_a_node_with_other_versions_ends_the_run(judge: str, python: str, said: str | None) -> None:
+    async def versions() -> Versions:
+        return Versions(judge, python)
+
+    ray: Any = SimpleNamespace(exceptions=SimpleNamespace(RayError=RuntimeError))
+    worker = WorkerHandle(ray, SimpleNamespace(versions=SimpleNamespace(remote=versions)))
+    with contextlib.nullcontext() if said is None else pytest.raises(OperationalError, match=said):
+        asyncio.run(worker.begin())

@@ -6,8 +6,9 @@ import os
 import pickle
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -32,7 +33,7 @@ from judge.errors import (
 )
 from judge.models.journal import Journal
 from judge.models.model import Model, ModelOptions, Price
-from judge.models.records import Completion
+from judge.models.records import Completion, Request
 from tests.ask.test_loop import QUICK, Answer, Scripted, criterion, pool
 from tests.time_limit import time_limit
 
@@ -236,6 +237,32 @@ def test_an_error_that_ends_a_run_ends_it_and_keeps_what_was_paid_for(tmp_path: 
     with Journal(path) as journal:
         assert len(journal) == paid
     assert paid < 29
+
+
+class SmallDisk(Journal):
+    """A journal whose disk is full after some completions."""
+
+    rows = 5
+
+    def write(
+        self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
+    ) -> "asyncio.Future[None]":
+        if self.rows:
+            self.rows -= 1
+            return super().write(digest, judge, parameters, request, completion)
+        done = asyncio.get_running_loop().create_future()
+        done.set_exception(OperationalError("the disk is full"))
+        return done
+
+
+def test_a_full_disk_ends_the_run_although_workers_wait_for_it(tmp_path: Path) -> None:
+    model = Scripted(delay=0.002)
+    with pytest.raises(OperationalError, match="the disk is full"):
+        asked(model, TEXTS, journal=SmallDisk(tmp_path / "journal.sqlite"))
+    # Each worker has one call in flight.
+    assert sum(times(model).values()) <= SmallDisk.rows + 3
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        assert len(journal) == SmallDisk.rows
 
 
 def test_a_bug_in_a_worker_is_said_in_words() -> None:

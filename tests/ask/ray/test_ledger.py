@@ -9,10 +9,11 @@ from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.questions import Questions
 from judge.ask.ray.ledger import Ledger
-from judge.ask.ray.messages import FromWorker, Granted, Kept, SentCompletion, ToWorker, WantedQuestion
+from judge.ask.ray.messages import FromWorker, Granted, Kept, SentCompletion, ToWorker, Unkept, WantedQuestion
 from judge.ask.ray.worker import WorkerJournal
 from judge.ask.silence import Silence
 from judge.ask.tasks import tasks
+from judge.errors import OperationalError
 from judge.models.journal import Journal
 from judge.models.records import Completion
 from tests.ask.test_loop import Scripted, criterion, pool
@@ -93,6 +94,38 @@ def test_a_completion_of_a_question_that_nobody_has_is_kept() -> None:
             await driver.ledger.finish()
             assert journal.get(driver.digest) == completion
             assert driver.said["A"] == [Kept(driver.digest)]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_completion_that_cannot_be_written_ends_the_run_and_its_workers_wait(
+    at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    completion = Completion(text="Grade: 2", finish_reason="stop", model="m-1")
+    full = OperationalError("journal.sqlite: cannot be written: database or disk is full")
+
+    def write(*arguments: object) -> "asyncio.Future[None]":
+        if at_once:
+            raise full
+        done = asyncio.get_running_loop().create_future()
+        done.set_exception(full)
+        return done
+
+    async def run() -> None:
+        with Journal(None) as journal, WorkerJournal(lambda message: None, {}) as there:
+            driver = Driver(journal)
+            monkeypatch.setattr(journal, "write", write)
+            await driver.want("A")
+            waiting = there.write(driver.digest, "m", {}, driver.wanted.request, completion)
+            sent = SentCompletion(driver.digest, {"form": "text"}, driver.wanted.request, completion)
+            driver.ledger.keep(sent, driver.said["A"].append)
+            await driver.ledger.finish()
+            assert driver.ended == [full]
+            last = driver.said["A"][-1]
+            assert last == Unkept(driver.digest, full)
+            there.told(last)
+            assert waiting.exception() is full
 
     asyncio.run(run())
 
