@@ -20,6 +20,7 @@ from judge.models.journal_rows import (
     contradiction,
     lacks_log,
     open_to_read,
+    out_of_reach,
 )
 
 _Found = TypeVar("_Found")
@@ -44,7 +45,7 @@ def verify_journal(path: StrPath) -> JournalReport:
     """Check every completion of a journal that no process is writing; nothing is changed.
 
     Raises:
-        InputError: The file is missing, is in use, cannot be read, or is no journal at all.
+        InputError: The file is missing, is in use, cannot be read, is on a full disk, or is no journal at all.
     """
     path = _file(path)
     problems: dict[tuple[str, str], None] = {}
@@ -90,8 +91,8 @@ def _read(path: Path) -> Iterator[tuple[str, bool, str]]:
                 if line != "ok":
                     yield "", True, f"SQLite: {line}"
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        if "locked" in str(error):
-            raise InputError(f"{path}: another judge process is using it") from error
+        if reason := out_of_reach(error):
+            raise InputError(f"{path}: {reason}") from error
         yield "", True, f"SQLite: {error}"
 
 

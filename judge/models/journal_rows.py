@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS completion (
 );
 """
 ADD_CHECKSUM = "ALTER TABLE completion ADD COLUMN checksum TEXT"
+_NO_ROOM = {"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"}
+"""SQLite's names of errors of a full disk; the second is of its `-shm` file."""
 WIDE_CACHE = "PRAGMA cache_size = -65536"
 """64 MiB of pages for a connection that writes: digests are inserted in no order, so each needs another page."""
 _WAL_MODE = 2
@@ -224,11 +226,20 @@ def salvage_hint(path: object) -> str:
     return f"`judge journal verify {path}` lists what is damaged, `judge journal salvage {path} -o NEW` keeps the rest"
 
 
+def out_of_reach(error: Exception) -> str:
+    """Why SQLite cannot use a journal that may be sound, in words; empty if the error is of another kind."""
+    if "locked" in str(error):
+        return "another judge process is using it"
+    if getattr(error, "sqlite_errorname", "") in _NO_ROOM:
+        return "its disk is full, and SQLite needs a little room beside a journal that was not closed"
+    return ""
+
+
 def unreadable(path: object, error: Exception) -> str:
     """Why a journal cannot be read and what to do about it, in words."""
+    if reason := out_of_reach(error):
+        return reason
     why = str(error)
-    if "locked" in why:
-        return "another judge process is using it"
     return why if "unable to open" in why else f"{why}; {salvage_hint(path)}"
 
 

@@ -399,6 +399,23 @@ def test_a_damaged_log_hides_nothing_from_a_salvage(tmp_path: Path, monkeypatch:
     assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(12, 0, ())
 
 
+def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite wants a file beside a journal that was not closed; a limit on files stands in for the disk."""
+    resource = pytest.importorskip("resource", reason="this system has no limits on files")
+    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 3600.0)
+    killed = copy_with_log(tmp_path, lambda data: data)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    try:
+        for read in (verify_journal, lambda path: list(read_journal(path))):
+            with pytest.raises(InputError, match=r"its disk is full, and SQLite needs a little room") as caught:
+                read(killed)
+            assert "salvage" not in str(caught.value)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert verify_journal(killed) == JournalReport(12, 0, ())
+
+
 def test_a_log_page_without_its_number_is_salvaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data)
