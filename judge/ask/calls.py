@@ -126,9 +126,19 @@ class Calls:
         question = forms[0]
         while (call := self._in_flight.get(question)) is not None:
             if call.digest == digest:
-                return await asyncio.shield(call.reply)
+                try:
+                    return await asyncio.shield(call.reply)
+                except AnsweredInForm as other:
+                    # The task that asked may have more forms left than this one.
+                    if other.digest in forms:
+                        raise
+                    continue
             await asyncio.wait([call.reply])
-            if not call.reply.cancelled() and call.reply.exception() is None:
+            if call.digest not in forms:
+                # The answer was of no use, and is on its way to the disk.
+                if (write := self.write_of(call.digest)) is not None:
+                    await asyncio.wait([write])
+            elif not call.reply.cancelled() and call.reply.exception() is None:
                 raise AnsweredInForm(call.digest)
         if self._claims is None:
             recorded = self._recorded(forms)

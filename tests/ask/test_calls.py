@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from judge.ask.loop import assess
+from judge.ask.calls import AnsweredInForm
+from judge.ask.loop import Loop, assess
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
@@ -19,7 +20,7 @@ from judge.models.model import ModelOptions
 from judge.models.open_journal import RecordedAnswer
 from judge.models.records import Completion, Request
 from tests.ask.test_loop import Answer, Scripted, criterion, pool
-from tests.mock import start_mock
+from tests.mock import ask, start_mock
 from tests.time_limit import time_limit
 
 JSON = Completion(text='{"rationale": "", "grade": "3"}', finish_reason="stop", model="m-1")
@@ -139,6 +140,53 @@ def test_after_a_repair_that_is_refused_the_other_form_is_asked_once(shared: boo
     # The answer under the schema is of no use, and so both of the twins rest on the one in the text form.
     assert forms_of_twins(results) == ["text", "text"]
     assert [request.form for request in model.asked if request.response == "same"] == ["json", "text"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("useless", [BLANK, Completion("nonsense", "stop", "m")])
+def test_of_three_forms_each_is_asked_once_while_earlier_replies_are_being_written(
+    tmp_path: Path, useless: Completion, shared: bool
+) -> None:
+    """The label is refused; under the schema come white space, or nonsense whose repair is refused."""
+
+    class NoLabels(Scripted):
+        async def complete(self, request: Request) -> Completion:
+            if request.form == "label" or len(request.messages) > 2:
+                raise StructureUnsupported("not here")
+            self.script[request.response] = [useless if request.form == "json" else "Grade: 2"]
+            return await super().complete(request)
+
+    model = NoLabels(forms=("label", "json", "text"))
+    with time_limit(60.0), Journal(tmp_path / "journal") as journal:
+        results = asked(model, journal, shared=shared)
+    assert [result.form for result in results if isinstance(result, Judgment)] == ["text"] * len(TEXTS)
+    counts = Counter((request.response, request.form) for request in model.asked)
+    assert set(counts.values()) == {1}
+    assert counts["same", "json"] == 1
+    assert {text for text, form in counts if form == "text"} == set(TEXTS)
+
+
+def test_a_shared_claim_may_find_a_form_that_its_twin_has_given_up() -> None:
+    """Two tasks ask one question; an answer in the first form was of no use to the one that joins the other's call."""
+
+    class Found(LoneClaims):
+        def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
+            answer: asyncio.Future[RecordedAnswer | None] = asyncio.get_running_loop().create_future()
+            said = RecordedAnswer("json", JSON) if "json" in digests else None
+            asyncio.get_running_loop().call_later(0.01, answer.set_result, said)
+            return answer
+
+    async def both() -> list[Any]:
+        with Journal(None) as journal:
+            journal.claims = Found(journal)
+            calls = Loop(Scripted(), journal, pool(["same"]), None, Settings())._calls
+            left = ("label", "json", "text"), ("label", "text")
+            twins = (calls.completion("text", ask("text"), forms, far=False) for forms in left)
+            return await asyncio.gather(*twins, return_exceptions=True)
+
+    first, second = asyncio.run(both())
+    assert isinstance(first, AnsweredInForm) and first.digest == "json"
+    assert isinstance(second, Completion) and second.text == "Grade: 2"
 
 
 def step(text: str, finish_reason: str, delay: float = 0.0) -> dict[str, Any]:
