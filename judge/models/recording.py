@@ -3,6 +3,7 @@
 The completions stay on the disk, so that millions of them need little memory.
 """
 
+import contextlib
 import hashlib
 import sqlite3
 import weakref
@@ -42,6 +43,8 @@ class Recording:
         self._path, self._exported = path, is_exported(path)
         self._connection: sqlite3.Connection | None = None
         self._lines: IO[bytes] | None = None
+        self._left: weakref.finalize[..., Recording] | None = None
+        """Closes the file of a recording that nobody closed."""
         self._parameters: list[Mapping[str, Any]] = []
         self.forms: set[AnswerForm] = set()
         """The answer forms of the completions."""
@@ -93,7 +96,8 @@ class Recording:
         if found is None:
             return None
         entry = self._at(found.place)
-        if _key(entry.messages, entry.sample) != key:
+        here = _key(entry.messages, entry.sample), entry.judge, entry.parameters
+        if here != (key, self.judge, self._parameters[found.parameters]):
             raise self._changed()
         return entry.completion
 
@@ -103,6 +107,8 @@ class Recording:
             if opened is not None:
                 opened.close()
         self._connection = self._lines = None
+        if self._left is not None:
+            self._left.detach()
 
     def _at(self, place: int) -> Recorded:
         # It is open only while completions are read, so that it can be the journal of the same run.
@@ -110,12 +116,12 @@ class Recording:
             if self._exported:
                 if self._lines is None:
                     self._lines = self._path.open("rb")
-                    weakref.finalize(self, self._lines.close)
+                    self._left = weakref.finalize(self, _leave, self._lines)
                 entry: Recorded | None = line_at(self._lines, place)
             else:
                 if self._connection is None:
                     self._connection = open_to_read(self._path)
-                    weakref.finalize(self, self._connection.close)
+                    self._left = weakref.finalize(self, _leave, self._connection)
                 entry = row_at(self._connection, place)
         except DamagedRow as error:
             raise self._changed() from error
@@ -184,6 +190,12 @@ class _Asked:
                 return _Found(self._places[number], self._parameters[number])
             number += 1
         return None
+
+
+def _leave(opened: sqlite3.Connection | IO[bytes]) -> None:
+    # SQLite closes a connection in its own thread alone, and this may be another.
+    with contextlib.suppress(sqlite3.ProgrammingError):
+        opened.close()
 
 
 def _key(messages: Sequence[Message], sample: int) -> bytes:

@@ -1,6 +1,9 @@
 """A recording on the disk, looked up by what was asked."""
 
+import gc
 import tempfile
+import threading
+import warnings
 from pathlib import Path
 
 import msgspec
@@ -110,6 +113,42 @@ def test_a_recording_that_changes_is_not_read_on(path: Path) -> None:
         for question in ("one", "two"):
             answer(recording, question)
     recording.close()
+
+
+@pytest.mark.parametrize(("judge", "parameters"), [("b/other", PARAMETERS), ("b/m", MORE_PARAMETERS)])
+def test_the_answer_of_another_judge_is_not_read_in_place_of_the_first(
+    path: Path, judge: str, parameters: dict[str, float]
+) -> None:
+    recording = Recording(path)
+    path.unlink()
+    rows = ("one", "0", parameters), ("two", "0", parameters)
+    other = recorded(path.parent / "other", *rows, judge=judge)
+    (exported(other) if path.suffix else other).rename(path)
+    with pytest.raises(InputError, match="has changed since it was read: run the command again"):
+        for question in ("one", "two"):
+            answer(recording, question)
+    recording.close()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_recording_may_be_forgotten_in_another_thread_than_the_one_that_read_it(path: Path, closed: bool) -> None:
+    left: list[Recording] = []
+
+    def read() -> None:
+        recording = Recording(path)
+        assert answer(recording, "one") == "1"
+        if closed:
+            recording.close()
+        left.append(recording)
+
+    with warnings.catch_warnings():
+        # pytest makes a warning of an error that nobody can catch.
+        warnings.simplefilter("error")
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+        left.clear()
+        gc.collect()
 
 
 def test_a_recording_may_be_the_journal_that_is_written(tmp_path: Path) -> None:

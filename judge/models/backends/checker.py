@@ -173,7 +173,7 @@ class Checker:
             return completion
         # The reply is what the verdict is read from, and no label of other sentences makes a grade without it.
         reason = unread.finish_reason if unread.finish_reason in _STOPPED else NO_SCORE
-        return msgspec.structs.replace(completion, text=unread.text, finish_reason=reason, support=())
+        return msgspec.structs.replace(completion, text=unread.text, finish_reason=reason, support=(), raw=None)
 
     async def aclose(self) -> None:
         """Release the scorer's connections."""
