@@ -48,16 +48,10 @@ class OpenCascade(NamedTuple):
         """Whether the checker is asked under this prompt."""
         return criterion.digest in self.judged
 
-    def tasks(self, wanted: Sequence[Task]) -> dict[int, Task]:
-        """What the checker is asked of these tasks, by their places; of several samples it gives one judgment."""
-        return {
-            place: task._replace(sample=0) for place, task in enumerate(wanted) if task.criterion.digest in self.judged
-        }
-
     def questions(self, wanted: Sequence[Task]) -> tuple[PickedTasks, "array[int]"]:
-        """The same, each question once where its samples follow each other, and for each task the number of its own.
+        """What the checker is asked of these tasks, and for each task the number of its question; negative if none is.
 
-        The number is negative where the checker is not asked.
+        Of several samples the checker gives one judgment: where they follow each other, their question stands once.
         """
         places, numbers = array("q"), array("q")
         before: tuple[str, str] | None = None

@@ -110,6 +110,26 @@ def seal_of(test: StrPath | None, seal: StrPath | None) -> Path | None:
     return Path(test).with_name(SEAL) if seal is None else Path(seal)
 
 
+def read_sealed(test: Path, seal: Path) -> tuple[Seal, bytes]:
+    """A seal, and the content of the test file that it was made for, unread.
+
+    Args:
+        test: The test file, with its salt beside it (`test.jsonl` and `test.salt`).
+        seal: The seal.
+
+    Raises:
+        InputError: Test file, salt or seal are missing, or were changed.
+    """
+    record, stored = read_seal(seal), read_stored(test)
+    salt = test.with_suffix(".salt")
+    if salted(read_salt(salt), stored) != record.commitment:
+        raise InputError(
+            f"{test}: not the test grades that {seal} was made for: the file or its salt ({salt.name}) has been "
+            "changed or belongs to another split"
+        )
+    return record, stored
+
+
 def open_sealed(
     test: Path, seal: Path, now: str, look: Callable[[tuple[GoldRow, ...]], Look]
 ) -> tuple[tuple[GoldRow, ...], Opening]:
@@ -130,13 +150,7 @@ def open_sealed(
             the result would show single grades.
         OperationalError: The ledger cannot be written; the grades stay closed.
     """
-    seal_record = read_seal(seal)
-    stored = read_stored(test)
-    if salted(read_salt(test.with_suffix(".salt")), stored) != seal_record.commitment:
-        raise InputError(
-            f"{test}: not the test grades that {seal} was made for: the file or its salt "
-            f"({test.with_suffix('.salt').name}) has been changed or belongs to another split"
-        )
+    seal_record, stored = read_sealed(test, seal)
     rows = parse_gold(stored, str(test))
     if side(rows) != seal_record.test:
         raise InputError(f"{seal}: changed by hand: its list of test items differs from the sealed grades")

@@ -156,11 +156,11 @@ def _checked(
             said, _ = ask_checker(opened, wanted, memory, pool)
     else:
         said = recalled(opened, wanted, journal, pool)
-    tasks, _ = opened.questions(wanted)
+    tasks, numbers = opened.questions(wanted)
     settled = opened.settled(wanted, said, prepared.judge)
     left = PickedTasks(wanted, array("q", (place for place in range(len(wanted)) if place not in settled)))
     asked = forecasts((opened.checker,), tasks, journal, pool, None)
-    return asked, left, len(tasks) - len(said)
+    return asked, left, sum(number >= 0 for number in numbers) - len(said)
 
 
 def checker_forecasts(

@@ -798,10 +798,37 @@ def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(
     assert row.calls == 120 and row.cost is not None and row.cost > 0
     with pytest.raises(UsageError, match="--dry-run goes with --model"):
         forecast_calibration(CalibrationPlan(gold=[gold], judgments=[gold]))
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be used as an output folder"):
+        forecast_calibration(CalibrationPlan(**options | {"out": tmp_path / "file"}))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "manifest.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="choose another --out"):
         forecast_calibration(CalibrationPlan(**options))
+
+
+@pytest.mark.parametrize("dry", [False, True])
+def test_what_would_stop_a_calibration_stops_it_before_a_call(
+    tmp_path: Path, gold: Path, split: Path, asked: Asked, dry: bool
+) -> None:
+    carry_out = forecast_calibration if dry else calibrate_judges
+
+    def refused(kind: type[JudgeError], message: str, **options: Any) -> None:
+        with pytest.raises(kind, match=message):
+            carry_out(CalibrationPlan(**asking(tmp_path, split / "dev.jsonl") | options))
+        assert not asked.requests
+
+    other = [msgspec.structs.replace(one, criterion="naturalness") for one in gold_rows(WORLD)]
+    unjudged = write_gold(tmp_path / "other.jsonl", other)
+    refused(UsageError, "no grade of a response under a criterion", gold=[unjudged])
+    refused(UsageError, "--test goes with the dev.jsonl", gold=[gold], test=split / "test.jsonl")
+    refused(InputError, "absent.jsonl", test=split / "absent.jsonl")
+    (split / "seal.json").rename(split / "elsewhere.json")
+    refused(InputError, "seal.json", test=split / "test.jsonl")
+    changed = split / "test.jsonl"
+    changed.write_bytes(changed.read_bytes() + b"\n")
+    refused(InputError, "has been changed or belongs to another split", test=changed, seal=split / "elsewhere.json")
+    assert read_ledger(split / "elsewhere.json") == ()
 
 
 def test_a_dry_run_counts_the_checker_of_a_cascade_too(tmp_path: Path, gold: Path) -> None:

@@ -23,7 +23,7 @@ from judge.files.folder import make_folder
 from judge.files.stored import sha256
 from judge.gold import match, seal_of
 from judge.gold.rows import GoldRow
-from judge.gold.seal import read_seal
+from judge.gold.seal import read_seal, read_sealed
 from judge.harness.calibration.asking import Asking, results_jsonl
 from judge.harness.calibration.baselines import baseline_labels
 from judge.harness.calibration.cascades import PlannedCascades
@@ -102,10 +102,9 @@ class AskedLabels:
             InputError: The output folder holds other results, or the sealed grades cannot be used.
             OperationalError: Asking stopped early; the same call goes on from there.
         """
-        self._check_out()
+        dev = self._checked(gold)
         make_folder(self._out)
         plan, look = self._plan, self._look
-        dev = tuple(row for row in gold.rows if row.split != "test")
         with open_journal(self._out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
             for model in self._models:
                 self._ask(model, dev, journal)
@@ -141,19 +140,18 @@ class AskedLabels:
             gold: The gold files.
 
         Raises:
-            UsageError: The gold does not go with the sealed grades.
-            InputError: The output folder holds other results, or the seal cannot be read.
+            UsageError: Nothing that is graded would be judged, or the gold does not go with the sealed grades.
+            InputError: The output folder holds other results, or the sealed grades cannot be used.
         """
-        self._check_out()
+        dev = self._checked(gold)
         plan, pool, turns = self._plan, self._pool, self._turns
-        dev = tuple(row for row in gold.rows if row.split != "test")
         wanted = self._tasks(dev, self._prompts)
         rows: tuple[ModelForecast, ...] = ()
         longest = plan.options.max_tokens
         with JournalView(paid_journals(self._out / JOURNAL, plan.journal)) as journal:
             rows += model_forecasts(forecasts(self._models, wanted, journal, pool, turns), plan.settings, longest)
             for opened in {opened.checker.name: opened for opened in self._cascades.opened}.values():
-                checked = forecasts((opened.checker,), tuple(opened.tasks(wanted).values()), journal, pool, None)
+                checked = forecasts((opened.checker,), opened.questions(wanted)[0], journal, pool, None)
                 rows += checker_forecasts(opened, checked, longest)
         asked = {prompt.name for prompt in self._prompts}
         matched, unmatched = match(dev, pool, str(plan.gold[0]))
@@ -170,15 +168,25 @@ class AskedLabels:
         criteria = {prompt.name: prompt for prompt in self._prompts}
         if seal is None:
             return len(self._tasks([row for row in gold.rows if row.split == "test"], tuple(criteria.values())))
-        check_dev(gold.rows)
         test = read_seal(seal).test
         return min(test.rows, len(test.items) * len(criteria)) * self._plan.samples
 
-    def _check_out(self) -> None:
+    def _checked(self, gold: Gold) -> tuple[GoldRow, ...]:
+        """The gold that is not held out, once everything is checked that would stop the calibration after calls."""
+        seal = seal_of(self._plan.test, self._plan.seal)
+        if self._plan.test is not None and seal is not None:
+            check_dev(gold.rows)
+            read_sealed(Path(self._plan.test), seal)
+        dev = tuple(row for row in gold.rows if row.split != "test")
+        if not self._tasks(dev, self._prompts):
+            raise self._comparison.nothing_judged()
+        if self._out.exists() and not self._out.is_dir():
+            raise InputError(f"{self._out}: cannot be used as an output folder: it is none")
         if (self._out / MANIFEST).exists():
             raise InputError(
                 f"{self._out}: holds the results of `judge run`, which asking would write over: choose another --out"
             )
+        return dev
 
     def _ask(self, model: Model, dev: tuple[GoldRow, ...], journal: OpenJournal) -> None:
         """Ask a model, alone and in cascades, about the responses without test grades."""

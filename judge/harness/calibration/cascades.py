@@ -91,7 +91,7 @@ class PlannedCascades:
             if name not in self._said:
                 self._said[name] = self._asking.check(opened, wanted, journal, pool)
             settled = opened.settled(wanted, self._said[name], model.name)
-            places = opened.tasks(wanted)
+            places = [place for place, task in enumerate(wanted) if opened.judges(task.criterion)]
             of_checker = Questions(opened.checker, journal, pool, None)
             results += [
                 settled[place]
@@ -103,7 +103,7 @@ class PlannedCascades:
                 under = [place for place in places if wanted[place].criterion.prompt_id == prompt]
                 alone = calls_of(questions, [wanted[place] for place in under])
                 rest = calls_of(questions, [wanted[place] for place in under if place not in settled])
-                checked = calls_of(of_checker, [places[place] for place in under])
+                checked = calls_of(of_checker, [wanted[place]._replace(sample=0) for place in under])
                 self._costs[opened.cascade.judge(model.name), prompt] = _cost(
                     _Calls(alone, model, price_of(model, self._prices)),
                     _Calls(rest, model, price_of(model, self._prices)),

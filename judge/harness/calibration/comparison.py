@@ -123,8 +123,12 @@ class GoldComparison:
             *(self._plan.off_scale, self._plan.cluster),
         )
         if not panels:
-            raise UsageError(f"{self._plan.gold[0]}: no grade of a response under a criterion that was judged")
+            raise self.nothing_judged()
         return panels, unmatched
+
+    def nothing_judged(self) -> UsageError:
+        """The error where no response was both graded and judged."""
+        return UsageError(f"{self._plan.gold[0]}: no grade of a response under a criterion that was judged")
 
     def gold_scale(self, criterion: str) -> Scale:
         """The scale that the gold of a criterion is on."""
