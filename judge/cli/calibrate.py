@@ -241,7 +241,7 @@ def _print_forecast(forecast: CalibrationForecast, *, as_json: bool) -> None:
         print_fact("  from the journal", f"{row.recalled:,}")
         print_fact("  by a shared call", f"{row.shared:,}")
         print_fact("calls to be made", f"{row.calls:,}")
-    print_forecast(forecast.by_model)
     if forecast.test_judgments:
         print_fact("test grades", f"at most {count(forecast.test_judgments, 'judgment')} on top, by the chosen judges")
+    print_forecast(forecast.by_model)
     say("nothing was sent and nothing was written")

@@ -5,7 +5,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 import msgspec
@@ -82,19 +82,21 @@ def progress(what: str) -> ProgressLine:
 
 
 def print_json(value: object) -> None:
-    """Print a value as indented JSON, fields in the order of the record, a path as text.
+    """Print a value as indented JSON, fields in the order of the record, a path as text, any mapping as an object.
 
     What `printable` would escape is written as JSON's escapes: it controls a terminal or cannot be seen.
     """
-    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=_path_text), indent=2).decode()
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
     if not text.isascii():
         text = _UNSEEN.sub(lambda match: json.dumps(match[0])[1:-1] if not match[0].isprintable() else match[0], text)
     print(text.replace("\x7f", "\\u007f"))
 
 
-def _path_text(value: object) -> str:
+def _plain(value: object) -> object:
     if isinstance(value, PurePath):
         return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
 
 

@@ -1,6 +1,7 @@
 """One run under one measure: the mean over turns with its interval, and the value of every turn. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import Literal
 
 from judge.evaluate.turn_values import NO_VALUE, TurnOrder, TurnValues
@@ -45,19 +46,24 @@ def measured_run(
         run_id: The run.
         measure: The name of the measure.
         values: Turn to value, of the turns that the run answered.
-        graded: The turns of the qrels; where many runs are measured, as an order that they share.
+        graded: The turns of the qrels. Where many runs are measured, an order that they share keeps the values of the
+            turns in few bytes; otherwise they are a dictionary.
         over: What the mean is over.
         cluster: What the interval is over.
         bounds: Least and greatest value of the measure.
         worst: What an unanswered turn counts over `worst`.
+
+    Raises:
+        ValueError: A value is not a number.
     """
+    if undefined := [turn_id for turn_id, value in values.items() if isnan(value)]:
+        raise ValueError(f"{measure} of {run_id} is not a number in turn {undefined[0]}")
     unanswered = {"qrels": 0.0, "answered": NO_VALUE, "worst": worst}[over]
     order = graded if isinstance(graded, TurnOrder) else TurnOrder(graded)
     kept = TurnValues(order, (values.get(turn_id, unanswered) for turn_id in order.turn_ids))
     clusters = [cluster_of(topic, cluster) for topic in kept.topics()]
-    return MeasuredRun(
-        run_id, measure, over, mean_interval(list(kept.values()), clusters, bounds=bounds, what="values"), kept
-    )
+    estimate = mean_interval(list(kept.values()), clusters, bounds=bounds, what="values")
+    return MeasuredRun(run_id, measure, over, estimate, kept if order is graded else dict(kept))
 
 
 def trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:

@@ -14,11 +14,11 @@ class TurnOrder:
     """Turns in natural order, with their topics; everything that has a value for each of them shares it.
 
     Args:
-        turn_ids: The turns, each one once.
+        turn_ids: The turns; one that is repeated counts once.
     """
 
     def __init__(self, turn_ids: Iterable[str]) -> None:
-        self.turn_ids = tuple(sorted(turn_ids, key=natural_key))
+        self.turn_ids = tuple(sorted(set(turn_ids), key=natural_key))
         self.topics = tuple(map(topic_of, self.turn_ids))
         self.places = {turn_id: place for place, turn_id in enumerate(self.turn_ids)}
 
@@ -47,6 +47,9 @@ class TurnValues(Mapping[str, float]):
 
     def __len__(self) -> int:
         return self._number
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
     def topics(self) -> list[str]:
         """The topics of the turns that have a value."""

@@ -161,6 +161,20 @@ def test_a_certificate_of_calibrate_is_one_that_run_takes(tmp_path: Path, capsys
     assert "CALIBRATED" not in shown.replace("UNCALIBRATED", "")
 
 
+def test_the_table_of_a_dry_run_is_the_last_that_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_pool(tmp_path / "pool", pool(WORLD))
+    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD))
+    assert main(["gold", "split", str(gold), "--test", "0.5", "--seed", "1", "--out", str(tmp_path / "split")]) == 0
+    capsys.readouterr()
+    asking = ["--model", "server/a", "--model", "server/b", "--base-url", "http://127.0.0.1:9/v1"]
+    files = ["--pool", tmp_path / "pool", "--test", tmp_path / "split", "--out", tmp_path / "out"]
+    dev = tmp_path / "split" / "dev.jsonl"
+    assert calibrate(dev, *asking, "--prompt", "groundedness/graded", *files, "--dry-run") == 0
+    facts, gap, table = capsys.readouterr().out.rpartition("\n\n")
+    assert gap and "\ntest grades         at most 60 judgments on top, by the chosen judges\n" in facts
+    assert [line.split()[0] for line in table.splitlines()[1:]] == ["server/a", "server/b"]
+
+
 def test_the_second_question_to_sealed_grades_is_in_every_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,10 @@
 """Values of turns in few bytes read like a dictionary of them."""
 
+import math
+from typing import get_args
+
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +24,7 @@ def test_turns_with_a_value_are_a_dictionary_in_natural_order(given_values: dict
     assert dict(values) == has
     assert (list(values), list(values.items()), len(values)) == (list(has), list(has.items()), len(has))
     assert values == has
+    assert repr(values) == repr(has)
     assert values.topics() == [turn.rpartition("_")[0] for turn in has]
     for turn in (*given_values, "0_0"):
         assert values.get(turn, 7.0) == has.get(turn, 7.0)
@@ -38,3 +44,22 @@ def test_what_a_turn_without_a_value_counts_depends_on_the_convention() -> None:
             assert (run.turns, list(run.turns)) == (expected, list(expected))
             assert run.estimate.n == len(expected)
             assert run.estimate.value == sum(expected.values()) / len(expected)
+
+
+def test_a_turn_that_is_repeated_counts_once() -> None:
+    for graded in (["2_1", "1_1", "1_1"], TurnOrder(["2_1", "1_1", "1_1"])):
+        run = measured_run("a", "m", {"1_1": 1.0}, graded, "qrels")
+        assert list(run.turns.items()) == [("1_1", 1.0), ("2_1", 0.0)]
+        assert (run.estimate.value, run.estimate.n) == (1 / 2, 2)
+
+
+def test_a_value_that_is_not_a_number_is_refused() -> None:
+    for over in get_args(Over):
+        with pytest.raises(ValueError, match="m of a is not a number in turn 2_1"):
+            measured_run("a", "m", {"1_1": 1.0, "2_1": math.nan}, ["1_1", "2_1"], over)
+
+
+def test_a_measured_run_is_json() -> None:
+    run = measured_run("a", "m", {"1_1": 1.0}, ["2_1", "1_1"], "qrels")
+    assert msgspec.json.decode(msgspec.json.encode(run))["turns"] == {"1_1": 1.0, "2_1": 0.0}
+    assert repr(run.turns) == "{'1_1': 1.0, '2_1': 0.0}"

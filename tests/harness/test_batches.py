@@ -311,7 +311,10 @@ def test_batches_are_submitted_once_and_collected(
     assert batch("submit", tmp_path) == 3
     assert batch("submit", tmp_path) == 0 and batch("submit", tmp_path) == 0
     assert server.created == 2
-    assert batch("status", tmp_path) == 3
+    capsys.readouterr()
+    for action, code in (("submit", 0), ("status", 3)):
+        assert batch(action, tmp_path, "--json") == code
+        assert len(json.loads(capsys.readouterr().out)) == 2
     end(server, "batch_1")
     asked = {name: server.requests(name) for name in ("batch_1", "batch_2")}
     capsys.readouterr()
