@@ -1,7 +1,9 @@
 """The variables of the environment from which Ray takes how it behaves; its processes get them from this one."""
 
+import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 _QUIET = {
@@ -16,18 +18,37 @@ _LOUD = ("RAY_LOG_TO_STDERR", "RAY_LOGGING_CONFIG_ENCODING", "RAY_BACKEND_LOG_LE
 """Variables with which Ray writes on the terminal, whatever its options say."""
 AUTH_MODE = "RAY_AUTH_MODE"
 """The variable that says whether a cluster has a token."""
+_OF_RAY = (AUTH_MODE, "PYTHONBREAKPOINT")
+"""Variables that Ray sets itself."""
 _TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 """The variables that name a token."""
 _FILE = "~/.ray/auth_token"
 """Where Ray looks for one last."""
 
 
-def set_variables(*, own: bool) -> None:
-    """Set what Ray needs before it is imported; what the user has set is kept, unless it makes Ray write.
+@contextlib.contextmanager
+def variables(*, own: bool) -> Iterator[None]:
+    """Set what Ray needs before it is imported and until it ends, and put back what was there before.
+
+    What the user has set is kept, unless it makes Ray write.
 
     Args:
         own: Whether a cluster is to be started, rather than found.
     """
+    names = (*_QUIET, *_HASTY, *_LOUD, *_TOKENS, *_OF_RAY)
+    before = {name: os.environ.get(name) for name in names}
+    try:
+        _set(own)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _set(own: bool) -> None:
     for name, value in (_QUIET if own else _QUIET | _HASTY).items():
         os.environ.setdefault(name, value)
     for name in _LOUD:
