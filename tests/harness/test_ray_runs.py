@@ -356,6 +356,7 @@ def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> N
     script = f"""
 import asyncio, os, judge
 os.environ["RAY_LOG_TO_STDERR"] = "1"
+os.environ.pop("RAY_CLIENT_MODE", None)
 before = dict(os.environ)
 plan = dict(runs={str(EXAMPLE / "runs")!r}, passages={str(EXAMPLE / "passages.jsonl")!r}, criteria=["groundedness"],
             model="baseline/overlap")

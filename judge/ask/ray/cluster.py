@@ -54,6 +54,7 @@ class RayCluster:
         self._options = options
         self._ray: ModuleType | None = None
         self._lost = False
+        self._ended = False
         self._ends = contextlib.ExitStack()
         """What the end of the job takes back; nothing where the caller has Ray running."""
 
@@ -176,11 +177,12 @@ class RayCluster:
             atexit.register(leave)
         else:
             ray.shutdown()
+            self._ended = True
 
     def _forget_token(self) -> None:
         """Have Ray forget the token of the job, so that it reads that of the caller."""
-        # In this mode, a thread of Ray that still runs ends the process where it finds no token.
-        if not self._lost and os.environ.get(AUTH_MODE, "").lower() != "token":
+        # Without its token, a thread of Ray that still runs would end the process, in this mode a late one too.
+        if self._ended and os.environ.get(AUTH_MODE, "").lower() != "token":
             _read_token()
 
 

@@ -16,10 +16,10 @@ _HASTY = {"RAY_NUM_REDIS_GET_RETRIES": "1"}
 """Variables without which Ray looks for a head for minutes, where something else listens."""
 _LOUD = ("RAY_LOG_TO_STDERR", "RAY_LOGGING_CONFIG_ENCODING", "RAY_BACKEND_LOG_LEVEL")
 """Variables with which Ray writes on the terminal, whatever its options say."""
+_BREAKPOINT = "PYTHONBREAKPOINT"
+"""A variable that Ray sets, although it has another name."""
 AUTH_MODE = "RAY_AUTH_MODE"
 """The variable that says whether a cluster has a token."""
-_OF_RAY = (AUTH_MODE, "PYTHONBREAKPOINT")
-"""Variables that Ray sets itself."""
 _TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 """The variables that name a token."""
 _FILE = "~/.ray/auth_token"
@@ -35,17 +35,15 @@ def variables(*, own: bool) -> Iterator[None]:
     Args:
         own: Whether a cluster is to be started, rather than found.
     """
-    names = (*_QUIET, *_HASTY, *_LOUD, *_TOKENS, *_OF_RAY)
-    before = {name: os.environ.get(name) for name in names}
+    before = _of_ray()
     try:
         _set(own)
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        # Ray sets some itself.
+        for name in _of_ray().keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _set(own: bool) -> None:
@@ -56,6 +54,11 @@ def _set(own: bool) -> None:
     if own and not any(map(os.environ.get, _TOKENS)) and not _at_home():
         # Ray would leave one in the user's home.
         os.environ[_TOKENS[0]] = secrets.token_hex(32)
+
+
+def _of_ray() -> dict[str, str]:
+    """The variables that Ray reads or sets."""
+    return {name: os.environ[name] for name in os.environ if name.startswith("RAY_") or name == _BREAKPOINT}
 
 
 def _at_home() -> bool:

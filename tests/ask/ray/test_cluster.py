@@ -183,6 +183,26 @@ def test_a_token_stays_with_ray_where_it_must_not_be_without_one(played: PlayedM
     assert len({seen["RAY_AUTH_TOKEN"] for seen in played.seen}) == 2
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_ray_keeps_its_token_where_it_has_not_ended(
+    lost: bool, played: PlayedModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("still there")
+
+    monkeypatch.setattr(played, "shutdown", fail)
+    before = dict(os.environ)
+    cluster = RayCluster(None, 2, ["fake/scripted"], ModelOptions())
+    # Where the head is lost, nothing waits for Ray to end.
+    monkeypatch.setattr(module.atexit, "register", lambda leave: None)
+    with contextlib.nullcontext() if lost else pytest.raises(RuntimeError, match="still there"), cluster:
+        cluster._connected()
+        cluster._lost = lost
+    assert played.token is not None
+    assert dict(os.environ) == before
+    assert list(played.folder.iterdir()) == []
+
+
 @pytest.mark.parametrize("address", [None, "127.0.0.1:1"])
 def test_the_environment_is_put_back_where_there_is_no_cluster(address: str | None, played: PlayedModule) -> None:
     before = dict(os.environ)

@@ -65,7 +65,9 @@ def test_the_environment_is_put_back(own: bool, fails: bool) -> None:
     with contextlib.suppress(ZeroDivisionError), variables(own=own):
         assert dict(os.environ) != before
         # As Ray does.
-        os.environ.update(RAY_AUTH_MODE="token", PYTHONBREAKPOINT="ray.util.rpdb._driver_set_trace")
+        os.environ.update(
+            RAY_AUTH_MODE="token", RAY_CLIENT_MODE="0", PYTHONBREAKPOINT="ray.util.rpdb._driver_set_trace"
+        )
         if fails:
             raise ZeroDivisionError
     assert dict(os.environ) == before
