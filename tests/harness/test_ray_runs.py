@@ -354,15 +354,26 @@ def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(
 def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
     script = f"""
-import asyncio, judge, ray
+import asyncio, os, judge
+os.environ["RAY_LOG_TO_STDERR"] = "1"
+os.environ.pop("RAY_CLIENT_MODE", None)
+before = dict(os.environ)
 plan = dict(runs={str(EXAMPLE / "runs")!r}, passages={str(EXAMPLE / "passages.jsonl")!r}, criteria=["groundedness"],
             model="baseline/overlap")
 here = judge.run(judge.Plan(**plan, out="here"))
-async def as_a_notebook():
-    return judge.run(judge.Plan(**plan, out="there", engine="ray", workers=2))
-there = asyncio.run(as_a_notebook())
+async def as_a_notebook(out):
+    return judge.run(judge.Plan(**plan, out=out, engine="ray", workers=2))
+there = asyncio.run(as_a_notebook("there"))
 assert list(here.results) == list(there.results)
+assert dict(os.environ) == before
+import ray
 assert not ray.is_initialized()
+# Another run of the process takes the token that it has now.
+os.environ["RAY_AUTH_TOKEN"] = "t" * 64
+before = dict(os.environ)
+again = asyncio.run(as_a_notebook("again"))
+assert list(here.results) == list(again.results)
+assert dict(os.environ) == before
 """
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
     subprocess.run(

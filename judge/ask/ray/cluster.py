@@ -8,6 +8,7 @@ import logging
 import os
 import platform
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType, TracebackType
 from typing import Any, Self
@@ -16,9 +17,9 @@ import msgspec
 
 from judge.ask.ray.address import address_of
 from judge.ask.ray.folder import OwnFolder
-from judge.ask.ray.head import HeadWatch, is_head, leave
+from judge.ask.ray.head import HeadWatch, leave, reach
 from judge.ask.ray.messages import News, ToWorker, Versions
-from judge.ask.ray.variables import AUTH_MODE, set_variables
+from judge.ask.ray.variables import AUTH_MODE, variables
 from judge.ask.ray.worker import RayWorker
 from judge.ask.settings import Settings
 from judge.errors import OperationalError
@@ -27,8 +28,6 @@ from judge.models.backends import open_model
 from judge.models.model import Model, ModelOptions
 from judge.text.safe import printable
 
-_PATIENCE = 10.0
-"""Seconds for which the head of a cluster may be silent."""
 _STORE = 200_000_000
 """Bytes of shared memory of a cluster of our own: little is kept there."""
 
@@ -54,10 +53,10 @@ class RayCluster:
         self._name = names[0]
         self._options = options
         self._ray: ModuleType | None = None
-        self._own = False
         self._lost = False
-        self._folder: OwnFolder | None = None
-        """Where a cluster of our own has its files."""
+        self._ended = False
+        self._ends = contextlib.ExitStack()
+        """What the end of the job takes back; nothing where the caller has Ray running."""
 
     def __enter__(self) -> Self:
         return self
@@ -65,16 +64,7 @@ class RayCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ray is None or not self._own:
-            return
-        if self._lost:
-            # Without a head, Ray waits for it whenever it is told to end, and then breaks the end of the process.
-            atexit.unregister(self._ray.shutdown)
-            atexit.register(leave)
-        else:
-            self._ray.shutdown()
-        if self._folder is not None:
-            self._folder.remove()
+        self._ends.close()
 
     def watch(self, end: Callable[[OperationalError], object], cancel: Callable[[], object]) -> HeadWatch:
         """Watch head and node as long as the block runs, in the event loop that runs now.
@@ -149,30 +139,51 @@ class RayCluster:
         return f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
 
     def _connected(self) -> ModuleType:
-        if self._ray is not None:
-            return self._ray
-        set_variables(own=self._address is None)
-        ray = importlib.import_module("ray")
-        if not ray.is_initialized():
+        if self._ray is None:
+            ray = sys.modules.get("ray")
+            self._ray = ray if ray is not None and ray.is_initialized() else self._begin()
+        return self._ray
+
+    def _begin(self) -> ModuleType:
+        """Connect; what Ray needs for that is there until the job ends, or this fails."""
+        with contextlib.ExitStack() as ends:
+            ends.callback(self._forget_token)
+            ends.enter_context(variables(own=self._address is None))
+            ray = importlib.import_module("ray")
+            _read_token()
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
             if self._address is not None:
-                _reach(self._address)
+                reach(self._address)
             with _same_signals(), _no_listener():
                 try:
                     if self._address is None:
-                        self._folder = OwnFolder()
+                        folder = OwnFolder()
+                        ends.callback(folder.remove)
                         quiet |= {"include_dashboard": False, "object_store_memory": _STORE, "num_cpus": self._workers}
-                        quiet |= {"_temp_dir": str(self._folder.path)}
+                        quiet |= {"_temp_dir": str(folder.path)}
                     ray.init(address=self._address or "local", **quiet)
                 except Exception as error:
                     # Ray has no common base for what can go wrong here.
-                    if self._folder is not None:
-                        self._folder.remove()
                     where = f"the Ray cluster at {self._address}" if self._address else "a Ray cluster on this machine"
                     raise OperationalError(f"{where} cannot be used: {last_line(error)}{self._hint()}") from error
-            self._own = True
-        self._ray = ray
+            ends.callback(self._end, ray)
+            self._ends = ends.pop_all()
         return ray
+
+    def _end(self, ray: ModuleType) -> None:
+        if self._lost:
+            # Without a head, Ray waits for it whenever it is told to end, and then breaks the end of the process.
+            atexit.unregister(ray.shutdown)
+            atexit.register(leave)
+        else:
+            ray.shutdown()
+            self._ended = True
+
+    def _forget_token(self) -> None:
+        """Have Ray forget the token of the job, so that it reads that of the caller."""
+        # Without its token, a thread of Ray that still runs would end the process, in this mode a late one too.
+        if self._ended and os.environ.get(AUTH_MODE, "").lower() != "token":
+            _read_token()
 
 
 class WorkerHandle:
@@ -238,20 +249,6 @@ def last_line(error: BaseException) -> str:
     return printable(lines[-1]) if lines else type(error).__name__
 
 
-def _reach(address: str) -> None:
-    """Find out whether there can be a head at an address, which Ray takes minutes for.
-
-    Raises:
-        OperationalError: There is none.
-    """
-    try:
-        found = is_head(address, _PATIENCE)
-    except OSError as error:
-        raise OperationalError(f"no Ray cluster can be reached at {address}: {error}") from error
-    if not found:
-        raise OperationalError(f"what listens at {address} is not the head of a Ray cluster")
-
-
 @contextlib.contextmanager
 def _same_signals() -> Iterator[None]:
     """Take back the handler that Ray sets: a job has its own way to end."""
@@ -267,7 +264,9 @@ def _same_signals() -> Iterator[None]:
 @contextlib.contextmanager
 def _no_listener() -> Iterator[None]:
     """Keep Ray from printing on stdout what goes wrong at a node: none of its options does, and stdout is ours."""
-    names = vars(importlib.import_module("ray._private.worker"))
+    names: dict[str, Any] = {}
+    with contextlib.suppress(ImportError):
+        names = vars(importlib.import_module("ray._private.worker"))
     listener = names.get("listen_error_messages")
     # Nothing to replace where another version of Ray has another way to listen.
     if listener is None:
@@ -278,3 +277,12 @@ def _no_listener() -> Iterator[None]:
         yield
     finally:
         names["listen_error_messages"] = listener
+
+
+def _read_token() -> None:
+    """Have Ray read anew whether a cluster has a token and which: it does so once, and a process may have two jobs."""
+    # A version of Ray without tokens has nothing to read.
+    with contextlib.suppress(ImportError, AttributeError):
+        inner = importlib.import_module("ray._raylet")
+        inner.Config.initialize("")
+        inner.AuthenticationTokenLoader.instance().reset_cache()

@@ -16,10 +16,12 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-_PREFIX = "judge-"
+_PREFIX = "judge-ray-"
 _LOCK = "driver.lock"
-_HOME = 24
-"""Characters that the path of the folder for temporary files may have; Ray adds about 65 and judge 15."""
+_MARK = b"The folder of a Ray cluster that judge has started.\n"
+"""What the lock file says, so that no folder of somebody else is taken for one of judge."""
+_HOME = 20
+"""Characters that the path of the folder for temporary files may have; Ray adds up to 64 and judge 19."""
 _LAST = 5.0
 """Seconds for the processes of a cluster to end."""
 
@@ -34,17 +36,25 @@ class OwnFolder:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
         self._lock: int | None = None
         if sys.platform != "win32":
-            new = self.path / f"{_LOCK}.new"
-            self._lock = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            if _taken(self._lock):
-                # Under its name, nobody ever finds the file without its lock.
-                new.rename(self.path / _LOCK)
+            try:
+                self._mark()
+            except OSError:
+                self.remove()
+                raise
+
+    def _mark(self) -> None:
+        new = self.path / f"{_LOCK}.new"
+        self._lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        if _taken(self._lock):
+            os.write(self._lock, _MARK)
+            # Under its name, nobody ever finds the file without its lock.
+            new.rename(self.path / _LOCK)
 
     def remove(self) -> None:
         """Remove the folder; the processes of a cluster that ends write there a little longer."""
         deadline = time.monotonic() + _LAST
         while self.path.exists() and time.monotonic() < deadline:
-            shutil.rmtree(self.path, ignore_errors=True)
+            _remove(self.path)
             time.sleep(0.1)
         if self._lock is not None:
             os.close(self._lock)
@@ -65,7 +75,29 @@ def _remove_abandoned(home: Path) -> None:
     with contextlib.suppress(OSError):
         for folder in sorted(home.glob(f"{_PREFIX}*")):
             if _is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, and its lock only once the rest is gone: without it, no later run removes what is left."""
+    lock, beside = folder / _LOCK, folder.with_name(f"{folder.name}.lock")
+    # A process of the cluster may still write here.
+    with contextlib.suppress(OSError):
+        for inside in folder.iterdir():
+            if inside != lock:
+                shutil.rmtree(inside, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    inside.unlink()
+        if lock.exists():
+            if any(inside != lock for inside in folder.iterdir()):
+                return
+            lock.rename(beside)
+        try:
+            folder.rmdir()
+        except OSError:
+            beside.rename(lock)
+        else:
+            beside.unlink(missing_ok=True)
 
 
 def _is_abandoned(folder: Path) -> bool:
@@ -73,11 +105,14 @@ def _is_abandoned(folder: Path) -> bool:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             return False
-        lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # Whatever has this name, a pipe too, is opened without waiting.
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        return _taken(lock)
+        return _taken(lock) and os.read(lock, len(_MARK) + 1) == _MARK
+    except OSError:
+        return False
     finally:
         os.close(lock)
 

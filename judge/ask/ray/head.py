@@ -15,6 +15,8 @@ from typing import Self
 
 from judge.errors import OperationalError
 
+_PATIENCE = 10.0
+"""Seconds for which a head that is looked for may be silent."""
 LOOK = 2.0
 """Seconds between two looks."""
 SILENCE = 20.0
@@ -74,6 +76,23 @@ class HeadWatch:
                 return
         sys.stderr.write(f"\njudge: {error}\n")
         leave()
+
+
+def reach(address: str) -> None:
+    """Find out whether there can be a head at an address, which Ray takes minutes for.
+
+    Args:
+        address: `HOST:PORT`.
+
+    Raises:
+        OperationalError: There is none.
+    """
+    try:
+        found = is_head(address, _PATIENCE)
+    except OSError as error:
+        raise OperationalError(f"no Ray cluster can be reached at {address}: {error}") from error
+    if not found:
+        raise OperationalError(f"what listens at {address} is not the head of a Ray cluster")
 
 
 def is_head(address: str, patience: float) -> bool:
