@@ -334,12 +334,15 @@ def main() -> None:
                 ],
                 "report": [*judge, "report", str(out), *prompts],
             }
-            steps |= reading(judge, folder, prompts, wanted=args.steps)
             (folder / "e.jsonl").unlink(missing_ok=True)
+            number = judgments // OF_A_TURN * OF_A_TURN
             for name, command in steps.items():
                 if args.steps is None or name in args.steps:
-                    measure(name, judgments // OF_A_TURN * OF_A_TURN, command)
-            number = judgments // OF_A_TURN * OF_A_TURN
+                    measure(name, number, command)
+            # What these take is made of what the steps before have written.
+            for name, command in reading(judge, folder, prompts, wanted=args.steps).items():
+                if args.steps is None or name in args.steps:
+                    measure(name, number, command)
             for name, (before, command) in by_files(folder, run).items():
                 if args.steps is None or name in args.steps:
                     before()
