@@ -170,7 +170,7 @@ def test_a_call_ends_with_the_first_reply_that_is_no_answer(serve: Serve, reason
     found = asyncio.run(ask())
     assert len(server.asked) == 2
     assert (found.text, found.prompt_tokens, found.completion_tokens, found.support) == ("Maybe so.", 20, 4, ())
-    assert json.loads(found.raw or "") == {"supports, contradicts": {"1": [[1.0, 0.0]]}, "yes or no alone": 1}
+    assert found.raw is None
     talk = inquiry(CRITERION, request)
     assert next(talk) == request
     # There is no second request.

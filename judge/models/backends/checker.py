@@ -151,8 +151,7 @@ class Checker:
             labels = [label for label, _, _ in found]
             support = tuple((best, passages) for _, best, passages in found)
         entries = [{"n": number, "label": label} for number, label in enumerate(labels, 1)]
-        scored = {number: row for number, row in by_number.items() if row or unread is None}
-        table = {str(number + 1): [score[:2] for score in row] for number, row in scored.items()}
+        table = {str(number + 1): [score[:2] for score in row] for number, row in by_number.items()}
         decided = sum(score.decided for score in scores)
         # A pair that occurs twice is scored once.
         tokens = [score.tokens for score in dict(zip(pairs, scores, strict=False)).values()]
@@ -171,7 +170,8 @@ class Checker:
         )
         if unread is None:
             return completion
-        # The reply is what the verdict is read from, and no label of other sentences makes a grade without it.
+        # The reply is what the verdict is read from, and no label of other sentences makes a grade without it. An empty
+        # one would be shown as the scores before it, were they the raw reply.
         reason = unread.finish_reason if unread.finish_reason in _STOPPED else NO_SCORE
         return msgspec.structs.replace(completion, text=unread.text, finish_reason=reason, support=(), raw=None)
 
