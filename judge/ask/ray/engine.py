@@ -9,6 +9,7 @@ from pathlib import Path
 
 from judge.ask.account import Account
 from judge.ask.budget import Budget, price_of
+from judge.ask.cashier import Cashier
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions, facts_of
@@ -118,7 +119,8 @@ class _Spread:
         self._judge = SpreadJudge(model) if isinstance(model, Divided) else None
         self._budget = Budget(model, settings.max_cost, settings.known_prices, self._judge)
         self._silence = SpreadSilence(model.name, journal, self._settings.concurrency, self._settings.attempts)
-        self._ledger = Ledger(model, journal, self._questions, self._budget, account, self._silence, self._end)
+        cashier = Cashier(model, journal, self._questions, self._budget, account, self._silence)
+        self._ledger = Ledger(journal, self._questions, cashier, self._silence, self._end)
         account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
         self._folder = folder
         self._wanted: Sequence[Task] = ()

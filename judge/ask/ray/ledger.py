@@ -8,14 +8,12 @@ import asyncio
 import functools
 from collections.abc import Callable
 
-from judge.ask.account import Account
-from judge.ask.budget import Budget
 from judge.ask.cashier import Cashier
 from judge.ask.questions import Questions
 from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, Unkept, WantedQuestion
 from judge.ask.silence import Silence
 from judge.errors import JudgeError
-from judge.models.model import Divided, Model, SentRequests, Unfinished
+from judge.models.model import Divided, SentRequests, Unfinished
 from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
 from judge.models.records import Request
 
@@ -48,28 +46,24 @@ class Ledger:
     """The driver's side of every call to one judge.
 
     Args:
-        model: The judge, as the driver has it.
         journal: Holds every paid completion.
         questions: The judge's questions.
-        budget: What may be spent.
-        account: Where calls are entered.
+        cashier: Pays for the calls.
         silence: Counts what the judge answers.
         end: Ends the run with an error.
     """
 
     def __init__(
         self,
-        model: Model,
         journal: OpenJournal,
         questions: Questions,
-        budget: Budget,
-        account: Account,
+        cashier: Cashier,
         silence: Silence,
         end: Callable[[BaseException], None],
     ) -> None:
         self._journal = journal
         self._questions = questions
-        self._cashier = Cashier(model, journal, questions, budget, account, silence)
+        self._cashier = cashier
         self._silence = silence
         self._end = end
         self._stop: BaseException | None = None

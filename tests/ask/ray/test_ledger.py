@@ -7,6 +7,7 @@ import pytest
 
 from judge.ask.account import Account
 from judge.ask.budget import Budget
+from judge.ask.cashier import Cashier
 from judge.ask.questions import Questions
 from judge.ask.ray.ledger import Ledger
 from judge.ask.ray.messages import FromWorker, Granted, Kept, SentCompletion, ToWorker, Unkept, WantedQuestion
@@ -32,7 +33,8 @@ class Driver:
         self.wanted = WantedQuestion((self.digest,), request)
         silence = Silence(model.name, journal, 4, 3)
         self.ended: list[BaseException] = []
-        self.ledger = Ledger(model, journal, questions, Budget(model, None, {}), Account(), silence, self.ended.append)
+        cashier = Cashier(model, journal, questions, Budget(model, None, {}), Account(), silence)
+        self.ledger = Ledger(journal, questions, cashier, silence, self.ended.append)
         self.holders = {name: object() for name in "ABC"}
         self.said: dict[str, list[ToWorker]] = {"A": [], "B": [], "C": []}
 
