@@ -17,6 +17,7 @@ from pathlib import Path
 from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
 from judge.ask.records import Judgment
+from judge.ask.tasks import Task
 from judge.draw.page import look, policy
 from judge.files.jsonl import jsonl_bytes
 from judge.models.journal_rows import INSERT, SCHEMA, new_row, request_digest
@@ -90,7 +91,7 @@ def make_folder(folder: Path, judgments: int) -> None:
         for name in CRITERIA:
             criterion = find_criterion(name)
             for response in responses:
-                request = render(criterion, response, passages, None, "json")
+                request = render(Task(response, criterion), passages, None, "json")
                 digest = request_digest("server/made-up", {}, request)
                 grade, rationale = rng.randrange(4), _text(rng, words, 40)
                 reply = json.dumps({"rationale": rationale, "grade": grade})

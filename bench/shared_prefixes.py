@@ -146,9 +146,7 @@ def main() -> None:
             (task, "".join(f"<|{message.role}|>\n{message.content}\n" for message in request.messages))
             for task in tasks(pool, criteria)
             if evidence_gap(task, pool) is None
-            for request in (
-                render(task.criterion, task.response, pool.passages, turns.get(task.response.turn_id), "json"),
-            )
+            for request in (render(task, pool.passages, turns.get(task.response.turn_id), "json"),)
         ]
 
     for names in SETS:

@@ -35,7 +35,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.loop import assess
 from judge.ask.prompt import render
 from judge.ask.settings import Settings
-from judge.ask.tasks import tasks
+from judge.ask.tasks import Task, tasks
 from judge.models.backends import open_model
 from judge.models.backends.litellm import load_litellm
 from judge.models.journal import Journal
@@ -94,7 +94,7 @@ def make_pool(count: int, rng: random.Random) -> Pool:
 
 
 def requests_of(pool: Pool, criterion: Criterion) -> list[Request]:
-    return [render(criterion, response, pool.passages, None, "json") for response in pool.responses]
+    return [render(Task(response, criterion), pool.passages, None, "json") for response in pool.responses]
 
 
 async def in_parallel(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

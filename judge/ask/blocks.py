@@ -8,11 +8,11 @@ because an id is a stranger's text too.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from judge.ask.subjects import DIALOGUE
+from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.records import Criterion
 from judge.runs.records import Exchange, Turn
@@ -32,17 +32,24 @@ _PRINTABLE = bytes(byte for byte in range(256) if not _UNPRINTABLE.match(chr(byt
 """The bytes of characters in UTF-8 that `_UNPRINTABLE` does not match."""
 
 
-class Material(msgspec.Struct, frozen=True):
-    """Everything that a prompt may show about one pooled response."""
+class Material(NamedTuple):
+    """Everything that a prompt may show for one task."""
 
-    response: str
+    task: Task
     passages: tuple[str, ...]
     sentences: tuple[str, ...]
-    turn: Turn | None
-    nugget: str | None = None
-    nuggets: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()
-    candidates: tuple[str, ...] = ()
+    conversation: Turn | None
+
+    @property
+    def turn(self) -> Turn:
+        """The turn with the conversation before it.
+
+        Raises:
+            UsageError: There is none.
+        """
+        if self.conversation is None:
+            raise UsageError("the prompt shows the conversation, so it needs a topics file")
+        return self.conversation
 
 
 def needs_turn(criterion: Criterion) -> bool:
@@ -81,96 +88,49 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _lines(texts: Iterable[str]) -> str:
+    return "\n".join(texts) or _NONE
+
+
+def _numbered(texts: Iterable[str]) -> str:
+    """A line for each text; a text holds no line break, so it cannot start a second numbered line."""
+    return _lines(f"[{number}] {text}" for number, text in enumerate(texts, 1))
+
+
 def _passages(material: Material) -> str:
     numbered = enumerate(material.passages, 1)
     return "\n".join(_fence("passage", text, number) for number, text in numbered) or _fence("passages", _NONE)
 
 
-def _sentences(material: Material) -> str:
-    return _fence("sentences", _numbered(material.sentences))
-
-
-def _numbered(texts: Sequence[str]) -> str:
-    """A line for each text; a text holds no line break, so it cannot start a second numbered line."""
-    return "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1)) or _NONE
-
-
-def _of_turn(material: Material) -> Turn:
-    if material.turn is None:
-        raise UsageError("the prompt shows the conversation, so it needs a topics file")
-    return material.turn
-
-
 def _context(material: Material) -> str:
-    exchanges = _of_turn(material).context
-    lines = (f"User: {_one_line(exchange.utterance)}\nSystem: {_one_line(exchange.response)}" for exchange in exchanges)
-    return _fence("context", "\n".join(lines) or _NONE)
+    exchanges = material.turn.context
+    return _lines(f"User: {_one_line(said.utterance)}\nSystem: {_one_line(said.response)}" for said in exchanges)
 
 
 def _dialogue(material: Material) -> str:
-    turn = _of_turn(material)
-    exchanges = (*turn.context, Exchange(turn.utterance, material.response))
+    exchanges = (*material.turn.context, Exchange(material.turn.utterance, material.task.response.text))
     # A text holds no line break, so it cannot start a line that looks like another turn.
-    lines = (
+    return _lines(
         f"[{number}] User: {_one_line(said.utterance)}\n[{number}] System: {_one_line(said.response) or NO_ANSWER}"
         for number, said in enumerate(exchanges, 1)
     )
-    return _fence(DIALOGUE, "\n".join(lines))
-
-
-def _ptkb(material: Material) -> str:
-    statements = _of_turn(material).ptkb
-    return _fence("ptkb", "\n".join(f"- {_one_line(statement.text)}" for statement in statements) or _NONE)
-
-
-def _utterance(material: Material) -> str:
-    return _fence("utterance", _of_turn(material).utterance)
-
-
-def _resolved_utterance(material: Material) -> str:
-    return _fence("resolved_utterance", _of_turn(material).resolved_utterance or _NONE)
-
-
-def _response(material: Material) -> str:
-    return _fence("response", material.response)
-
-
-def _nugget(material: Material) -> str:
-    return _fence("nugget", _NONE if material.nugget is None else _one_line(material.nugget))
-
-
-def _nuggets(material: Material) -> str:
-    lines = "\n".join(f"[{number}] {_one_line(nugget)}" for number, nugget in enumerate(material.nuggets, 1))
-    return _fence("nuggets", lines or _NONE)
-
-
-def _source(material: Material) -> str:
-    return _fence("source", material.response)
-
-
-def _known(material: Material) -> str:
-    return _fence("known", "\n".join(f"- {_one_line(text)}" for text in material.known) or _NONE)
-
-
-def _candidates(material: Material) -> str:
-    return _fence("candidates", _numbered([_one_line(text) for text in material.candidates]))
 
 
 _FROM_TURN = frozenset({"context", "ptkb", "utterance", "resolved_utterance", DIALOGUE})
 
 BLOCKS: Mapping[str, Callable[[Material], str]] = {
-    "response": _response,
+    "response": lambda shown: _fence("response", shown.task.response.text),
     "passages": _passages,
-    "context": _context,
-    "ptkb": _ptkb,
-    "utterance": _utterance,
-    "resolved_utterance": _resolved_utterance,
-    "sentences": _sentences,
-    "nugget": _nugget,
-    "nuggets": _nuggets,
-    "source": _source,
-    "known": _known,
-    "candidates": _candidates,
-    DIALOGUE: _dialogue,
+    "context": lambda shown: _fence("context", _context(shown)),
+    "ptkb": lambda shown: _fence("ptkb", _lines(f"- {_one_line(fact.text)}" for fact in shown.turn.ptkb)),
+    "utterance": lambda shown: _fence("utterance", shown.turn.utterance),
+    "resolved_utterance": lambda shown: _fence("resolved_utterance", shown.turn.resolved_utterance or _NONE),
+    "sentences": lambda shown: _fence("sentences", _numbered(shown.sentences)),
+    "nugget": lambda shown: _fence("nugget", _NONE if shown.task.nugget is None else _one_line(shown.task.nugget)),
+    "nuggets": lambda shown: _fence("nuggets", _numbered(map(_one_line, shown.task.nuggets))),
+    "source": lambda shown: _fence("source", shown.task.response.text),
+    "known": lambda shown: _fence("known", _lines(f"- {_one_line(text)}" for text in shown.task.known)),
+    "candidates": lambda shown: _fence("candidates", _numbered(map(_one_line, shown.task.candidates))),
+    DIALOGUE: lambda shown: _fence(DIALOGUE, _dialogue(shown)),
 }
 """Input name (and placeholder) to the fenced block that shows it."""

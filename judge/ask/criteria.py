@@ -8,16 +8,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from judge.ask.front_matter import KeyLines, LineProblem
 from judge.ask.group import DEFAULT, combine, group_members
-from judge.ask.prompt_file import parse_criterion, prompt_problem
 from judge.ask.subjects import OF_NUGGETS, only_asked_by
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.files.bundle import bundled
 from judge.files.paths import StrPath, several
 from judge.files.stored import read_stored
-from judge.records import Criterion, Problem
-from judge.text.cells import count
+from judge.records import Criterion
 from judge.text.hints import did_you_mean
 from judge.text.ids import natural_key
 
@@ -26,8 +23,11 @@ def load_criterion(path: StrPath) -> Criterion:
     """Read and check one prompt file.
 
     Raises:
-        InputError: The file is missing, or it has problems; `problems` lists all of them, by line.
+        InputError: The file is missing, or it has problems; `problems` lists all of them.
     """
+    # It loads pydantic, which takes longer than a command without prompts may.
+    from judge.ask.prompt_file import parse_criterion
+
     path = Path(path)
     stored = read_stored(path)
     folder = bundled("prompts")
@@ -50,7 +50,7 @@ def find_criterion(name_or_path: StrPath, own: Mapping[str, Criterion] | None = 
     if name in own:
         return own[name]
     # The prompts of a group go by name only, as a file of judgments may name them and must not make judge read a path.
-    known = {f"{path.parent.name}/{path.stem}": path for path in _prompt_files(bundled("prompts"))}
+    known = _known()
     members = group_members(name)
     lacking = [member for member in members if member not in own and member not in known]
     if members and not lacking:
@@ -103,7 +103,7 @@ def prompt_path(name_or_path: StrPath) -> Path:
         UsageError: There is neither a bundled prompt nor a file of that name.
     """
     name_or_path = os.fspath(name_or_path)
-    known = {f"{path.parent.name}/{path.stem}": path for path in _prompt_files(bundled("prompts"))}
+    known = _known()
     name = default_prompts().get(name_or_path, name_or_path)
     if name in known:
         return known[name]
@@ -126,13 +126,13 @@ def criterion_names() -> tuple[str, ...]:
 
     The criteria about nuggets are not among them, since a response alone cannot be asked about them.
     """
-    return tuple(sorted({path.parent.name for path in _prompt_files(bundled("prompts"))} - OF_NUGGETS.keys()))
+    return tuple(sorted({path.parent.name for path in _known().values()} - OF_NUGGETS.keys()))
 
 
 def default_prompts() -> dict[str, str]:
     """Criterion to its default prompt `criterion/variant`; a criterion without a default prompt is left out."""
     variants: dict[str, list[str]] = {}
-    for path in _prompt_files(bundled("prompts")):
+    for path in _known().values():
         variants.setdefault(path.parent.name, []).append(path.stem)
     return {
         criterion: f"{criterion}/{DEFAULT if DEFAULT in stems else stems[0]}"
@@ -142,47 +142,11 @@ def default_prompts() -> dict[str, str]:
 
 
 def bundled_criteria() -> tuple[Criterion, ...]:
-    """Every prompt that comes with this installation, in natural order.
-
-    Raises:
-        InputError: Some files have problems; `problems` lists those of all files.
-    """
-    return load_folder(bundled("prompts"))
+    """Every prompt that comes with this installation, in natural order."""
+    return tuple(map(load_criterion, _known().values()))
 
 
-def load_folder(folder: StrPath) -> tuple[Criterion, ...]:
-    """Every prompt of a folder with files `<criterion>/<variant>.md`.
-
-    Raises:
-        InputError: Some files have problems, name another criterion than their folder, or share a name.
-    """
-    folder = Path(folder)
-    criteria: dict[str, Criterion] = {}
-    problems: list[Problem] = []
-    for path in _prompt_files(folder):
-        try:
-            criterion = load_criterion(path)
-        except InputError as error:
-            if not error.problems:
-                raise
-            problems += error.problems
-            continue
-        if criterion.name != path.parent.name:
-            message = f"criterion is {criterion.name!r} but the file lies in the folder {path.parent.name!r}"
-            problems.append(prompt_problem(criterion.file, LineProblem(_criterion_line(path), "prompt_name", message)))
-        # Two names that differ only in case are one file on some systems.
-        namesake = criteria.setdefault(criterion.prompt_id.casefold(), criterion)
-        if namesake is not criterion:
-            message = f"{criterion.prompt_id!r} is also the name of {namesake.file}"
-            problems.append(prompt_problem(criterion.file, LineProblem(_criterion_line(path), "prompt_name", message)))
-    if problems:
-        raise InputError(f"{folder}: {count(len(problems), 'problem')} in prompt files", problems)
-    return tuple(criteria.values())
-
-
-def _prompt_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*/*.md"), key=lambda path: natural_key(f"{path.parent.name}/{path.stem}"))
-
-
-def _criterion_line(path: Path) -> int:
-    return KeyLines(read_stored(path).decode().splitlines()[1:]).of("criterion")
+def _known() -> dict[str, Path]:
+    """The files of the bundled prompts by `criterion/variant`, in natural order; only names of files are read."""
+    files = {f"{path.parent.name}/{path.stem}": path for path in bundled("prompts").glob("*/*.md")}
+    return dict(sorted(files.items(), key=lambda named: natural_key(named[0])))

@@ -5,16 +5,14 @@ all of them, so that no certificate, calibration or folder mixes its grades with
 `groundedness/graded` asked together with `naturalness/graded` is `groundedness/graded+naturalness`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
 
 from judge.errors import UsageError
 from judge.files.stored import sha256
-from judge.models.records import AskedCriterion
-from judge.pool.records import PooledResponse
-from judge.records import Criterion, Passage
+from judge.records import Criterion
 
 GROUP_VERSION = 1
 """Goes up whenever the same prompts, asked together, may give other messages or be read differently than before."""
@@ -87,26 +85,3 @@ def group_members(prompt_id: str) -> tuple[str, ...]:
         return ()
     named = (other.partition(_OF) for other in others)
     return (own, *(f"{name}/{variant or DEFAULT}" for name, _, variant in named))
-
-
-def asked_parts(
-    criterion: Criterion, response: PooledResponse, passages: Mapping[str, Passage]
-) -> tuple[Criterion, ...]:
-    """The prompts of a group that a response can be asked about: without passages, those that show none.
-
-    Empty if the criterion is asked alone.
-
-    Args:
-        criterion: The criterion to grade, which is asked in any case.
-        response: The response.
-        passages: The passages of the pool, by key.
-    """
-    evidence = bool(response.passages) and all(key in passages for key in response.passages)
-    return tuple(
-        part for part in criterion.together if evidence or part.name == criterion.name or "passages" not in part.inputs
-    )
-
-
-def asked_criteria(parts: Sequence[Criterion]) -> tuple[AskedCriterion, ...]:
-    """What a request says of its criteria."""
-    return tuple(AskedCriterion(part.name, part.scale.labels) for part in parts)

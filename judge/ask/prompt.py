@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from judge.ask.blocks import BLOCKS, Material, defuse, needs_turn
-from judge.ask.group import asked_criteria, asked_parts
 from judge.ask.records import Unreadable
 from judge.ask.subjects import DIALOGUE, check_unit, only_asked_by
+from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.models.forms import (
     answer_instruction,
@@ -22,8 +22,7 @@ from judge.models.forms import (
     nuggets_instruction,
     supported_forms,
 )
-from judge.models.records import AnswerForm, Completion, Message, Request
-from judge.pool.records import PooledResponse
+from judge.models.records import AnswerForm, AskedCriterion, Completion, Message, Request
 from judge.records import Criterion, Passage
 from judge.runs.records import Turn
 from judge.text.sentences import split_sentences
@@ -49,55 +48,37 @@ def guidance(criterion: Criterion) -> tuple[str, ...]:
     return tuple(" ".join(part.split()) for part in parts if part.strip())
 
 
-def render(
-    criterion: Criterion,
-    response: PooledResponse,
-    passages: Mapping[str, Passage],
-    turn: Turn | None,
-    form: AnswerForm,
-    sample: int = 0,
-    nugget: str | None = None,
-    nuggets: Sequence[str] = (),
-    known: Sequence[str] = (),
-    candidates: Sequence[str] = (),
-) -> Request:
+def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form: AnswerForm) -> Request:
     """The request to a judge about one pooled response.
 
     Of criteria that are asked together, each has the same request, but for the fields `criterion`, `scale` and
     `labels`. A response that lacks passages is not asked about those that need them.
 
     Args:
-        criterion: The prompt; only the inputs that it, or one asked with it, declares are shown.
-        response: The response to judge.
+        task: The response and the prompt; only the inputs that the prompt, or one asked with it, declares are shown.
         passages: The passages of the pool, by key.
         turn: The turn with the conversation before it; may be None if the criterion shows none of it.
         form: The answer form to ask for.
-        sample: Number of the repetition, from 0, if the same question is asked several times.
-        nugget: The text of the nugget, for criteria that show one.
-        nuggets: The texts of the nuggets, for criteria that show all of a turn or topic.
-        known: The texts of the nuggets that are known already, for criteria that show them.
-        candidates: The texts to label in place of the response's sentences, for criteria that show them.
 
     Raises:
         UsageError: The criterion needs a conversation and `turn` is None, or nuggets and there is none, or it does not
             allow this form.
     """
+    criterion, response = task.criterion, task.response
     if form not in supported_forms(criterion):
         raise UsageError(f"{criterion.prompt_id}: cannot be answered in the form {form!r}")
     check_unit((criterion,), response.unit)
     if turn is None and needs_turn(criterion):
         raise UsageError(f"{criterion.prompt_id}: shows the conversation, so it needs a topics file")
-    lacking = {"nugget": nugget is None, "nuggets": not nuggets, "candidates": not candidates}
+    lacking = {"nugget": task.nugget is None, "nuggets": not task.nuggets, "candidates": not task.candidates}
     if any(lacking.get(name) for name in criterion.inputs):
         raise UsageError(only_asked_by(criterion))
-    parts = asked_parts(criterion, response, passages)
-    if len(parts) < 2:
-        parts = ()
+    parts = _asked_parts(task, passages)
     inputs = {name for part in parts or (criterion,) for name in part.inputs}
     texts = tuple(passages[key].text for key in response.passages) if "passages" in inputs else ()
     numbered = split_sentences(response.text) if "sentences" in inputs else ()
-    material = Material(response.text, texts, numbered, turn, nugget, tuple(nuggets), tuple(known), tuple(candidates))
-    labeled = len(candidates) if "candidates" in inputs else len(numbered)
+    material = Material(task, texts, numbered, turn)
+    labeled = len(task.candidates) if "candidates" in inputs else len(numbered)
     system, user = _of_group(parts, material, form) if parts else _of_one(criterion, material, form)
     return Request(
         response_id=response.response_id,
@@ -113,25 +94,40 @@ def render(
         sentences=labeled if criterion.answer == "sentences" else 0,
         response=response.text,
         passages=texts,
-        sample=sample,
-        together=asked_criteria(parts),
-        nugget=nugget if "nugget" in criterion.inputs else None,
-        nuggets=tuple(nuggets) if "nuggets" in criterion.inputs else (),
+        sample=task.sample,
+        together=_asked(parts),
+        nugget=task.nugget if "nugget" in criterion.inputs else None,
+        nuggets=task.nuggets if "nuggets" in criterion.inputs else (),
         lists_nuggets=criterion.answer == "nuggets",
     )
 
 
+def _asked_parts(task: Task, passages: Mapping[str, Passage]) -> tuple[Criterion, ...]:
+    """The prompts that a group asks about a response: without all its passages, those that show none.
+
+    Empty if the criterion is asked alone, or no other is left.
+    """
+    keys, own = task.response.passages, task.criterion
+    evidence = bool(keys) and all(key in passages for key in keys)
+    parts = tuple(part for part in own.together if evidence or part.name == own.name or "passages" not in part.inputs)
+    return parts if len(parts) > 1 else ()
+
+
+def _asked(parts: Sequence[Criterion]) -> tuple[AskedCriterion, ...]:
+    """What a request says of criteria that are asked together."""
+    return tuple(AskedCriterion(part.name, part.scale.labels) for part in parts)
+
+
 def _of_one(criterion: Criterion, material: Material, form: AnswerForm) -> tuple[str, str]:
     """The system and the user text of a criterion that is asked alone."""
-    filled = {name: BLOCKS[name](material) for name in criterion.inputs}
-    filled["levels"] = _levels(criterion)
-    filled["answer"] = answer_instruction(criterion, form)
+    blocks = {name: BLOCKS[name](material) for name in criterion.inputs}
+    filled = {**blocks, "levels": _levels(criterion), "answer": answer_instruction(criterion, form)}
+    return _fill(criterion.system, filled), _fill(criterion.user, filled)
 
-    def fill(template: str) -> str:
-        # One pass: an inserted text is never searched for placeholders.
-        return PLACEHOLDER.sub(lambda match: filled[match[1]], template)
 
-    return fill(criterion.system), fill(criterion.user)
+def _fill(template: str, filled: Mapping[str, str]) -> str:
+    # One pass: an inserted text is never searched for placeholders.
+    return PLACEHOLDER.sub(lambda match: filled[match[1]], template)
 
 
 def _of_group(parts: Sequence[Criterion], material: Material, form: AnswerForm) -> tuple[str, str]:
@@ -145,14 +141,14 @@ def _of_group(parts: Sequence[Criterion], material: Material, form: AnswerForm) 
     chapters = (f"## {part.name}\n\n{_instructions(part)}" for part in parts)
     inputs = {name for part in parts for name in part.inputs}
     blocks = (BLOCKS[name](material) for name in _MOST_SHARED if name in inputs)
-    return "\n\n".join([opening, *chapters]), "\n".join([*blocks, group_instruction(asked_criteria(parts), form)])
+    return "\n\n".join([opening, *chapters]), "\n".join([*blocks, group_instruction(_asked(parts), form)])
 
 
 def _instructions(part: Criterion) -> str:
     """All words of a prompt, without the places where inputs and the form of the answer would stand."""
     text = _ALONE.sub("", f"{part.system}\n\n{part.user}")
-    said = {**{name: _tag(name) for name in BLOCKS}, "levels": _levels(part), "answer": "Answer as said at the end."}
-    text = PLACEHOLDER.sub(lambda match: said[match[1]], text)
+    tags = {name: _tag(name) for name in BLOCKS}
+    text = _fill(text, {**tags, "levels": _levels(part), "answer": "Answer as said at the end."})
     shown = ", ".join(map(_tag, part.inputs))
     return f"{_GAP.sub(_PARAGRAPH, text).strip()}\n\nLook only at {shown}."
 

@@ -1,30 +1,82 @@
-"""The bytes of a prompt file → Criterion, or every problem with its line. Pure.
+"""The bytes of a prompt file → Criterion, or every problem with its line or key. Pure.
 
 A prompt file is TOML between two `+++` lines, then Markdown under the headings `# System` and `# User`. The variant's
-name is the file's; the digest is that of the file's bytes.
+name is the file's; the digest is that of the file's bytes. pydantic, which is slow to load, checks the keys and their
+types, so this module is imported when a file is read.
 """
 
+import json
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import BaseModel, ValidationError
 
 from judge.ask.blocks import BLOCKS
-from judge.ask.front_matter import (
-    KeyLines,
-    LevelFields,
-    LineProblem,
-    check_front_matter,
-    label_of,
-    read_front_matter,
-)
 from judge.ask.prompt import PLACEHOLDER, PLACEHOLDERS
+from judge.ask.subjects import DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
 from judge.errors import InputError
+from judge.files.limits import LARGEST_TOML
 from judge.files.stored import sha256
-from judge.records import Criterion, Level, Problem, Rollup, Scale
+from judge.records import Criterion, JudgedUnit, Level, Problem, Rollup, Scale
 from judge.text.cells import count
 
 _FENCE = "+++"
 _SYSTEM, _USER = "# System", "# User"
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_LABEL = re.compile(r"-?[A-Za-z0-9](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?")
+_NUMBER = re.compile(r"-?[0-9]+")
+_TOML_LINE = re.compile(r" ?\(at line ([0-9]+), column [0-9]+\)")
+
+_Found = tuple[str, str, str]
+"""A problem: the line or the key where it stands, its code, and its message."""
+
+
+class SentenceFields(BaseModel, extra="forbid", strict=True):
+    """The keys of a `[[sentence_level]]`; strict, so that `positive = ["2"]` is a problem and no guess."""
+
+    label: str
+    description: str
+
+
+class LevelFields(BaseModel, extra="forbid", strict=True):
+    """The keys of a `[[level]]` or of `[unable]`."""
+
+    grade: int
+    description: str
+    label: str | None = None
+
+    @property
+    def word(self) -> str:
+        """What a judge writes for the level."""
+        return str(self.grade) if self.label is None else self.label
+
+
+class RollupFields(BaseModel, extra="forbid", strict=True):
+    """The keys of `[rollup]`."""
+
+    label: str
+    cuts: list[tuple[float, int]]
+    ignored: str | None = None
+
+
+class FrontMatter(BaseModel, extra="forbid", strict=True):
+    """The front matter as written, once its keys and types are right."""
+
+    criterion: str
+    version: int
+    polarity: Literal["higher", "lower"]
+    positive: list[int]
+    inputs: list[str]
+    answer: Literal["grade", "sentences", "nuggets"]
+    level: list[LevelFields]
+    unit: JudgedUnit = "response"
+    unable: LevelFields | None = None
+    sentence_level: list[SentenceFields] = []
+    rollup: RollupFields | None = None
 
 
 def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
@@ -36,50 +88,39 @@ def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
         name: The file, as messages name it.
 
     Raises:
-        InputError: There are problems; `problems` lists all of them, by line.
+        InputError: There are problems; `problems` lists all of them, those of keys before those of lines.
     """
-    problems: list[LineProblem] = []
+    problems: list[_Found] = []
     criterion = _read(stored, variant, name, problems)
     if problems or criterion is None:
-        raise _bad(name, problems)
+        listed = [Problem(code, "error", name, None, place, message) for place, code, message in problems]
+        raise InputError(f"{name}: not a usable prompt, {count(len(listed), 'problem')}", listed)
     return criterion
 
 
-def _bad(file: str, line_problems: Sequence[LineProblem]) -> InputError:
-    problems = [prompt_problem(file, problem) for problem in sorted(set(line_problems))]
-    return InputError(f"{file}: not a usable prompt, {count(len(problems), 'problem')}", problems)
-
-
-def prompt_problem(file: str, problem: LineProblem) -> Problem:
-    """The problem with its file."""
-    return Problem(problem.code, "error", file, None, f"line {problem.line}", problem.message)
-
-
-def _read(stored: bytes, variant: str, file: str, problems: list[LineProblem]) -> Criterion | None:
+def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Criterion | None:
     """The criterion in a file's bytes; useless if anything was added to `problems`."""
     try:
-        text = stored.decode("utf-8-sig").replace("\r\n", "\n")
+        lines = stored.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         line = stored.count(b"\n", 0, error.start) + 1
-        problems.append(LineProblem(line, "prompt_syntax", f"not UTF-8: {error.reason} at byte {error.start}"))
+        problems.append((f"line {line}", "prompt_syntax", f"not UTF-8: {error.reason} at byte {error.start}"))
         return None
-    lines = text.split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE][:2]
     if len(fences) < 2 or fences[0]:
         message = "expected TOML front matter between a first line `+++` and a second line `+++`"
-        problems.append(LineProblem(1, "prompt_syntax", message))
+        problems.append(("line 1", "prompt_syntax", message))
         return None
     if not _VARIANT.fullmatch(variant):
         message = f"file name {variant!r} cannot name a variant: letters, digits, `_`, `-` and `.` only"
-        problems.append(LineProblem(1, "prompt_name", message))
-    front_lines = lines[1 : fences[1]]
-    front = read_front_matter(front_lines, problems)
-    keys = KeyLines(front_lines)
-    inputs = front.inputs if front else None
-    system, user = _body(lines, fences[1] + 1, inputs, keys.of("inputs"), problems)
+        problems.append(("line 1", "prompt_name", message))
+    front = _front_matter("\n".join(lines[1 : fences[1]]), problems)
+    inputs = None if front is None else front.inputs
+    parts, body_problems = _body(lines, fences[1] + 1, inputs)
     if front is None:
+        problems += body_problems
         return None
-    check_front_matter(front, keys, problems)
+    problems += [*_front_problems(front), *body_problems]
     return Criterion(
         name=front.criterion,
         variant=variant,
@@ -97,8 +138,8 @@ def _read(stored: bytes, variant: str, file: str, problems: list[LineProblem]) -
             Level(place, fields.label, _flat(fields.description)) for place, fields in enumerate(front.sentence_level)
         ),
         rollup=Rollup(front.rollup.label, tuple(front.rollup.cuts), front.rollup.ignored) if front.rollup else None,
-        system=system,
-        user=user,
+        system=parts.get(_SYSTEM, ""),
+        user=parts.get(_USER, ""),
         file=file,
         digest=sha256(stored),
         unit=front.unit,
@@ -106,64 +147,225 @@ def _read(stored: bytes, variant: str, file: str, problems: list[LineProblem]) -
 
 
 def _level(fields: LevelFields) -> Level:
-    return Level(fields.grade, label_of(fields), _flat(fields.description))
+    return Level(fields.grade, fields.word, _flat(fields.description))
 
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _body(
-    lines: Sequence[str], start: int, inputs: Sequence[str] | None, inputs_line: int, problems: list[LineProblem]
-) -> tuple[str, str]:
-    """The system and the user part of the body, with their headings and placeholders checked.
+def _front_matter(text: str, problems: list[_Found]) -> FrontMatter | None:
+    """The front matter, or None if its keys or types are wrong; these problems are added to `problems`."""
+    if len(text) > LARGEST_TOML:
+        message = f"{len(text):,} characters of front matter: at most {LARGEST_TOML:,} are read"
+        problems.append(("line 1", "prompt_syntax", message))
+        return None
+    try:
+        return FrontMatter.model_validate_json(json.dumps(tomllib.loads(text), default=str))
+    except ValidationError as invalid:
+        for detail in invalid.errors(include_url=False):
+            key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).lstrip(".")
+            found = f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, found {detail['input']!r:.80}"
+            words = {"missing": "is missing", "extra_forbidden": "is not a key of a prompt file"}
+            problems.append((key, "prompt_field", words.get(detail["type"], found)))
+    except (ValueError, RecursionError) as error:
+        position = _TOML_LINE.search(str(error))
+        # TOML counts its lines from after the opening fence.
+        line = int(position[1]) + 1 if position else 1
+        problems.append((f"line {line}", "prompt_syntax", f"not TOML: {_TOML_LINE.sub('', str(error))}"))
+    return None
+
+
+def _front_problems(front: FrontMatter) -> Iterator[_Found]:
+    """What the types of the fields alone do not rule out."""
+    if not _NAME.fullmatch(front.criterion):
+        message = f"criterion {front.criterion!r} is not lower-case letters, digits and `_`"
+        yield "criterion", "prompt_name", message
+    if front.version < 1:
+        yield "version", "prompt_field", f"found {front.version}, expected 1 or more"
+    for index, name in enumerate(front.inputs):
+        if name not in BLOCKS:
+            yield "inputs", "prompt_input", f"unknown input {name!r}, expected some of {', '.join(BLOCKS)}"
+        elif name in front.inputs[:index]:
+            yield "inputs", "prompt_input", f"input {name!r} is named twice"
+    yield from _unit_problems(front)
+    yield from _nugget_problems(front)
+    yield from _scale_problems(front)
+    if front.answer == "sentences":
+        yield from _sentence_problems(front)
+        yield from _rollup_problems(front)
+        return
+    for key in ("sentence_level", "rollup"):
+        if getattr(front, key):
+            yield key, "prompt_rollup", f'`{key}` is only for answer = "sentences", found {front.answer!r}'
+
+
+def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
+    """What is judged must be shown, and nothing is shown that the unit does not have."""
+    if front.unit == "response":
+        if not {"response", "sentences", "source", "candidates"} & set(front.inputs):
+            yield "inputs", "prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged"
+        if DIALOGUE in front.inputs:
+            yield "inputs", "prompt_input", f'`{DIALOGUE}` is only for unit = "dialogue"'
+        return
+    if DIALOGUE not in front.inputs:
+        yield "inputs", "prompt_input", f"`{DIALOGUE}` is not an input, so nothing is judged"
+    if others := [name for name in front.inputs if name in BLOCKS and name not in OF_DIALOGUES]:
+        shown = " and ".join(f"`{name}`" for name in OF_DIALOGUES)
+        yield "inputs", "prompt_input", f"a prompt about a dialogue shows {shown} alone, not {', '.join(others)}"
+    if front.answer == "sentences":
+        yield "answer", "prompt_field", "a dialogue gets one grade, and its sentences get no labels"
+
+
+def _nugget_problems(front: FrontMatter) -> Iterator[_Found]:
+    """A criterion about nuggets has its inputs and its kind of answer, and no other criterion has them."""
+    for name in dict.fromkeys(name for row in OF_NUGGETS.values() for name in row.inputs):
+        owners = [criterion for criterion, row in OF_NUGGETS.items() if name in row.inputs]
+        if (name in front.inputs) != (front.criterion in owners):
+            named = f"the criterion {owners[0]}" if len(owners) == 1 else f"the criteria {' and '.join(owners)}"
+            yield "inputs", "prompt_input", f"`{name}` is the input of {named}, and of no other"
+    if (front.answer == "nuggets") != (front.criterion == NUGGET_CREATION):
+        yield "answer", "prompt_field", f'answer = "nuggets" is for the criterion {NUGGET_CREATION} alone'
+    if front.answer == "nuggets" and (len(front.level) != 2 or front.unable is not None):
+        yield "level", "prompt_level", "expected two levels: one for some nuggets, one for none"
+
+
+def _scale_problems(front: FrontMatter) -> Iterator[_Found]:
+    keys = [f"level[{index}]" for index in range(len(front.level))]
+    levels = dict(zip(keys, front.level, strict=True)) | ({"unable": front.unable} if front.unable else {})
+    before: set[int] = set()
+    for key, level in levels.items():
+        if _NUMBER.fullmatch(level.word) and level.word != str(level.grade):
+            message = f"label {level.word!r} is a number other than its grade {level.grade}"
+            yield f"{key}.label", "prompt_level", message
+        if level.grade in before:
+            yield f"{key}.grade", "prompt_level", f"grade {level.grade} is given twice"
+        before.add(level.grade)
+    texts = [(key, level.word, level.description) for key, level in levels.items()]
+    yield from _text_problems(texts)
+    grades, positive = {level.grade for level in front.level}, set(front.positive)
+    if len(grades) < 2:
+        yield "level", "prompt_level", f"found {count(len(grades), 'level')}, expected at least two"
+    if len(positive) < len(front.positive):
+        yield "positive", "prompt_positive", f"found {front.positive}: a grade is named twice"
+    rest = grades - positive
+    if unknown := sorted(positive - grades):
+        yield "positive", "prompt_positive", f"{unknown} are not grades of the scale {sorted(grades)}"
+    elif not positive or not rest:
+        yield (
+            "positive",
+            "prompt_positive",
+            f"found {front.positive}, expected some of the grades, not none and not all",
+        )
+    elif not (min(positive) > max(rest) if front.polarity == "higher" else max(positive) < min(rest)):
+        message = f"{sorted(positive)} are not the best grades when {front.polarity} is better"
+        yield "positive", "prompt_positive", message
+
+
+def _text_problems(texts: Sequence[tuple[str, str, str]]) -> Iterator[_Found]:
+    """Labels must be read back and told apart, and no description is empty; a text is a key, a label, a description."""
+    before: set[str] = set()
+    for key, label, description in texts:
+        if not _LABEL.fullmatch(label):
+            message = f"label {label!r} is not letters and digits, with spaces, `_` or `-` inside"
+            yield f"{key}.label", "prompt_level", message
+        if label.casefold() in before:
+            yield f"{key}.label", "prompt_level", f"label {label!r} is given twice"
+        before.add(label.casefold())
+        if not description.strip():
+            yield f"{key}.description", "prompt_level", f"level {label!r} has no description"
+        if "{{" in description:
+            yield f"{key}.description", "prompt_placeholder", "a description cannot hold a placeholder"
+
+
+def _sentence_problems(front: FrontMatter) -> Iterator[_Found]:
+    if not {"sentences", "candidates"} & set(front.inputs):
+        yield "inputs", "prompt_input", 'answer = "sentences" needs the input `sentences`'
+    levels = enumerate(front.sentence_level)
+    yield from _text_problems([(f"sentence_level[{at}]", level.label, level.description) for at, level in levels])
+    if len(front.sentence_level) < 2:
+        yield "sentence_level", "prompt_level", f"found {len(front.sentence_level)}, expected at least two levels"
+
+
+def _rollup_problems(front: FrontMatter) -> Iterator[_Found]:
+    rollup = front.rollup
+    if rollup is None:
+        yield "rollup", "prompt_rollup", 'answer = "sentences" needs a `[rollup]` from labels to a grade'
+        return
+    labels = [level.label for level in front.sentence_level]
+    for key, label in (("label", rollup.label), ("ignored", rollup.ignored)):
+        if label is not None and label not in labels:
+            message = f"{label!r} is not a sentence label, expected one of {labels}"
+            yield f"rollup.{key}", "prompt_rollup", message
+    if rollup.ignored == rollup.label:
+        yield "rollup.ignored", "prompt_rollup", "the counted label cannot be the ignored one"
+    if rollup.ignored is not None and front.unable is None:
+        message = "with an ignored label an `[unable]` level must say what a response without other labels gets"
+        yield "rollup.ignored", "prompt_rollup", message
+    shares, given = [share for share, _ in rollup.cuts], [grade for _, grade in rollup.cuts]
+    if not shares or shares[-1] != 0:
+        message = "the last cut must be at share 0.0, so that every share has a grade"
+        yield "rollup.cuts", "prompt_rollup", f"found shares {shares}: {message}"
+    # In this form, a share of nan fails too.
+    falling = all(high > low for high, low in pairwise(shares))
+    if not (falling and all(0 <= share <= 1 for share in shares)):
+        yield "rollup.cuts", "prompt_rollup", f"shares {shares} must lie within 0 and 1 and fall"
+    grades = {level.grade for level in front.level}
+    if unknown := [grade for grade in given if grade not in grades]:
+        yield "rollup.cuts", "prompt_rollup", f"{unknown} are not grades of the scale {sorted(grades)}"
+    if given != sorted(given, reverse=front.polarity == "higher"):
+        message = f"grades {given} get better as the share falls; {front.polarity} is better"
+        yield "rollup.cuts", "prompt_rollup", message
+
+
+def _body(lines: Sequence[str], start: int, inputs: Sequence[str] | None) -> tuple[dict[str, str], list[_Found]]:
+    """The text under each heading, and what is wrong with headings and placeholders.
 
     Args:
         lines: The whole file.
         start: The index of the first line of the body.
         inputs: The declared inputs; None if they could not be read.
-        inputs_line: The number of the line that declares them.
-        problems: The list that problems are added to.
     """
     parts: dict[str, list[str]] = {}
+    problems: list[_Found] = []
     used: set[str] = set()
     part: str | None = None
-
-    def note(number: int, code: str, message: str) -> None:
-        problems.append(LineProblem(number, code, message))
-
     for number, line in enumerate(lines[start:], start + 1):
         heading = line.rstrip()
         if heading in (_SYSTEM, _USER):
             if heading in parts or (heading == _SYSTEM and parts):
-                note(number, "prompt_heading", f"`{heading}` is repeated or out of order")
+                problems.append((f"line {number}", "prompt_heading", f"`{heading}` is repeated or out of order"))
             part = heading
             parts.setdefault(part, [])
             continue
         if part is not None:
             parts[part].append(line)
         elif heading:
-            note(number, "prompt_heading", f"text before the heading `{_SYSTEM}`")
-        for name in PLACEHOLDER.findall(line):
-            used.add(name)
-            if name not in PLACEHOLDERS:
-                expected = ", ".join(PLACEHOLDERS)
-                note(number, "prompt_placeholder", f"unknown placeholder {{{{{name}}}}}, expected one of {expected}")
-            elif name in BLOCKS and inputs is not None and name not in inputs:
-                note(number, "prompt_input", f"{{{{{name}}}}} is used but not declared in `inputs`")
-            if name in BLOCKS and part == _SYSTEM:
-                note(number, "prompt_placeholder", f"{{{{{name}}}}} is material to assess: it belongs under `{_USER}`")
-        rest = PLACEHOLDER.sub("", line)
-        if "{{" in rest or "}}" in rest:
-            note(number, "prompt_placeholder", "`{{` or `}}` without its partner or a name")
+            problems.append((f"line {number}", "prompt_heading", f"text before the heading `{_SYSTEM}`"))
+        used.update(PLACEHOLDER.findall(line))
+        problems += [(f"line {number}", code, message) for code, message in _line_problems(line, part, inputs)]
     texts = {heading: "\n".join(part_lines).strip() for heading, part_lines in parts.items()}
+    last = f"line {len(lines)}"
     for heading in (_SYSTEM, _USER):
         if not texts.get(heading):
-            note(len(lines), "prompt_heading", f"there is no text under a heading `{heading}`")
-    for name in ("levels", "answer"):
-        if name not in used:
-            note(len(lines), "prompt_placeholder", f"the text ends without {{{{{name}}}}}")
-    for name in inputs or ():
-        if name in BLOCKS and name not in used:
-            note(inputs_line, "prompt_input", f"input {name!r} is declared but {{{{{name}}}}} is not in the text")
-    return texts.get(_SYSTEM, ""), texts.get(_USER, "")
+            problems.append((last, "prompt_heading", f"there is no text under a heading `{heading}`"))
+    for name in sorted({"levels", "answer"} - used):
+        problems.append((last, "prompt_placeholder", f"the text ends without {{{{{name}}}}}"))
+    for name in sorted(set(inputs or ()) & BLOCKS.keys() - used):
+        problems.append(("inputs", "prompt_input", f"input {name!r} is declared but {{{{{name}}}}} is not in the text"))
+    return texts, problems
+
+
+def _line_problems(line: str, part: str | None, inputs: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+    """Code and message of each problem with the placeholders of a line of the body."""
+    for name in PLACEHOLDER.findall(line):
+        if name not in PLACEHOLDERS:
+            expected = ", ".join(PLACEHOLDERS)
+            yield "prompt_placeholder", f"unknown placeholder {{{{{name}}}}}, expected one of {expected}"
+        elif name in BLOCKS and inputs is not None and name not in inputs:
+            yield "prompt_input", f"{{{{{name}}}}} is used but not declared in `inputs`"
+        if name in BLOCKS and part == _SYSTEM:
+            yield "prompt_placeholder", f"{{{{{name}}}}} is material to assess: it belongs under `{_USER}`"
+    rest = PLACEHOLDER.sub("", line)
+    if "{{" in rest or "}}" in rest:
+        yield "prompt_placeholder", "`{{` or `}}` without its partner or a name"

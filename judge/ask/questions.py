@@ -109,9 +109,7 @@ class Questions:
 
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
-        turn = self._turns.get(task.response.turn_id)
-        shown = task.nugget, task.nuggets, task.known, task.candidates
-        return render(task.criterion, task.response, self._pool.passages, turn, form, task.sample, *shown)
+        return render(task, self._pool.passages, self._turns.get(task.response.turn_id), form)
 
     def digest(self, request: Request) -> str:
         """The digest of a request, under which the journal keeps its completion."""

@@ -5,12 +5,12 @@ what the extended folder was made with.
 """
 
 import argparse
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from judge.ask.front_matter import KeyLines
 from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError, UsageError
@@ -145,9 +145,14 @@ def _read(parser: CommandParser, path: Path) -> dict[str, Any]:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not TOML: {error}") from error
-    lines = KeyLines(text.splitlines())
-    # KeyLines counts a fence above the first line.
-    return _values(parser, table, str(path), lambda key: f"line {lines.of(key) - 1}")
+    return _values(parser, table, str(path), lambda key: _line(text, key))
+
+
+def _line(text: str, key: str) -> str:
+    """Where a key of a file stands; the key itself if that cannot be told."""
+    written = re.compile(rf"""\s*\[*["']?{re.escape(key)}["']?\s*[=\]]""")
+    lines = enumerate(text.splitlines(), 1)
+    return next((f"line {number}" for number, line in lines if written.match(line)), key)
 
 
 def _values(parser: CommandParser, table: Mapping[str, Any], file: str, place: Callable[[str], str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from judge.ask.criteria import (
 from judge.ask.group import combine
 from judge.ask.prompt import render
 from judge.ask.subjects import OF_NUGGETS
+from judge.ask.tasks import Task
 from judge.cli.options import add_actions, refuse_unused
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError
@@ -136,18 +137,10 @@ def _scale(row: dict[str, Any]) -> str:
 def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     """The messages about the sample response, each under a line with its role."""
     passages = {passage.passage_id: passage for passage in _PASSAGES}
-    request = render(
-        criterion,
-        # Of a dialogue the sample response is the last one.
-        msgspec.structs.replace(_RESPONSE, unit=criterion.unit),
-        passages,
-        _TURN,
-        form,
-        nugget=_NUGGETS[0],
-        nuggets=_NUGGETS,
-        known=_NUGGETS[:1],
-        candidates=_CANDIDATES,
-    )
+    # Of a dialogue the sample response is the last one.
+    response = msgspec.structs.replace(_RESPONSE, unit=criterion.unit)
+    task = Task(response, criterion, nugget=_NUGGETS[0], nuggets=_NUGGETS, known=_NUGGETS[:1], candidates=_CANDIDATES)
+    request = render(task, passages, _TURN, form)
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
 
 

@@ -13,6 +13,7 @@ from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.group import DEFAULT, combine, group_members
 from judge.ask.prompt import _MOST_SHARED, NOTICE, render, repair
 from judge.ask.records import Unreadable
+from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.models.chat import response_format
 from judge.models.forms import supported_forms
@@ -30,7 +31,7 @@ EVERY = combine([find_criterion(name) for name in ("groundedness", "naturalness"
 def asked(criterion: Criterion, text: str = "It is cold.", form: AnswerForm = "json", *keys: str) -> Request:
     passages = collection(text, text)
     response = pooled(text, *(keys or passages), unit=criterion.unit)
-    return render(criterion, response, passages, turn(text), form, nugget=text, nuggets=[text])
+    return render(Task(response, criterion, nugget=text, nuggets=(text,)), passages, turn(text), form)
 
 
 def test_each_criterion_of_a_group_is_a_prompt_of_its_own() -> None:
@@ -118,7 +119,7 @@ def test_all_criteria_of_a_group_ask_the_same() -> None:
 
 
 def test_the_whole_request_of_a_group() -> None:
-    request = render(GROUP[1], pooled("It is cold.", "key0"), collection("A", "C"), None, "text", sample=2)
+    request = render(Task(pooled("It is cold.", "key0"), GROUP[1], 2), collection("A", "C"), None, "text")
     system, user = (message.content for message in request.messages)
     assert user == (
         '<passage n="1">\nA\n</passage>\n<response>\nIt is cold.\n</response>\n'
@@ -177,7 +178,7 @@ def test_a_group_needs_a_turn_if_one_of_its_prompts_does() -> None:
     assert all(map(needs_turn, EVERY))
     natural = next(criterion for criterion in EVERY if criterion.name == "naturalness")
     with pytest.raises(UsageError, match="so it needs a topics file"):
-        render(natural, pooled("x"), {}, None, "json")
+        render(Task(pooled("x"), natural), {}, None, "json")
 
 
 def test_a_group_cannot_be_answered_by_one_label() -> None:
@@ -188,13 +189,13 @@ def test_a_group_cannot_be_answered_by_one_label() -> None:
 @pytest.mark.parametrize("keys", [(), ("key0", "gone")])
 def test_without_passages_the_others_are_asked_as_if_the_criterion_were_not_there(keys: tuple[str, ...]) -> None:
     response, passages = pooled("It is cold.", *keys), collection("A")
-    natural = render(GROUP[1], response, passages, None, "json")
+    natural = render(Task(response, GROUP[1]), passages, None, "json")
     # One criterion is left of two, so it is asked in the very words in which it is asked alone.
-    assert natural == render(NATURAL, response, passages, None, "json")
+    assert natural == render(Task(response, NATURAL), passages, None, "json")
     three = combine([GROUNDED, NATURAL, find_criterion("relevance")])
-    left = render(three[1], response, passages, turn(), "json")
+    left = render(Task(response, three[1]), passages, turn(), "json")
     both = combine([NATURAL, find_criterion("relevance")])
-    assert left.messages == render(both[0], response, passages, turn(), "json").messages
+    assert left.messages == render(Task(response, both[0]), passages, turn(), "json").messages
 
 
 @pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS)

@@ -8,6 +8,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import inquiry
 from judge.ask.nugget_verdict import LONGEST_NUGGET, MOST_LISTED, parse_nuggets
 from judge.ask.records import Unreadable, Verdict
+from judge.ask.tasks import Task
 from judge.models.records import AnswerForm, Completion
 from judge.text.safe import has_content, storable
 from tests.ask.test_prompt import pooled, turn
@@ -74,7 +75,7 @@ def test_a_reply_that_was_cut_off_is_no_short_list() -> None:
 def test_an_unreadable_list_is_asked_for_once_more_in_the_same_form() -> None:
     criterion = find_criterion("nugget_creation")
     for form in ("json", "text"):
-        request = rendered(criterion, pooled("It is cold."), {}, turn("x"), form)
+        request = rendered(Task(pooled("It is cold."), criterion), {}, turn("x"), form)
         assert request.lists_nuggets
         talk = inquiry(criterion, request)
         next(talk)

@@ -44,7 +44,7 @@ def judged(name: str, text: str = TEXT, options: ModelOptions | None = None) -> 
     task = Task(response(text), CRITERION)
 
     async def ask() -> Judgment | Failure:
-        request = render(CRITERION, task.response, PASSAGES, None, "json")
+        request = render(task, PASSAGES, None, "json")
         talk = inquiry(CRITERION, request)
         next(talk)
         completion: Completion = await model.complete(request)
@@ -85,7 +85,7 @@ def test_a_language_model_brings_no_support_in_its_reply() -> None:
     entry = {"label": "unsupported", "probability": 1.0, "passages": [1, 2]}
     text = json.dumps({"sentences": [{"n": number, **entry} for number in (1, 2, 3, 4)]})
     task = Task(response(), CRITERION)
-    talk = inquiry(CRITERION, render(CRITERION, task.response, PASSAGES, None, "json"))
+    talk = inquiry(CRITERION, render(task, PASSAGES, None, "json"))
     next(talk)
     with pytest.raises(StopIteration) as stop:
         talk.send(Completion(text=text, finish_reason="stop", model="m"))
@@ -272,9 +272,9 @@ def test_a_nugget_carries_a_sentence_before_a_passage_does(prompt: str, labels: 
     criterion, checker = find_criterion(prompt), open_model("checker/overlap", ModelOptions())
     passages = {"p": Passage("p", "The ferry leaves at noon from a closed pier.", "run")}
     asked = structs.replace(response(text), passages=("p",))
-    nuggets = ["Rain falls.", "A ferry leaves at noon."]
     checker.check([criterion])
-    completion = asyncio.run(checker.complete(render(criterion, asked, passages, None, "json", nuggets=nuggets)))
+    task = Task(asked, criterion, nuggets=("Rain falls.", "A ferry leaves at noon."))
+    completion = asyncio.run(checker.complete(render(task, passages, None, "json")))
     assert completion.support == ()
     verdict = parse(completion, criterion, "json", 4)
     assert isinstance(verdict, Verdict)

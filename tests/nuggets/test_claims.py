@@ -11,6 +11,7 @@ from msgspec import structs
 from judge.ask.criteria import choose_prompts, find_criterion
 from judge.ask.prompt import render
 from judge.ask.subjects import NUGGET_PRECISION
+from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
 from judge.gold.rows import text_digest
 from judge.nuggets.claim_tasks import check_claim_prompt, claim_questions, claim_task
@@ -162,7 +163,7 @@ def test_only_this_command_asks_what_carries_claims(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="shows `nuggets`, so only `judge nuggets claims` can ask it"):
         choose_prompts(None, ["nugget_precision/passages"], ())
     with pytest.raises(UsageError, match="shows `nuggets`, so only `judge nuggets claims` can ask it"):
-        render(find_criterion(NUGGET_PRECISION), POOL.responses[0], {}, None, "json")
+        render(Task(POOL.responses[0], find_criterion(NUGGET_PRECISION)), {}, None, "json")
     text = (PROJECT / "prompts/nugget_precision/graded.md").read_text(encoding="utf-8")
     (tmp_path / "mine.md").write_text(text.replace('criterion = "nugget_precision"', 'criterion = "tone"'))
     with pytest.raises(InputError) as error:
@@ -173,10 +174,10 @@ def test_only_this_command_asks_what_carries_claims(tmp_path: Path) -> None:
 
 
 def test_the_nuggets_are_numbered_lines_that_no_text_can_close() -> None:
-    nuggets = ["One\n[2] line.", "</nuggets> Two."]
-    request = render(find_criterion(NUGGET_PRECISION), POOL.responses[1], {}, None, "json", nuggets=nuggets)
+    nuggets = ("One\n[2] line.", "</nuggets> Two.")
+    request = render(Task(POOL.responses[1], find_criterion(NUGGET_PRECISION), nuggets=nuggets), {}, None, "json")
     assert (
         "<nuggets>\n[1] One [2] line.\n[2] ‹/nuggets> Two.\n</nuggets>\n<sentences>\n[1] It rains.\n</sentences>"
         in (request.messages[1].content)
     )
-    assert (request.sentences, request.nuggets) == (1, tuple(nuggets))
+    assert (request.sentences, request.nuggets) == (1, nuggets)

@@ -10,6 +10,7 @@ from judge.ask.outcome import failure, outcome
 from judge.ask.prompt import render
 from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import Verdict
+from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
@@ -38,7 +39,7 @@ def test_a_response_meets_the_nuggets_of_its_turn_and_of_its_topic() -> None:
 
 def test_a_judge_sees_response_and_nugget_and_nothing_of_the_nugget_is_an_instruction() -> None:
     pair = nugget_pairs(POOL, BANK)[1]
-    request = render(GRADED, pair.response, {}, None, "json", nugget=pair.nugget.text)
+    request = render(Task(pair.response, GRADED, nugget=pair.nugget.text), {}, None, "json")
     assert request.messages[1].content.startswith(
         "<response>\nThe ferry leaves at noon.\n</response>\n<nugget>\nWho ‹/nugget> sails? {{answer}}\n</nugget>\n"
     )
@@ -53,7 +54,7 @@ def test_only_nuggets_match_can_ask_it() -> None:
     with pytest.raises(UsageError, match="no criterion called 'nugget'"):
         choose_prompts(["nugget"], (), ())
     with pytest.raises(UsageError, match="shows a nugget"):
-        render(GRADED, POOL.responses[0], {}, None, "json")
+        render(Task(POOL.responses[0], GRADED), {}, None, "json")
 
 
 def test_a_prompt_of_your_own_has_the_labels_of_a_match() -> None:
@@ -85,7 +86,7 @@ def test_the_input_and_the_criterion_go_together(old: str, new: str) -> None:
 def test_answers_become_matches_and_failures_stay_failures() -> None:
     pairs = nugget_pairs(POOL, BANK)
     tasks = [pair_task(pair, GRADED) for pair in pairs]
-    request = render(GRADED, pairs[0].response, {}, None, "json", nugget=pairs[0].nugget.text)
+    request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nugget.text), {}, None, "json")
     answer = Answer(Verdict(-1, "It says dusk."), Completion("…", "stop", "m-1"), request, repaired=False)
     results = [
         outcome(tasks[0], answer, "server/m", "d1"),
@@ -121,7 +122,7 @@ def test_a_trial_is_spread_over_the_pool() -> None:
 
 def test_a_judge_that_cannot_tell_gives_no_label() -> None:
     pairs = nugget_pairs(POOL, BANK)[:1]
-    request = render(GRADED, pairs[0].response, {}, None, "json", nugget=pairs[0].nugget.text)
+    request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nugget.text), {}, None, "json")
     answer = Answer(Verdict(-9, "Too vague.", unable=True), Completion("…", "stop", "m-1"), request, repaired=False)
     matches, failures = matched(pairs, [outcome(pair_task(pairs[0], GRADED), answer, "server/m", "d1")], GRADED)
     assert (matches, [(failed.reason, failed.raw) for failed in failures]) == ([], [("unable", "Too vague.")])

@@ -83,7 +83,7 @@ class Shelf:
             replace: Write over a wording of this name that was saved here.
 
         Raises:
-            InputError: The text is no prompt; every problem is listed, by line.
+            InputError: The text is no prompt; every problem is listed.
             UsageError: It is of another criterion, or there is a prompt of this name.
             OperationalError: It cannot be written.
         """
