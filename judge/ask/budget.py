@@ -8,7 +8,8 @@ import msgspec
 
 from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_call, grades_of
 from judge.errors import BudgetError
-from judge.models.model import FREE, Divided, Model, Price
+from judge.models.backends import backend_facts
+from judge.models.model import FREE, Model, Price
 from judge.models.records import Completion, Request
 
 EVERY_OTHER = "*"
@@ -26,11 +27,11 @@ class Budget:
         model: The judge.
         most: US dollars that may be spent; None for any amount.
         prices: The prices that the user gave, as in `Settings`.
-        divided: The same judge as all that divide its calls, where other processes ask it too.
+        workers: The same judge as all workers together, where other processes ask it too.
     """
 
     def __init__(
-        self, model: Model, most: float | None, prices: Mapping[str, Price], divided: Divided | None = None
+        self, model: Model, most: float | None, prices: Mapping[str, Price], workers: Model | None = None
     ) -> None:
         self._most = most
         self._price = price_of(model, prices)
@@ -39,16 +40,16 @@ class Budget:
         self._calls = 0
         self._in_flight = 0.0
         self._charged = 0.0
-        self._divided = divided or (model if isinstance(model, Divided) else None)
+        self._model = workers or model
         self.estimated = 0
         """Calls whose cost rests on our own estimate of their tokens."""
 
     @property
     def spent(self) -> float:
         """US dollars so far, with the replies of calls that are under way or have failed."""
-        if self._divided is None or self._price is None:
+        if self._price is None:
             return self._charged
-        lost = self._divided.unfinished
+        lost = self._model.unfinished
         prompt = lost.prompt_tokens + math.ceil(lost.uncounted_bytes / BYTES_PER_TOKEN)
         return self._charged + self._price.cost(prompt, 0, lost.reply_tokens + lost.uncounted_reply)
 
@@ -71,7 +72,7 @@ class Budget:
             return None
         reserved = self._charged / self._calls if self._calls else 0.0
         if self._price is not None:
-            prompt, reply = estimated_call(self._divided, request, TYPICAL_REPLY * grades_of(request))
+            prompt, reply = estimated_call(self._model, request, TYPICAL_REPLY * grades_of(request))
             reserved = max(reserved, self._price.cost(prompt, 0, reply))
         self._in_flight += reserved
         return reserved
@@ -85,7 +86,7 @@ class Budget:
         cost = self._reported(completion)
         if cost is None and self._price is not None:
             prompt, reply = estimated_call(
-                self._divided, request, math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)
+                self._model, request, math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)
             )
             self._charged += self._price.cost(prompt, 0, reply)
             self.estimated += 1
@@ -110,9 +111,11 @@ class Budget:
 def given_price(name: str, prices: Mapping[str, Price]) -> Price | None:
     """The price that the user gave for a judge, or for every other.
 
-    A judge's name counts without `litellm/` too, and without the digests of the files that a checker reads.
+    A judge's name counts without the backend too where a provider follows it, and without the digests of the files
+    that a checker reads.
     """
-    names = (name, name.removeprefix("litellm/"), _DIGEST.sub("", name))
+    short = name.partition("/")[2] if backend_facts(name).names_provider else name
+    names = (name, short, _DIGEST.sub("", name))
     return next((prices[known] for known in names if known in prices), prices.get(EVERY_OTHER))
 
 

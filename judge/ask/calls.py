@@ -13,7 +13,7 @@ from judge.ask.attempts import Attempts
 from judge.ask.cashier import Cashier
 from judge.ask.silence import Silence
 from judge.errors import AuthenticationError, CallError, TransientError
-from judge.models.call_parts import CallParts, Resumable
+from judge.models.call_parts import CallParts
 from judge.models.model import FREE, Model
 from judge.models.open_journal import OpenJournal, QuestionClaims, RecordedAnswer
 from judge.models.records import Completion, Request
@@ -74,8 +74,7 @@ class Calls:
         self._check = check
         self._end = end
         self._parts = CallParts(journal)
-        if isinstance(model, Resumable):
-            model.keep(self._parts)
+        model.keep(self._parts)
         self._in_flight: dict[str, _Call] = {}
         """By question, which the first digest in which it can be asked stands for."""
         self._unwritten: dict[str, asyncio.Future[None]] = {}

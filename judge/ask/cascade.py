@@ -9,15 +9,14 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import UsageError
+from judge.models.backends import backend_facts
 from judge.models.backends.checker import SUPPORTED, THRESHOLD
 from judge.records import Criterion, Record
 from judge.text.cells import count
 from judge.text.safe import printable
 
-CHECKERS = "checker/"
-"""The beginning of every checker's name."""
 _WRITTEN = re.compile(r"(?P<checker>.+)@(?P<low>[^@:/]+):(?P<high>[^@:/]+)")
-_NAMED = re.compile(r"(?P<checker>checker/.+?)@[0-9.e-]+:[0-9.e-]+\+(?P<model>.+)", re.DOTALL)
+_NAMED = re.compile(r"(?P<checker>[^/]+/.+?)@[0-9.e-]+:[0-9.e-]+\+(?P<model>.+)", re.DOTALL)
 
 
 class Cascade(Record, frozen=True):
@@ -89,7 +88,7 @@ def parse_cascade(text: str) -> Cascade:
     """
     found = _WRITTEN.fullmatch(text)
     low, high = (_number(found[name]) if found else -1.0 for name in ("low", "high"))
-    if found is None or not found["checker"].startswith(CHECKERS) or not 0 <= low < high <= 1:
+    if found is None or not backend_facts(found["checker"]).checker or not 0 <= low < high <= 1:
         raise UsageError(
             f"cascade {printable(text)!r}: expected a checker and two probabilities, the lower one first, such as "
             "checker/overlap@0.1:0.8 (--cascade)"
@@ -113,7 +112,7 @@ def _number(written: str) -> float:
 
 def is_cascade(judge: str) -> bool:
     """Whether a judge is a cascade, by its name."""
-    return _NAMED.fullmatch(judge) is not None
+    return _parts(judge) is not None
 
 
 def asked_model(judge: str) -> str:
@@ -122,8 +121,14 @@ def asked_model(judge: str) -> str:
     >>> asked_model("checker/overlap@0.1:0.8+openai/gpt-x"), asked_model("openai/gpt-x")
     ('openai/gpt-x', 'openai/gpt-x')
     """
-    found = _NAMED.fullmatch(judge)
+    found = _parts(judge)
     return found["model"] if found else judge
+
+
+def _parts(judge: str) -> re.Match[str] | None:
+    """The checker and the model in the name of a cascade; None if the judge is none."""
+    found = _NAMED.fullmatch(judge)
+    return found if found and backend_facts(judge).checker else None
 
 
 def rolls_up_support(criterion: Criterion) -> bool:
@@ -203,7 +208,7 @@ def _note(row: SettledCount) -> str:
 
 
 def _checker_of(cascade: str) -> str:
-    found = _NAMED.fullmatch(cascade)
+    found = _parts(cascade)
     return found["checker"] if found else cascade
 
 

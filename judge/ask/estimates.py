@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judge.models.model import Divided, SentRequests
+from judge.models.model import Model, SentRequests
 from judge.models.records import Message, Request
 
 BYTES_PER_TOKEN = 4.0
@@ -78,15 +78,15 @@ def reply_tokens(rates: TokenRates, calls: int, grades: int) -> int:
     return round(calls * rates.reply) if rates.calls else grades * TYPICAL_REPLY
 
 
-def estimated_call(divided: Divided | None, request: Request, reply: int) -> tuple[int, int]:
+def estimated_call(model: Model, request: Request, reply: int) -> tuple[int, int]:
     """Tokens that a call sends and those of its reply, where the provider counts none.
 
     Args:
-        divided: The judge, if it divides its calls and so sends other texts than those of the request.
+        model: The judge; one that divides its calls sends other texts than those of the request.
         request: The request.
         reply: Tokens of the reply of a judge that sends the request as it is.
     """
-    sent = None if divided is None else divided.sent(request)
+    sent = model.sent(request)
     if sent is None:
         return estimated_tokens(request), reply
     return math.ceil(sent.prompt_bytes / BYTES_PER_TOKEN), sent.reply_tokens

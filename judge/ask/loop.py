@@ -32,7 +32,7 @@ from judge.ask.tally import Tally
 from judge.ask.tasks import Task
 from judge.errors import CallError, StructureUnsupported, TransientError
 from judge.files.paths import StrPath
-from judge.models.model import Divided, Model, Replicated
+from judge.models.model import Model
 from judge.models.open_journal import HeldElsewhere, OpenJournal
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
@@ -64,7 +64,6 @@ class Loop:
         silence: Silence | None = None,
     ) -> None:
         self._model = model
-        self._replicated = model if isinstance(model, Replicated) else None
         self._journal = journal
         self._account = account or Account()
         self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
@@ -165,7 +164,7 @@ class Loop:
 
     def _tell(self) -> None:
         tally, budget = self._tally, self._budget
-        servers = () if self._replicated is None else tuple(self._replicated.servers)
+        servers = tuple(self._model.servers)
         self._report(
             Progress(
                 len(tally),
@@ -305,8 +304,7 @@ def assess(
                 return await loop.run(wanted)
             finally:
                 account.last(model.name, time.perf_counter() - started)
-                if isinstance(model, Divided):
-                    account.unfinished(model.name, model.unfinished)
+                account.unfinished(model.name, model.unfinished)
                 await model.aclose()
 
         return finish(run, loop.drain)

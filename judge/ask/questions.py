@@ -17,7 +17,7 @@ from judge.models.forms import supported_forms
 from judge.models.journal_rows import request_digest
 from judge.models.journal_view import JournalView
 from judge.models.lookahead import looked_ahead
-from judge.models.model import Divided, Model, SentRequests
+from judge.models.model import Model, SentRequests
 from judge.models.open_journal import OpenJournal
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
@@ -117,7 +117,7 @@ class Questions:
 
     def sent(self, request: Request) -> SentRequests | None:
         """What a request takes where the judge asks in words of its own; None where it is sent as it is."""
-        return self._model.sent(request) if isinstance(self._model, Divided) else None
+        return self._model.sent(request)
 
     def rates(self) -> TokenRates:
         """What the judge's tokens come to, as far as the journal tells."""

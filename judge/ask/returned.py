@@ -5,13 +5,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from judge.ask.records import Failure, Judgment
-from judge.models.backends.checker import CHAT, alone_of
+from judge.models.backends import backend_facts
+from judge.models.backends.checker import alone_of
 from judge.models.records import Completion
 from judge.text.cells import count
 from judge.text.safe import shown
 
-_OURS = ("baseline/", "local/")
-"""Judges whose model judge itself names: version of the measure, digest of the weights."""
 _SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|latest))*")
 """What providers add to a model's name: the date or the version of what they serve under it today."""
 
@@ -66,7 +65,7 @@ def alone_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
     """
     counts: dict[str, Counter[str]] = {}
     for judge, reply in replies:
-        if judge.startswith(CHAT):
+        if backend_facts(judge).checker:
             alone, scores = alone_of(reply)
             counts.setdefault(judge, Counter()).update(alone=alone, scores=scores)
     return tuple(
@@ -78,7 +77,7 @@ def alone_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
 
 
 def _is_asked(judge: str, model: str) -> bool:
-    if judge.startswith(_OURS):
+    if backend_facts(judge).self_named:
         return True
     # A path or a provider may stand before the name on either side.
     asked = judge.rpartition("/")[2].lower().removesuffix("-latest")

@@ -7,13 +7,13 @@ from typing import Literal
 import msgspec
 
 from judge.ask.labels import OFF_SCALE, Labels, on_scale, parse_columns, read_labels
-from judge.calibrate.baselines import ASKED
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256, unpack
 from judge.gold import GoldByResponse, match, parse_gold, sealed_beside
 from judge.gold.rows import GoldRow, finder
+from judge.models.backends import backend_facts
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale
@@ -223,12 +223,13 @@ def make_panels(
             pairs = [(on_scale(judged, {level.grade for level in on.levels}), on) for judged, on in pairs]
         binary = any(not same_grades(its_scale, scale) for _, its_scale in pairs)
         # Where only baselines judged, they are the candidates.
-        baselines = ASKED if any(judged.judge not in ASKED for judged, _ in pairs) else ()
+        baselines = {judged.judge for judged, _ in pairs if backend_facts(judged.judge).baseline}
+        alone = all(judged.judge in baselines for judged, _ in pairs)
         panels.append(
             make_panel(
                 *(criterion, scale, items[criterion], pairs),
                 pool=pool,
-                baselines=baselines,
+                baselines=() if alone else baselines,
                 binary=binary,
                 cluster=cluster,
             )

@@ -26,11 +26,12 @@ from judge.cli.printing import print_fact, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
 from judge.errors import UsageError
-from judge.evaluate.cards.card import OVERLAP, JudgeCard
+from judge.evaluate.cards.card import JudgeCard
 from judge.evaluate.cards.comparison import ReadCard, judge_grids
 from judge.evaluate.cards.page import card_grids, verdict
 from judge.harness.evaluation.bench import BenchForecast, BenchOutcome, bench_judges, forecast_bench
 from judge.harness.evaluation.bench_asking import SEED, BenchPlan
+from judge.models.backends import backend_facts
 from judge.text.cells import count
 from judge.text.grid import Grid
 
@@ -124,7 +125,7 @@ def _close(outcome: BenchOutcome, out: Path) -> int:
 def _say_verdict(card: JudgeCard) -> None:
     for note in card.notes:
         say(f"note: {note}")
-    if card.rungs and card.judge != OVERLAP:
+    if card.rungs and not backend_facts(card.judge).baseline:
         say(f"{card.judge}: {verdict(card)}")
 
 

@@ -23,6 +23,7 @@ from judge.files.bundle import bundled
 from judge.files.extras import has_extra, how_to_get, need_extra
 from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
 from judge.harness.prepared import DEFAULT_MODEL
+from judge.models.backends import backend_facts
 
 DEFAULT_FOLDER = "judge-demo"
 INTERACTIVE = "plover-remembers.jsonl"
@@ -45,9 +46,10 @@ def main(args: argparse.Namespace) -> int:
     """Write, judge, compare, and say what to look at."""
     if args.no_model:
         refuse_unused(args, ["model"], "--no-model leaves the second judge out")
-    lacking = args.model.startswith("local/") and not has_extra("llama")
-    if lacking and "model" in args.given:
-        need_extra("llama", args.model)
+    extra = backend_facts(args.model).extra
+    lacking = extra is not None and not has_extra(extra)
+    if extra is not None and "model" in args.given:
+        need_extra(extra, args.model)
     folder: Path = args.folder
     write_example(folder)
     inputs = [

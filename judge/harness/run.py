@@ -29,7 +29,7 @@ from judge.harness.manifest import JOURNAL, MANIFEST, RECORD, UNFINISHED, manife
 from judge.harness.prepared import Plan, Prepared, check_out, prepare
 from judge.harness.recheck import Rechecked, ask_again
 from judge.harness.reported import reported
-from judge.models.backends.checker import CHAT
+from judge.models.backends import backend_facts
 from judge.models.digests import DigestSet
 from judge.models.journals import open_journal
 from judge.models.lookahead import looked_ahead
@@ -168,7 +168,7 @@ def carry_out(
         pairs = compared(pool, results, criteria, cluster=plan.cluster)
         beside = details(pool, results, criteria, cluster=plan.cluster)
         said = (*model_notes(replies), *filler_notes((model.name for model in prepared.models), journal))
-        if any(name.startswith(CHAT) for name in prepared.judges):
+        if any(backend_facts(name).checker for name in prepared.judges):
             # A reply that several judgments share is one.
             seen = DigestSet()
             first = (reply for reply in replies if isinstance(reply, Judgment) and seen.add(reply.request_digest))

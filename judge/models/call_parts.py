@@ -4,7 +4,6 @@ It is kept among the facts of the journal, so that neither a failure of a later 
 """
 
 import hashlib
-from typing import Protocol, runtime_checkable
 
 from judge.models.open_journal import OpenJournal
 
@@ -75,14 +74,6 @@ class PartsOfCall:
     def write(self, text: str) -> None:
         """Keep this in place of what was kept before."""
         self._parts.write(self._digest, text)
-
-
-@runtime_checkable
-class Resumable(Protocol):
-    """A judge that can go on with a call of which parts were answered."""
-
-    def keep(self, parts: CallParts) -> None:
-        """Keep here what comes back for parts of calls."""
 
 
 def parts_key(digest: str) -> str:

@@ -9,8 +9,7 @@ from judge.models.address import Address, proxy_for, read_key
 from judge.models.chat import read_completion
 from judge.models.http_errors import check_redirect, connection_error, error_for, logprobs_refused, read_refusal
 from judge.models.label_probabilities import with_probabilities
-from judge.models.limit_headers import read_limits
-from judge.models.limits import RateLimits
+from judge.models.limits import RateLimits, read_limits
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Request
 from judge.models.reply_body import read_body

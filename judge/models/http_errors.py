@@ -23,7 +23,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.models.address import origin
-from judge.models.limit_headers import (
+from judge.models.limits import (
     details_of,
     read_limits,
     reset_of_used_up,

@@ -1,14 +1,19 @@
 """The interface of a judge: its options, its price, and one call that is one attempt."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from judge.models.endpoints import Endpoint
 from judge.models.limits import RateLimits
+from judge.models.prices import FREE as FREE
+from judge.models.prices import Price as Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
+
+if TYPE_CHECKING:
+    from judge.models.call_parts import CallParts
 
 
 class ModelOptions(msgspec.Struct, frozen=True):
@@ -34,97 +39,6 @@ def recorded_options(options: ModelOptions) -> dict[str, Any]:
     """The options as records show them; records are older than `logprobs`, so it is there only if it is set."""
     recorded: dict[str, Any] = msgspec.to_builtins(options)
     return {name: value for name, value in recorded.items() if name != "logprobs" or value}
-
-
-class Price(msgspec.Struct, frozen=True):
-    """US dollars for each token of a prompt and of a completion; as text, per million, as `--price` takes it."""
-
-    prompt: float
-    completion: float
-    cached: float | None = None
-    """For each token of a prompt that the provider read from its cache; None where it costs as much as any other."""
-
-    def cost(self, prompt: int, cached: int, completion: int) -> float:
-        """US dollars for a call.
-
-        Args:
-            prompt: Tokens of the prompt, those from the cache included.
-            cached: Tokens of the prompt that the provider read from its cache.
-            completion: Tokens of the completion.
-        """
-        rate = self.prompt if self.cached is None else self.cached
-        return (prompt - cached) * self.prompt + cached * rate + completion * self.completion
-
-    def per_million(self) -> dict[str, float]:
-        """US dollars per million tokens: `in`, `cached` where it differs, `out`."""
-        cached = {} if self.cached is None else {"cached": round(self.cached * 1e6, 6)}
-        return {"in": round(self.prompt * 1e6, 6), **cached, "out": round(self.completion * 1e6, 6)}
-
-    def __str__(self) -> str:
-        return "/".join(f"{amount:g}" for amount in self.per_million().values())
-
-
-FREE = Price(0.0, 0.0)
-"""The price of a judge that nobody bills."""
-
-
-class Model(Protocol):
-    """A judge. One call is one attempt: retries, journal and concurrency belong to the loop."""
-
-    name: str
-    """`backend/model`, as every record names the judge."""
-    forms: tuple[AnswerForm, ...]
-    """Answer forms this judge can be asked in, the preferred one first."""
-    max_concurrency: int | None
-    """More calls in flight than this gain nothing; None if there is no such number."""
-    endpoint: str | None
-    """The address to which the environment moves the judge, as records show it; None where nothing but name and options
-    decide."""
-    limits: RateLimits | None
-    """What the provider said of its rate limits with its last reply, an error included; None if nothing."""
-
-    def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse criteria and options that can never work, before anything is sent.
-
-        Raises:
-            UsageError: This judge cannot answer one of the criteria, or a key or file is missing.
-        """
-
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Fetch what the judge needs before the loop asks it.
-
-        Args:
-            report: Called with the name of the step, the bytes done, and the bytes in all.
-
-        Raises:
-            OperationalError: What the judge needs cannot be fetched now.
-        """
-
-    def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything that is sent beside the messages, as JSON values; the request's digest covers it."""
-
-    def price(self) -> Price | None:
-        """The price, or None if it is not known offline."""
-
-    async def complete(self, request: Request) -> Completion:
-        """Ask once.
-
-        Raises:
-            CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
-        """
-
-    async def aclose(self) -> None:
-        """Release connections and memory."""
-
-
-@runtime_checkable
-class Replicated(Protocol):
-    """A judge that may be asked at several addresses."""
-
-    @property
-    def servers(self) -> Sequence[Endpoint]:
-        """How each of several addresses does; empty where there is one."""
 
 
 class SentRequests(NamedTuple):
@@ -157,13 +71,112 @@ class Unfinished(NamedTuple):
         return Unfinished(*(one - another for one, another in zip(self, other, strict=True)))
 
 
-@runtime_checkable
-class Divided(Protocol):
-    """A judge that divides a call into requests of its own."""
+class Model:
+    """A judge. One call is one attempt: retries, journal and concurrency belong to the loop.
+
+    A judge of one's own defines `name`, `parameters` and `complete`; all else has a default.
+    """
+
+    name: str
+    """`backend/model`, as every record names the judge."""
+    forms: tuple[AnswerForm, ...] = ("json", "text")
+    """Answer forms this judge can be asked in, the preferred one first."""
+    max_concurrency: int | None = None
+    """More calls in flight than this gain nothing; None if there is no such number."""
+    endpoint: str | None = None
+    """The address to which the environment moves the judge, as records show it; None where nothing but name and options
+    decide."""
+    limits: RateLimits | None = None
+    """What the provider said of its rate limits with its last reply, an error included; None if nothing."""
+    servers: Sequence[Endpoint] = ()
+    """How each of several addresses does; empty where there is one."""
+    uses_cores = False
+    """Whether a call computes on all cores of this machine."""
+    free = False
+    """Whether nobody bills a call."""
+    divides = False
+    """Whether a call consists of requests of its own: see `sent`, `unfinished` and `keep`."""
 
     @property
     def unfinished(self) -> Unfinished:
         """What was paid for without a completion since the judge was opened or closed."""
+        return Unfinished()
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse criteria and options that can never work, before anything is sent.
+
+        Raises:
+            UsageError: This judge cannot answer one of the criteria, or a key or file is missing.
+        """
+
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        """Fetch what the judge needs before the loop asks it.
+
+        Args:
+            report: Called with the name of the step, the bytes done, and the bytes in all.
+
+        Raises:
+            OperationalError: What the judge needs cannot be fetched now.
+        """
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """Everything that is sent beside the messages, as JSON values; the request's digest covers it."""
+        raise NotImplementedError
+
+    def price(self) -> Price | None:
+        """The price, or None if it is not known offline."""
+        return FREE if self.free else None
 
     def sent(self, request: Request) -> SentRequests | None:
-        """What a call sends; None if it sends nothing."""
+        """What a call sends if it divides the request; None if it sends the request as it is, or nothing."""
+        return None
+
+    def keep(self, parts: "CallParts") -> None:
+        """Keep in the journal what comes back for parts of calls, so that a repeated call goes on where it failed."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user fixes something.
+        """
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Release connections and memory."""
+
+
+class BackendFacts(msgspec.Struct, frozen=True):
+    """What holds for every judge of a backend, also where a record knows only the judge's name."""
+
+    local: bool = False
+    """The judge runs in this process; nothing is sent anywhere."""
+    self_named: bool = False
+    """The judge itself names the model that answered, so that it can be no other than the one asked."""
+    baseline: bool = False
+    """A rule that reads no prompt, with which every other judge is compared."""
+    checker: bool = False
+    """The judge scores sentences against texts, and can come first in a cascade."""
+    names_provider: bool = False
+    """The name of the model begins with a provider, and may stand without the name of the backend."""
+    key: str | None = None
+    """The environment variable with the key; None if there is none, or if it depends on the model."""
+    usual_address: str | None = None
+    """The address of the API where the user gives none."""
+    extra: str | None = None
+    """The extra of the package that the backend needs."""
+    batch: Mapping[str, str] = {}
+    """Beginning of a model's name to the format of its batch requests; the first that fits counts."""
+    ready: str = "its key is set"
+    """What is true of a judge that its `check` does not refuse, in words."""
+    asked_to_test: bool = True
+    """Whether a question shows more than `check` does."""
+
+
+class Backend(msgspec.Struct, frozen=True):
+    """A row of the table of backends."""
+
+    module: str
+    """Has `open_model(model: str, options: ModelOptions) -> Model`."""
+    facts: BackendFacts = BackendFacts()

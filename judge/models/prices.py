@@ -1,4 +1,4 @@
-"""Prices of the user's own: a file of prices by the name of the model."""
+"""Prices of calls, and a file of the user's own by the name of the model."""
 
 import json
 import math
@@ -6,11 +6,12 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from judge.errors import InputError
 from judge.files.limits import LARGEST_TOML
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
-from judge.models.model import Price
 from judge.records import Problem
 from judge.text.cells import count
 from judge.text.hints import did_you_mean
@@ -20,6 +21,38 @@ KEYS = ("in", "cached", "out")
 """US dollars per million tokens: of prompts, of what a provider reads of them from its cache, of replies."""
 _REQUIRED = ("in", "out")
 _EXPECTED = "expected a table such as {in = 0.40, cached = 0.10, out = 1.60} for the name of each model"
+
+
+class Price(msgspec.Struct, frozen=True):
+    """US dollars for each token of a prompt and of a completion; as text, per million, as `--price` takes it."""
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+    """For each token of a prompt that the provider read from its cache; None where it costs as much as any other."""
+
+    def cost(self, prompt: int, cached: int, completion: int) -> float:
+        """US dollars for a call.
+
+        Args:
+            prompt: Tokens of the prompt, those from the cache included.
+            cached: Tokens of the prompt that the provider read from its cache.
+            completion: Tokens of the completion.
+        """
+        rate = self.prompt if self.cached is None else self.cached
+        return (prompt - cached) * self.prompt + cached * rate + completion * self.completion
+
+    def per_million(self) -> dict[str, float]:
+        """US dollars per million tokens: `in`, `cached` where it differs, `out`."""
+        cached = {} if self.cached is None else {"cached": round(self.cached * 1e6, 6)}
+        return {"in": round(self.prompt * 1e6, 6), **cached, "out": round(self.completion * 1e6, 6)}
+
+    def __str__(self) -> str:
+        return "/".join(f"{amount:g}" for amount in self.per_million().values())
+
+
+FREE = Price(0.0, 0.0)
+"""The price of a judge that nobody bills."""
 
 
 def read_prices(path: StrPath) -> dict[str, Price]:

@@ -13,7 +13,7 @@ import msgspec
 from judge.errors import InputError
 from judge.files.paths import StrPath
 from judge.models.journal_rows import open_to_read, unreadable
-from judge.models.model import Price
+from judge.models.prices import Price
 from judge.models.records import Message
 from judge.records import Record
 from judge.text.ids import natural_key

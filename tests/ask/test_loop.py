@@ -32,8 +32,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.models.journal import Journal
-from judge.models.limits import RateLimits
-from judge.models.model import FREE, Price
+from judge.models.model import FREE, Model, Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Level, Passage, Scale
@@ -83,13 +82,10 @@ def pool(texts: Sequence[str], passages: tuple[str, ...] = ("p1",), known: bool 
 Answer = str | Exception | Completion
 
 
-class Scripted:
+class Scripted(Model):
     """A model that answers by script: per response text a list of answers, the last one repeated."""
 
     name = "fake/scripted"
-    max_concurrency: int | None = None
-    endpoint: str | None = None
-    limits: RateLimits | None = None
 
     def __init__(
         self,
@@ -107,17 +103,8 @@ class Scripted:
         self.asked: list[Request] = []
         self.closed = False
 
-    def check(self, criteria: Sequence[Criterion]) -> None:
-        pass
-
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        pass
-
     def parameters(self, request: Request) -> Mapping[str, Any]:
         return {"form": request.form}
-
-    def price(self) -> Price | None:
-        return None
 
     async def complete(self, request: Request) -> Completion:
         self.asked.append(request)

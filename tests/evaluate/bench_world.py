@@ -9,8 +9,7 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.evaluate.datasets import Dataset, LabeledResponse, Rung
-from judge.models.limits import RateLimits
-from judge.models.model import Price
+from judge.models.model import Model, Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
@@ -76,13 +75,11 @@ def write(folder: Path, rows: Iterable[LabeledResponse], name: str = "tiny") -> 
     return folder
 
 
-class Ruled:
+class Ruled(Model):
     """A judge with a rule from a request to a label, or to the probabilities of labels."""
 
     forms: tuple[AnswerForm, ...] = ("label",)
-    max_concurrency: int | None = 1
-    endpoint: str | None = None
-    limits: RateLimits | None = None
+    max_concurrency = 1
 
     def __init__(self, rule: Callable[[Request], str | dict[str, float]], name: str = "server/ruled") -> None:
         self.name = name
@@ -92,9 +89,6 @@ class Ruled:
     def check(self, criteria: Sequence[Criterion]) -> None:
         if any(criterion.name == "naturalness" for criterion in criteria):
             raise UsageError(f"{self.name} has no ear")
-
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        pass
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         return {}

@@ -22,11 +22,11 @@ from judge.errors import (
     UsageError,
 )
 from judge.models.backends import open_model
-from judge.models.call_parts import CallParts, Resumable
+from judge.models.call_parts import CallParts
 from judge.models.chat_scorer import INSTRUCTION, ChatScorer
 from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
-from judge.models.model import Divided, ModelOptions, Price, Unfinished
+from judge.models.model import ModelOptions, Price, Unfinished
 from judge.models.records import Completion, Request
 from judge.models.scorers import PairScore, ScorerSettings
 from tests.scoring import ScoreServer, Serve
@@ -158,7 +158,6 @@ def test_a_call_ends_with_the_first_reply_that_is_no_answer(serve: Serve, reason
     model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
     text = "Dogs ride free. Tickets cost nine."
     request = msgspec.structs.replace(_request(), response=text, sentences=2, passages=("one", "two"))
-    assert isinstance(model, Divided)
 
     async def ask() -> Completion:
         found: Completion = await model.complete(request)
@@ -229,8 +228,6 @@ def test_samples_of_one_response_at_once_share_no_reply(serve: Serve) -> None:
     request = Request("R", "1_1", "groundedness", "json", (), CRITERION.scale, labels, 3, text, ("Boats.",))
     samples = [msgspec.structs.replace(request, sample=number) for number in (0, 1)]
     digests = [request_digest(judge.name, judge.parameters(sample), sample) for sample in samples]
-    assert isinstance(judge, Resumable)
-    assert isinstance(judge, Divided)
 
     async def ask(parts: CallParts) -> list[Completion]:
         judge.keep(parts)

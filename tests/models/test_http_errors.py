@@ -20,7 +20,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.models.http_errors import Refusal, check_redirect, error_for, read_refusal, shorten
-from judge.models.limit_headers import retry_after
+from judge.models.limits import retry_after
 
 
 def openai(message: str, kind: str | None = "invalid_request_error", code: object = None) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class RayCluster:
             if self._workers is not None:
                 most = min(most, sum(self._cpus()) // self._workers)
             return max(1, min(self._options.threads, int(most)))
-        if model.max_concurrency is None or model.name.startswith(("baseline/", "replay/")):
+        if not model.uses_cores:
             return 1
         return max(1, int(min(self._cpus(), default=1)))
 

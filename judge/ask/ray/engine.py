@@ -38,8 +38,8 @@ from judge.ask.suspects import joined, suspects_key
 from judge.ask.tally import Tally
 from judge.ask.tasks import Task
 from judge.errors import OperationalError
-from judge.models.call_parts import Resumable, parts_key
-from judge.models.model import Divided, Model
+from judge.models.call_parts import parts_key
+from judge.models.model import Model
 from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.runs.records import Turn
@@ -116,7 +116,7 @@ class _Spread:
         self._report = report or (lambda progress: None)
         self._account = account
         self._questions = Questions(model, journal, pool, turns, account, journal.set_meta)
-        self._judge = SpreadJudge(model) if isinstance(model, Divided) else None
+        self._judge = SpreadJudge(model) if model.divides else None
         self._budget = Budget(model, settings.max_cost, settings.known_prices, self._judge)
         self._silence = SpreadSilence(model.name, journal, self._settings.concurrency, self._settings.attempts)
         cashier = Cashier(model, journal, self._questions, self._budget, account, self._silence)
@@ -227,7 +227,7 @@ class _Spread:
             news = await worker.hear()
             place.note(news)
             if self._judge is not None:
-                self._judge.unfinished = together(place.unfinished for place in self._places)
+                self._judge.lost = together(place.unfinished for place in self._places)
             for message in news.said:
                 self._take(place, worker, message)
             self._tell()
@@ -239,7 +239,7 @@ class _Spread:
         ids = {task.response.turn_id for task in tasks}
         turns = {turn_id: turn for turn_id, turn in self._turns.items() if turn_id in ids}
         facts = {key: value for key in facts_of(self._model.name) if (value := self._journal.meta(key)) is not None}
-        if isinstance(self._model, Resumable):
+        if self._model.divides:
             digests = {digest for task in tasks for digest in self._questions.first_digests(task)}
             parts = {parts_key(digest): self._journal.meta(parts_key(digest)) for digest in sorted(digests)}
             facts |= {key: value for key, value in parts.items() if value is not None}

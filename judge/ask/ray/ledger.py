@@ -13,7 +13,7 @@ from judge.ask.questions import Questions
 from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, Unkept, WantedQuestion
 from judge.ask.silence import Silence
 from judge.errors import JudgeError
-from judge.models.model import Divided, SentRequests, Unfinished
+from judge.models.model import Model, SentRequests, Unfinished
 from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
 from judge.models.records import Request
 
@@ -226,14 +226,19 @@ class Ledger:
             held.reserved = None
 
 
-class SpreadJudge:
+class SpreadJudge(Model):
     """A judge that divides its calls, as all its workers together."""
 
-    def __init__(self, divided: Divided) -> None:
-        self._divided = divided
-        self.unfinished = Unfinished()
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.lost = Unfinished()
         """What the workers paid for without a completion."""
+
+    @property
+    def unfinished(self) -> Unfinished:
+        """What the workers paid for without a completion."""
+        return self.lost
 
     def sent(self, request: Request) -> SentRequests | None:
         """What a call sends."""
-        return self._divided.sent(request)
+        return self._model.sent(request)

@@ -41,7 +41,7 @@ from judge.files.bundle import __version__
 from judge.models.backends import open_model
 from judge.models.endpoints import Endpoint
 from judge.models.journal import Journal
-from judge.models.model import Divided, Model, ModelOptions, Replicated, Unfinished
+from judge.models.model import Model, ModelOptions, Unfinished
 from judge.models.open_journal import RecordedAnswer
 from judge.models.records import Completion, Request
 from judge.models.spending import CallFacts
@@ -101,12 +101,12 @@ class RayWorker:
         if not self._said:
             self._news.clear()
         model, progress = self._model, self._progress
-        servers: Sequence[Endpoint] = model.servers if isinstance(model, Replicated) else ()
+        servers: Sequence[Endpoint] = () if model is None else model.servers
         return News(
             said,
             None if progress is None else progress._replace(servers=()),
             tuple((server.url, server.answered, server.trouble) for server in servers),
-            model.unfinished if isinstance(model, Divided) else Unfinished(),
+            Unfinished() if model is None else model.unfinished,
         )
 
     def say(self, message: FromWorker) -> None:

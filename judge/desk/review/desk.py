@@ -10,7 +10,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from judge.ask.blocks import needs_turn
-from judge.calibrate.baselines import ASKED
 from judge.calibrate.disagreements import Disagreement
 from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
 from judge.calibrate.report.phrases import heading
@@ -25,6 +24,7 @@ from judge.desk.review.wording import diff_lines
 from judge.errors import InputError, JudgeError, UsageError
 from judge.files.stored import read_stored, unpack
 from judge.gold.rows import GoldRow
+from judge.models.backends import backend_facts
 from judge.text.cells import interval, number, p_value
 from judge.text.safe import shown
 
@@ -155,7 +155,7 @@ class Review:
             problem=problem,
             lines=diff_lines(question.old.text, question.new.text),
             models=self.plan.models,
-            reads=question.model not in ASKED,
+            reads=not backend_facts(question.model).baseline,
             running=self.job.running,
             dollars=None if expected is None or expected.dollars is None else f"{expected.dollars:.4f}",
             most=None if expected is None or expected.most is None else f"{expected.most:.4f}",
@@ -192,7 +192,7 @@ class Review:
             p=p_value(found.difference.p) if found and found.difference else "-",
             changes={} if found is None else _changes(found),
             most=_CHANGES,
-            reads=question.model not in ASKED,
+            reads=not backend_facts(question.model).baseline,
             rerun_folder=str(self.plan.home / RERUN),
         )
 

@@ -1,6 +1,7 @@
 """A judge card as tables, and as one page of Markdown. Pure."""
 
-from judge.evaluate.cards.card import ALPHA, CARD, ITEMS, OVERLAP, DatasetCard, JudgeCard, missing_words, primary
+from judge.evaluate.cards.card import ALPHA, CARD, ITEMS, DatasetCard, JudgeCard, missing_words, primary
+from judge.models.backends import backend_facts
 from judge.records import Estimate
 from judge.text.cells import count, decimals, interval, markdown_cell
 from judge.text.grid import Cell, Grid, grid_markdown
@@ -60,7 +61,7 @@ def card_page(card: JudgeCard) -> str:
     ranks, agrees = card_grids(card)
     lead = (
         "This judge is word overlap, the baseline that a judge has to beat above the easy rung."
-        if card.judge == OVERLAP
+        if backend_facts(card.judge).baseline
         else verdict(card)
     )
     parts = [

@@ -21,7 +21,7 @@ from judge.errors import UsageError
 from judge.harness.calibration.asking import Asking
 from judge.harness.calibration.group_costs import calls_of, prompt_tokens_of, reply_tokens_of
 from judge.harness.calibration.plan import CalibrationPlan
-from judge.models.model import Divided, Model, Price
+from judge.models.model import Model, Price
 from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion, Request
 from judge.pool.records import Pool
@@ -188,7 +188,6 @@ class _Calls(NamedTuple):
     @property
     def dollars(self) -> float | None:
         """What they cost, by estimated tokens where nothing else is known; None where the cost of one is not known."""
-        divided = self.judge if isinstance(self.judge, Divided) else None
         costs: list[float] = []
         for request, completion in self.made:
             if completion.cost is not None:
@@ -196,7 +195,7 @@ class _Calls(NamedTuple):
             elif self.price is None:
                 return None
             else:
-                prompt, reply = estimated_call(divided, request, reply_tokens_of((request, completion)))
+                prompt, reply = estimated_call(self.judge, request, reply_tokens_of((request, completion)))
                 costs.append(self.price.cost(completion.prompt_tokens or prompt, 0, reply))
         return round(math.fsum(sorted(costs)), 9)
 

@@ -3,7 +3,7 @@
 from judge.ask.criteria import find_criterion
 from judge.harness.doctor.findings import CheckFinding, CheckState
 from judge.models.address import Address, read_address
-from judge.models.backends import BACKENDS, open_model, openai
+from judge.models.backends import BACKENDS, backend_facts, backend_of_providers, open_model
 from judge.models.forms import answer_labels, form_instruction
 from judge.models.model import Model, ModelOptions
 from judge.models.probe import Reached
@@ -33,11 +33,10 @@ class ExaminedJudge:
     def __init__(self, name: str, base_url: str | None) -> None:
         backend, _, model = name.partition("/")
         self.name = name
-        self.backend = backend if backend in BACKENDS else "litellm"
+        self.facts = backend_facts(name) if backend in BACKENDS else BACKENDS[backend_of_providers()].facts
         self.asked_as = model
         """The model's name, as its own server knows it."""
-        self.runs_here = self.backend in ("local", "baseline", "replay")
-        self.base_url = None if self.runs_here else base_url
+        self.base_url = None if self.facts.local else base_url
         self.model = self.open(logprobs=False)
         self.reached: Reached | None = None
         """What answered at its address."""
@@ -55,9 +54,8 @@ class ExaminedJudge:
         Raises:
             UsageError: The address cannot be read.
         """
-        if self.backend not in ("server", "openai"):
-            return None
-        return read_address(self.base_url or self.model.endpoint or openai.USUAL)
+        where = self.base_url or self.model.endpoint or self.facts.usual_address
+        return None if where is None or self.facts.key is None else read_address(where)
 
     def request(self, form: AnswerForm, number: int) -> Request:
         """A question whose beginning is the same for every number."""
@@ -71,7 +69,7 @@ class ExaminedJudge:
             criterion=criterion.name,
             form=form,
             messages=(
-                Message("system", _SHORT_PREFIX if self.runs_here else _PREFIX),
+                Message("system", _SHORT_PREFIX if self.facts.local else _PREFIX),
                 Message("user", asked + form_instruction(labels, form, per_sentence=False)),
             ),
             scale=criterion.scale,

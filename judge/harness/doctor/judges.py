@@ -11,9 +11,7 @@ from judge.errors import CallError, JudgeError, StructureUnsupported, UsageError
 from judge.harness.doctor.examined import ExaminedJudge
 from judge.harness.doctor.findings import CheckFinding
 from judge.models.address import read_key
-from judge.models.backends.openai import KEY as OPENAI_KEY
 from judge.models.catalog import CATALOG
-from judge.models.connection import KEY as SERVER_KEY
 from judge.models.probe import reach
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.weights import is_here
@@ -24,7 +22,6 @@ PATIENCE = 30.0
 """Seconds until an address has to answer."""
 _SKEW = 60.0
 """Seconds by which two clocks may differ; the journal's times then mean what they say."""
-_KEYS = {"server": SERVER_KEY, "openai": OPENAI_KEY}
 
 
 async def needs(judge: ExaminedJudge) -> CheckFinding | None:
@@ -33,25 +30,17 @@ async def needs(judge: ExaminedJudge) -> CheckFinding | None:
         judge.model.check([])
     except JudgeError as error:
         return judge.find("set up", "fails", str(error))
-    if judge.backend == "baseline":
+    if not judge.facts.asked_to_test:
         judge.over = True
-        return judge.find("set up", "ok", "a rule of this package; it needs nothing")
-    if judge.backend == "replay":
-        judge.over = True
-        return judge.find("set up", "ok", "the recording can be read; nothing is sent")
-    weights = CATALOG.get(judge.asked_as) if judge.backend == "local" else None
+        return judge.find("set up", "ok", judge.facts.ready)
+    weights = CATALOG.get(judge.asked_as) if judge.facts.local else None
     if weights is not None and not is_here(weights):
         judge.over = True
         found = f"the weights are not here ({weights.size / 1e6:,.0f} MB)"
         return judge.find(
             "set up", "warning", found, f"`judge models pull {weights.name}` fetches them, else the first run does"
         )
-    there = {
-        "local": "engine and weights are here",
-        "server": "the address can be read",
-        "checker": "options and files can be used",
-    }
-    return judge.find("set up", "ok", there.get(judge.backend, "its key is set"))
+    return judge.find("set up", "ok", judge.facts.ready)
 
 
 async def address(judge: ExaminedJudge) -> CheckFinding | None:
@@ -59,8 +48,8 @@ async def address(judge: ExaminedJudge) -> CheckFinding | None:
     where = judge.address()
     if where is None:
         return None
-    variable = _KEYS[judge.backend]
-    key = read_key(variable)
+    variable = judge.facts.key
+    key = None if variable is None else read_key(variable)
     try:
         reached = await reach(where, key, PATIENCE)
     except CallError as error:
@@ -98,9 +87,9 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
     try:
         completion, request = await _answered(judge, form)
     except JudgeError as error:
-        variable = _KEYS.get(judge.backend)
+        variable = judge.facts.key
         return judge.find("answer", "fails", str(error), f"see {variable} and --base-url" if variable else None)
-    if judge.backend == "checker":
+    if judge.facts.checker:
         # A checker reads no prompt, so there is nothing else to ask it.
         judge.over = True
         scores = ", ".join(f"{best:.2f}" for best, _ in completion.support if best is not None)
@@ -165,7 +154,7 @@ async def logprobs(judge: ExaminedJudge) -> CheckFinding | None:
 
 async def caching(judge: ExaminedJudge) -> CheckFinding | None:
     """Whether the provider says that it read an equal beginning from its cache."""
-    if judge.runs_here:
+    if judge.facts.local:
         return None
     try:
         completion = await judge.model.complete(judge.request("json" if judge.honors_schema else "text", 2))

@@ -21,7 +21,7 @@ from judge.evaluate.cards.pooled import bench_pool
 from judge.evaluate.datasets import Dataset
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.evaluation.bench_data import ReadDataset, choose_datasets, read_dataset
-from judge.models.backends import open_model
+from judge.models.backends import backend_facts, open_model
 from judge.models.journal import Journal
 from judge.models.journals import check_database
 from judge.models.model import Model, ModelOptions
@@ -196,7 +196,7 @@ def ask_bench(
         folder=Path(plan.out),
     )
     by_id = {result.response_id: result for result in results}
-    overlap = {} if model.name == OVERLAP else overlap_items(prepared.sets, prepared.prompts)
+    overlap = {} if backend_facts(model.name).baseline else overlap_items(prepared.sets, prepared.prompts)
     answers = []
     for read, prompt in zip(prepared.sets, prepared.prompts, strict=True):
         items, expected = asked_items(read.drawn, prompt, by_id)

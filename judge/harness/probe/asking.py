@@ -19,7 +19,7 @@ from judge.errors import UsageError
 from judge.evaluate.cards.card import OVERLAP
 from judge.harness.prepared import judging_options
 from judge.harness.probe.plan import Posed, PreparedProbe, task_of
-from judge.models.backends import open_model
+from judge.models.backends import backend_facts, open_model
 from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.models.open_journal import OpenJournal
@@ -79,7 +79,7 @@ def pairs_of(prepared: PreparedProbe, judge: str, answers: Answered, overlap: An
     """The pairs of one judge, in the order of the prompts, the items and the probes."""
     pairs: list[ProbePair] = []
     clean = 0
-    beside = {} if judge == OVERLAP else overlap
+    beside = {} if backend_facts(judge).baseline else overlap
     for place, posed in enumerate(prepared.posed):
         if posed.probe is None:
             clean = place

@@ -1,11 +1,12 @@
 """Backends, one file for each: `open_model("backend/model")` returns the judge of that name."""
 
 import importlib
+from collections.abc import Container
 
 from judge.errors import UsageError
 from judge.models.address import without_credentials
 from judge.models.catalog import CATALOG
-from judge.models.model import Model, ModelOptions
+from judge.models.model import Backend, BackendFacts, Model, ModelOptions
 from judge.models.records import AnswerForm as AnswerForm
 from judge.models.records import Completion as Completion
 from judge.models.records import Request as Request
@@ -14,15 +15,60 @@ from judge.records import Criterion as Criterion
 from judge.text.hints import did_you_mean
 
 BACKENDS = {
-    "baseline": "judge.models.backends.baseline",
-    "checker": "judge.models.backends.checker",
-    "litellm": "judge.models.backends.litellm",
-    "local": "judge.models.backends.local",
-    "openai": "judge.models.backends.openai",
-    "replay": "judge.models.backends.replay",
-    "server": "judge.models.backends.server",
+    "baseline": Backend(
+        "judge.models.backends.baseline",
+        BackendFacts(
+            local=True,
+            self_named=True,
+            baseline=True,
+            ready="a rule of this package; it needs nothing",
+            asked_to_test=False,
+        ),
+    ),
+    "checker": Backend(
+        "judge.models.backends.checker", BackendFacts(checker=True, ready="options and files can be used")
+    ),
+    "litellm": Backend(
+        "judge.models.backends.litellm",
+        BackendFacts(names_provider=True, batch={"anthropic/": "anthropic", "gemini/": "gemini", "": "litellm"}),
+    ),
+    "local": Backend(
+        "judge.models.backends.local",
+        BackendFacts(local=True, self_named=True, extra="llama", ready="engine and weights are here"),
+    ),
+    "openai": Backend(
+        "judge.models.backends.openai",
+        BackendFacts(key="OPENAI_API_KEY", usual_address="https://api.openai.com/v1", batch={"": "openai"}),
+    ),
+    "replay": Backend(
+        "judge.models.backends.replay",
+        BackendFacts(local=True, ready="the recording can be read; nothing is sent", asked_to_test=False),
+    ),
+    "server": Backend(
+        "judge.models.backends.server",
+        BackendFacts(key="JUDGE_API_KEY", batch={"": "server"}, ready="the address can be read"),
+    ),
 }
-"""Backend name to module; each module has `open_model(model: str, options: ModelOptions) -> Model`."""
+"""Backend name to its row. A new backend is a module and a row."""
+
+
+def backend_facts(judge: str) -> BackendFacts:
+    """What holds for a judge by its name alone; the defaults where the name is of no backend."""
+    row = BACKENDS.get(judge.partition("/")[0])
+    return BackendFacts() if row is None else row.facts
+
+
+def batch_format(judge: str) -> str | None:
+    """The format in which batch requests to a judge are written; None if it takes none."""
+    model = judge.partition("/")[2]
+    formats = backend_facts(judge).batch.items()
+    return next((name for begins, name in formats if model.startswith(begins)), None)
+
+
+def batch_judges(formats: Container[str]) -> str:
+    """The beginnings of the names of judges with one of these formats, for a message."""
+    rows = ((name, row.facts.batch.items()) for name, row in BACKENDS.items())
+    return ", ".join(f"{name}/{begins}…" for name, batch in rows for begins, of in batch if of in formats)
 
 
 def open_model(name: str, options: ModelOptions | None = None) -> Model:
@@ -44,8 +90,11 @@ def open_model(name: str, options: ModelOptions | None = None) -> Model:
             f"model name {name!r} has no backend{did_you_mean(name, [f'local/{weights}' for weights in CATALOG])} "
             f"(expected backend/model, with backend one of {', '.join(sorted(BACKENDS))} or a litellm provider)"
         )
-    if backend not in BACKENDS:
-        backend, model = "litellm", name
-    module = importlib.import_module(BACKENDS[backend])
-    opened: Model = module.open_model(model, options or ModelOptions())
+    backend, model = (backend, model) if backend in BACKENDS else (backend_of_providers(), name)
+    opened: Model = importlib.import_module(BACKENDS[backend].module).open_model(model, options or ModelOptions())
     return opened
+
+
+def backend_of_providers() -> str:
+    """The backend that gets a name whose first part is no backend."""
+    return next(name for name, row in BACKENDS.items() if row.facts.names_provider)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from judge.errors import UsageError
-from judge.models.limits import RateLimits
-from judge.models.model import Model, ModelOptions, Price
+from judge.models.model import Model, ModelOptions
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
@@ -16,7 +15,7 @@ VERSION = 1
 """Goes up whenever the same texts may get another grade."""
 
 
-class Overlap:
+class Overlap(Model):
     """The share of the response's content words that occur in its used passages, or of a nugget's in the response.
 
     The share is spread evenly over the scale: two neighboring levels divide the probability by distance. This judge
@@ -25,9 +24,8 @@ class Overlap:
 
     name = "baseline/overlap"
     forms: tuple[AnswerForm, ...] = ("label",)
-    max_concurrency: int | None = 1
-    endpoint: str | None = None
-    limits: RateLimits | None = None
+    max_concurrency = 1
+    free = True
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse all but graded groundedness and nuggets.
@@ -45,16 +43,9 @@ class Overlap:
                     + (", which is about dialogues" if criterion.unit == "dialogue" else "")
                 )
 
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing is fetched: the judge is this code."""
-
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The version of the rule and the labels."""
         return {"version": VERSION, "labels": list(request.labels)}
-
-    def price(self) -> Price:
-        """No price: nothing is paid."""
-        return Price(0.0, 0.0)
 
     async def complete(self, request: Request) -> Completion:
         """Grade by the share of content words that the passages contain, or the response if there is a nugget."""
@@ -80,9 +71,6 @@ class Overlap:
             cost=0.0,
             probabilities=probabilities,
         )
-
-    async def aclose(self) -> None:
-        """Nothing is released: the judge holds nothing."""
 
 
 def open_model(model: str, options: ModelOptions) -> Model:

@@ -10,7 +10,6 @@ from judge.errors import InputError, UsageError
 from judge.models.call_parts import CallParts
 from judge.models.chat_scorer import NO_INSTRUCTION, ChatScorer, read_instruction
 from judge.models.journal_rows import request_digest
-from judge.models.limits import RateLimits
 from judge.models.model import FREE, Model, ModelOptions, Price, SentRequests, Unfinished
 from judge.models.onnx_files import read_model_files
 from judge.models.onnx_scorer import OnnxScorer
@@ -23,8 +22,6 @@ from judge.text.safe import digest as text_digest
 from judge.text.sentences import split_sentences
 from judge.text.words import content_words
 
-CHAT = "checker/chat/"
-"""The beginning of the names of checkers that ask a chat model."""
 VERSION = 1
 """Goes up whenever the same scores may give other labels."""
 THRESHOLD = 0.5
@@ -50,7 +47,7 @@ _SCORES = "supports, contradicts"
 """In the raw reply: number of a sentence to a score for each text."""
 
 
-class Checker:
+class Checker(Model):
     """Labels sentences by the scores of (passage, sentence); the prompt's roll-up makes a grade of the labels.
 
     A sentence is supported if some passage's score reaches the threshold, else contradicted if a passage's
@@ -68,12 +65,12 @@ class Checker:
     """
 
     forms: tuple[AnswerForm, ...] = ("json",)
-    endpoint: str | None = None
-    limits: RateLimits | None = None
+    divides = True
 
     def __init__(self, name: str, scorer: Scorer, threshold: float) -> None:
         self.name = name
         self.max_concurrency = scorer.concurrency
+        self.uses_cores = scorer.concurrency is not None
         self._scorer = scorer
         self._threshold = threshold
         self._parts: CallParts | None = None
@@ -97,9 +94,6 @@ class Checker:
     def keep(self, parts: CallParts) -> None:
         """Keep here what comes back for pairs."""
         self._parts = parts
-
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing is fetched."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The version of the rule, the threshold, the labels, and what decides the scores."""

@@ -5,7 +5,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,9 +25,8 @@ from judge.models.backends import BACKENDS
 from judge.models.chat import chat_messages, refuse_replicas, refuse_threads, response_format
 from judge.models.http_errors import Refusal, error_for, logprobs_refused, read_refusal
 from judge.models.label_probabilities import asked_logprobs, with_choice
-from judge.models.limit_headers import read_limits
-from judge.models.limits import RateLimits
-from judge.models.model import ModelOptions, Price
+from judge.models.limits import read_limits
+from judge.models.model import Model, ModelOptions, Price
 from judge.models.moved import moved, names_of, refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.secrets import remember_environment, scrub, scrubbed
@@ -44,11 +43,8 @@ _UNPREPARED = re.compile(r"missing credentials|default credentials|no module nam
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?(?:Timeout )?[\w-]*(?:Error|Exception|Timeout)(?:: | - ))+")
 
 
-class LitellmModel:
+class LitellmModel(Model):
     """A judge behind one model string; each call is one HTTP request, because retries belong to the loop."""
-
-    max_concurrency: int | None = None
-    limits: RateLimits | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"litellm/{model}"
@@ -101,9 +97,6 @@ class LitellmModel:
         ]
         if missing:
             raise MissingKeyError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
-
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing is fetched: the model runs elsewhere."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is handed to litellm beside the messages, and the variables that move the address."""

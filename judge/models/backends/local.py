@@ -19,8 +19,7 @@ from judge.models.chat import chat_messages, response_format
 from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
 from judge.models.forms import label_grammar
 from judge.models.gguf import trained_context
-from judge.models.limits import RateLimits
-from judge.models.model import ModelOptions, Price
+from judge.models.model import Model, ModelOptions
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.weights import cached_digest, ensure, is_here, weights_file
 from judge.records import Criterion
@@ -44,16 +43,16 @@ class _File(NamedTuple):
     engine: str
 
 
-class LocalModel:
+class LocalModel(Model):
     """A judge in this process.
 
     Its calls cannot be cut short, so they have no time limit.
     """
 
     forms: tuple[AnswerForm, ...] = ("label", "json", "text")
-    max_concurrency: int | None = 1
-    endpoint: str | None = None
-    limits: RateLimits | None = None
+    max_concurrency = 1
+    uses_cores = True
+    free = True
 
     def __init__(self, source: ModelWeights | Path, options: ModelOptions) -> None:
         # The name goes into every record and must not depend on the folder of the file.
@@ -103,10 +102,6 @@ class LocalModel:
             "seed": (self._options.seed or 0) + request.sample,
             **self._form(request),
         }
-
-    def price(self) -> Price:
-        """No price: nothing is paid."""
-        return Price(0.0, 0.0)
 
     async def complete(self, request: Request) -> Completion:
         """Ask once, in a thread.

@@ -5,7 +5,7 @@ import importlib.util
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,8 @@ from judge.models.address import proxy_for, read_address, read_key, without_cred
 from judge.models.chat import chat_messages, read_completion, refuse_replicas, refuse_threads, response_format
 from judge.models.http_errors import connection_error, error_for, logprobs_refused, read_refusal
 from judge.models.label_probabilities import asked_logprobs, label_tokens, with_probabilities
-from judge.models.limit_headers import read_limits
-from judge.models.limits import RateLimits
-from judge.models.model import ModelOptions, Price
+from judge.models.limits import read_limits
+from judge.models.model import Model, ModelOptions, Price
 from judge.models.moved import refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
@@ -31,11 +30,8 @@ USUAL = "https://api.openai.com/v1"
 _REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
 
 
-class OpenAIModel:
+class OpenAIModel(Model):
     """A judge behind the SDK; each call is one HTTP request, because retries belong to the loop."""
-
-    max_concurrency: int | None = None
-    limits: RateLimits | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"openai/{model}"
@@ -65,9 +61,6 @@ class OpenAIModel:
         if self._reasons and self._options.temperature != 0:
             raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
         self._key()
-
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing is fetched: the model runs elsewhere."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, and the address if it is not OpenAI's."""

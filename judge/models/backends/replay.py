@@ -4,45 +4,32 @@ Request digests are those of the recording, so replayed judgments equal the reco
 judges, the name says which one: `replay/FILE::backend/model`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from judge.errors import StructureUnsupported
-from judge.models.limits import RateLimits
-from judge.models.model import ModelOptions, Price
+from judge.models.model import Model, ModelOptions
 from judge.models.recording import Recording
 from judge.models.records import AnswerForm, Completion, Request
-from judge.records import Criterion
 
 _FORMS: tuple[AnswerForm, ...] = ("label", "json", "text")
 
 
-class Replay:
+class Replay(Model):
     """A judge that repeats recorded completions."""
 
-    max_concurrency: int | None = 1
-    endpoint: str | None = None
-    limits: RateLimits | None = None
+    max_concurrency = 1
+    free = True
 
     def __init__(self, path: Path, recording: Recording) -> None:
         self.name = recording.judge
         self._path, self._recording = path, recording
         self.forms: tuple[AnswerForm, ...] = tuple(form for form in _FORMS if form in recording.forms)
 
-    def check(self, criteria: Sequence[Criterion]) -> None:
-        """Nothing is refused: a request that is not in the recording fails when it is asked."""
-
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing is fetched: the recording is on the disk."""
-
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The recorded parameters of this request; empty if it is not in the recording."""
         return self._recording.parameters(request.messages, request.sample) or {}
-
-    def price(self) -> Price:
-        """No price: nothing is paid."""
-        return Price(0.0, 0.0)
 
     async def complete(self, request: Request) -> Completion:
         """The recorded completion.

@@ -1,6 +1,6 @@
 """`server/<model>`: any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), or several, straight on aiohttp."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,21 +9,16 @@ from judge.errors import RejectedError, StructureUnsupported, UsageError
 from judge.models.address import Address, read_address, read_key
 from judge.models.chat import refuse_threads, response_format
 from judge.models.connection import KEY, Connection
-from judge.models.endpoints import Endpoint
 from judge.models.failover import Failover
 from judge.models.forms import label_grammar
 from judge.models.label_probabilities import asked_logprobs
-from judge.models.limits import RateLimits
-from judge.models.model import ModelOptions, Price
+from judge.models.model import Model, ModelOptions
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
 
-class ServerModel:
+class ServerModel(Model):
     """A judge at one address, or at several that serve the same model; the key comes from JUDGE_API_KEY."""
-
-    max_concurrency: int | None = None
-    endpoint: str | None = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         self.name = f"server/{model}"
@@ -45,9 +40,6 @@ class ServerModel:
             raise UsageError(f"--base-url names {', '.join(repeated)} more than once")
         read_key(KEY)
 
-    def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Nothing is fetched: the model runs elsewhere."""
-
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, and the first address without credentials."""
         key = (request.form, request.labels, request.sentences, request.together, request.lists_nuggets)
@@ -64,20 +56,6 @@ class ServerModel:
             }
             self._parameters[key] = parameters
         return parameters
-
-    def price(self) -> Price | None:
-        """No price is known: the server is the user's."""
-        return None
-
-    @property
-    def limits(self) -> RateLimits | None:
-        """What the server said of its rate limits with its last reply; None of several, each of which has its own."""
-        return self._opened.limits if isinstance(self._opened, Connection) else None
-
-    @property
-    def servers(self) -> Sequence[Endpoint]:
-        """How each of several addresses does; empty where there is one."""
-        return self._opened.servers if isinstance(self._opened, Failover) else ()
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; where there are several servers, one after the other until one answers.
@@ -100,6 +78,9 @@ class ServerModel:
                 # A server that cannot be held to the labels is asked in other forms from now on.
                 self.forms = ("json", "text")
             raise
+        finally:
+            # Of several servers, each has limits of its own.
+            self.limits = opened.limits if isinstance(opened, Connection) else None
 
     async def aclose(self) -> None:
         """Close all connections; they are opened again if the judge is asked again."""
@@ -109,7 +90,11 @@ class ServerModel:
     def _open(self) -> Connection | Failover:
         options = self._options
         connections = {address.url: Connection(address, options) for address in self._addresses()}
-        self._opened = Failover(connections) if len(connections) > 1 else next(iter(connections.values()))
+        if len(connections) > 1:
+            self._opened = several = Failover(connections)
+            self.servers = several.servers
+        else:
+            self._opened = next(iter(connections.values()))
         return self._opened
 
     def _addresses(self) -> tuple[Address, ...]:

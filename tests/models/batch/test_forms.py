@@ -180,4 +180,4 @@ def test_a_version_of_a_model_answers_for_it() -> None:
 def test_a_judge_of_this_process_has_no_requests() -> None:
     with pytest.raises(UsageError, match=r"local/m is asked in this process.*`judge run` asks it"):
         form_of("local/m")
-    assert {form_of(f"{begins}m").name for begins in FORMS} == {"openai", "anthropic", "gemini"}
+    assert {form.name for form in FORMS.values()} == {"openai", "anthropic", "gemini"}

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from judge.models.backends import backend_facts
 from judge.models.batch.records import Returned
 from judge.models.records import Completion, Message, Request
 
@@ -44,4 +45,4 @@ def given(value: msgspec.Raw) -> bytes | None:
 def bare_model(parameters: Mapping[str, Any], judge: str) -> str:
     """The model as its API names it: without the provider, by which litellm finds the API."""
     model = str(parameters["model"])
-    return model.partition("/")[2] or model if judge.startswith("litellm/") else model
+    return model.partition("/")[2] or model if backend_facts(judge).names_provider else model

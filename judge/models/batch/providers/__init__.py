@@ -6,16 +6,17 @@ A new provider is a module with an `open_provider` and a row in `PROVIDERS`.
 from collections.abc import Callable
 
 from judge.errors import UsageError
+from judge.models.backends import batch_format, batch_judges
 from judge.models.batch.providers import anthropic, openai
 from judge.models.batch.providers.provider import Provider
 from judge.models.batch.records import OpenQuestion
 
 PROVIDERS: dict[str, Callable[[OpenQuestion], Provider]] = {
-    "openai/": openai.open_provider,
-    "server/": openai.open_provider,
-    "litellm/anthropic/": anthropic.open_provider,
+    "openai": openai.open_provider,
+    "server": openai.open_provider,
+    "anthropic": anthropic.open_provider,
 }
-"""The beginning of a judge's name to what opens the API of its batches."""
+"""The batch format of a judge to what opens the API of its batches."""
 
 
 def open_for(question: OpenQuestion) -> Provider:
@@ -24,10 +25,10 @@ def open_for(question: OpenQuestion) -> Provider:
     Raises:
         UsageError: No such API is known here, or its key is missing.
     """
-    for begins, opened in PROVIDERS.items():
-        if question.judge.startswith(begins):
-            return opened(question)
+    opened = PROVIDERS.get(batch_format(question.judge) or "")
+    if opened is not None:
+        return opened(question)
     raise UsageError(
-        f"{question.judge}: batches can be submitted for {', '.join(f'{begins}…' for begins in PROVIDERS)}; hand the "
+        f"{question.judge}: batches can be submitted for {batch_judges(PROVIDERS)}; hand the "
         "files over yourself, and `judge completions import` takes what comes back"
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge.errors import MissingKeyError, OperationalError, UsageError
 from judge.models.address import read_address, read_key
+from judge.models.backends import backend_facts
 from judge.models.batch.forms.openai import URL
 from judge.models.batch.providers.provider import BatchStatus
 from judge.models.batch.records import OpenQuestion
@@ -16,7 +17,6 @@ from judge.models.http_errors import connection_error, error_for, read_refusal
 if TYPE_CHECKING:
     import openai
 
-_KEYS = {"openai/": "OPENAI_API_KEY", "server/": "JUDGE_API_KEY"}
 _ENDED = {"completed", "failed", "expired", "cancelled"}
 _TIMEOUT = 600.0
 """Seconds for one request; a file has up to 200 MB."""
@@ -121,12 +121,13 @@ def open_provider(question: OpenQuestion) -> OpenAIBatches:
     Raises:
         UsageError: The key is missing, or the address holds a user name.
     """
-    name = next(key for begins, key in _KEYS.items() if question.judge.startswith(begins))
+    facts = backend_facts(question.judge)
+    name = facts.key or ""
     url = question.parameters.get("base_url")
     if url is not None and read_address(url).user is not None:
         raise UsageError(f"{question.judge}: batches need an address without a user name; the key is that of {name}")
     key = read_key(name)
-    if key is None and name == "OPENAI_API_KEY":
+    if key is None and facts.usual_address is not None:
         raise MissingKeyError(f"{question.judge} needs a key: set the environment variable {name}")
     # The SDK takes no empty key; a server of one's own may need none.
     return OpenAIBatches(url, key or "none")

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from judge.errors import JudgeError, QuotaError, RateLimitError, RejectedError, TransientError
 from judge.models.http_errors import asked_wait, error_for, read_refusal
-from judge.models.limit_headers import go_duration, read_limits, retry_after, seconds_until, wish_in_words
-from judge.models.limits import Allowance, RateLimits
+from judge.models.limits import (
+    Allowance,
+    RateLimits,
+    go_duration,
+    read_limits,
+    retry_after,
+    seconds_until,
+    wish_in_words,
+)
 
 NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
 AT = {"Date": "Fri, 31 Jan 2025 12:00:00 GMT"}
