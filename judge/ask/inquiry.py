@@ -3,11 +3,9 @@
 from collections.abc import Generator, Mapping
 from typing import NamedTuple
 
-from judge.ask.group_verdict import parse_group
-from judge.ask.nugget_verdict import parse_nuggets
 from judge.ask.prompt import repair
 from judge.ask.records import Unreadable, Verdict
-from judge.ask.verdict import parse
+from judge.ask.verdict import parse, parse_group
 from judge.models.records import NO_SCORE, Completion, Request
 from judge.records import Criterion
 
@@ -44,8 +42,6 @@ def inquiry(criterion: Criterion, request: Request) -> Inquiry:
 
 def _verdicts(completion: Completion, criterion: Criterion, request: Request) -> dict[str, Verdict | Unreadable]:
     """What a completion says of each criterion that was asked, by name."""
-    if request.lists_nuggets:
-        return {criterion.name: parse_nuggets(completion, criterion.scale, request.form)}
     if not request.together:
         return {criterion.name: parse(completion, criterion, request.form, request.sentences)}
     asked = {part.name for part in request.together}

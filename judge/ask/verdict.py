@@ -1,35 +1,57 @@
 """Completion × scale → Verdict | Unreadable: one grammar on the reply's last verdict, never a default. Pure.
 
-A reply is unreadable if it names no grade of the scale, or if its grade is ambiguous; nothing is clamped, rounded or
-guessed.
+The verdict is the last JSON object or the last line. A reply is unreadable if it names no grade of the scale, or if its
+grade is ambiguous; nothing is clamped, rounded or guessed. Of several criteria in one reply, each is read as strictly,
+and what is wrong with the verdict of one is no fault of the others.
 """
 
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
 from judge.ask.filler import CUT_OFF
 from judge.ask.records import Unreadable, Verdict
-from judge.ask.reply import (
-    last_claim,
-    last_object,
-    no_verdict,
-    numbered_lines,
-    on_menu,
-    rationale_of,
-    shown,
-    without_thoughts,
-)
 from judge.models.forms import answer_labels
 from judge.models.records import NO_SCORE, AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
+from judge.text.safe import has_content, storable
 
 PARSER_VERSION = 2
 """Goes up whenever the same reply may be read differently than before."""
+MOST_LISTED = 50
+"""Most nuggets of one source; a reply with more is no list of what matters."""
+LONGEST_NUGGET = 500
+"""Most characters of a nugget; a longer text is no single fact."""
 
-TRUNCATED = Unreadable("truncated", "the reply was cut off at the token limit")
+_TRUNCATED = Unreadable("truncated", "the reply was cut off at the token limit")
 """What is said of a reply that might have gone on to a verdict."""
+_OPENING = " \t\r\n*_`\"'“‘([{"
+_CLOSING = " \t\r\n*_`\"'”’)]}.,;!"
+_NOTHING = " \t\r\n*_`"
+"""Only these characters, white space and Markdown, may follow a verdict."""
+_THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
+_VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：](.*)", re.IGNORECASE)
+_BEFORE_NUMBER = " \t*_`#[("
+_NUGGET = re.compile(r"\s*(?:[-*•]|[0-9]{1,3}[.)])\s+(.*)")
+_MINUS = "\u2212"
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
+_OBJECT = re.compile(r"\{\s*\"")
+_STRAY_KEY = re.compile(r"\"(?:grade|sentences)\"\s*:")
+_REFUSAL = re.compile(
+    r"\W*(?:unfortunately,? )?(?:(?:i'm |i am )?(?:very |really |so )?sorry\b|i (?:must )?apologi[sz]e|as an ai\b"
+    r"|i (?:can't|cannot|can not|won't|will not|must decline|decline)\b"
+    r"|i(?:'m| am) (?:unable|not able|not comfortable)\b)",
+    re.IGNORECASE,
+)
+_SHOWN = 80
+
+_Verdicts = dict[str, Verdict | Unreadable]
 
 
 def parse(completion: Completion, criterion: Criterion, form: AnswerForm, sentences: int) -> Verdict | Unreadable:
@@ -41,108 +63,424 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
         form: The answer form that was asked for.
         sentences: How many numbered sentences had to be labeled; 0 when one grade is asked.
     """
-    reply, cut = reply_of(completion), is_cut(completion)
+    reply, cut = _reply_of(completion), completion.finish_reason in CUT_OFF
     if isinstance(reply, Unreadable):
         return reply
-    if criterion.answer == "sentences":
-        verdict = _parse_sentences(reply, criterion, form, sentences, completion.support, cut=cut)
-    else:
-        verdict = _parse_grade(reply, criterion.scale, form, completion.probabilities, cut=cut)
-    return TRUNCATED if cut and isinstance(verdict, Unreadable) else verdict
+    verdict = _read(reply, criterion, form, sentences, completion, cut=cut)
+    return _TRUNCATED if cut and isinstance(verdict, Unreadable) else verdict
 
 
-def reply_of(completion: Completion) -> str | Unreadable:
-    """The text of a completion without thoughts; Unreadable if there is none that could hold a verdict."""
+def parse_group(completion: Completion, parts: Sequence[Criterion], form: AnswerForm) -> _Verdicts:
+    """What a completion says of each criterion, by name; GROUP_VERSION covers how it is read.
+
+    Args:
+        completion: The completion to read.
+        parts: The prompts that were asked together.
+        form: The answer form that was asked for, `json` or `text`.
+    """
+    reply, cut = _reply_of(completion), completion.finish_reason in CUT_OFF
+    if isinstance(reply, Unreadable):
+        return {part.name: reply for part in parts}
+    verdicts = _of_members(reply, parts) if form == "json" else None
+    if verdicts is None:
+        # What follows a cut may have been another verdict.
+        verdicts = {part.name: _TRUNCATED for part in parts} if cut else _of_lines(reply, parts)
+    return {
+        name: _TRUNCATED if cut and isinstance(verdict, Unreadable) else verdict for name, verdict in verdicts.items()
+    }
+
+
+def _reply_of(completion: Completion) -> str | Unreadable:
+    """The text of a completion without the thoughts that it opens with; Unreadable if none could hold a verdict.
+
+    Thoughts, which some servers send, end at the first `</think>`. A later one, or one in a text that opens with
+    something else, may be quoted from the response and ends nothing.
+    """
     if completion.finish_reason == "content_filter":
         return Unreadable("content_filter", "the provider's content filter stopped the reply")
     if completion.finish_reason == "refusal":
         return Unreadable("refused", "the provider reports a refusal")
     if completion.finish_reason == NO_SCORE:
-        return Unreadable("unreadable", f"the checker's model replied {shown(completion.text)}, expected Yes or No")
-    # Some servers send a reasoning model's thoughts in the reply; a grade in the thoughts is not the verdict.
-    reply = without_thoughts(completion.text)
-    if reply is None:
-        reason = "the reply never leaves its thoughts"
-        return Unreadable("truncated" if is_cut(completion) else "unreadable", reason)
-    return reply
+        return _unreadable(f"the checker's model replied {_shown(completion.text)}, expected Yes or No")
+    if not completion.text.lstrip().startswith(_THOUGHTS):
+        return completion.text
+    # A grade in the thoughts is not the verdict.
+    _, end, reply = completion.text.partition(_THOUGHTS_END)
+    cut = completion.finish_reason in CUT_OFF
+    return reply if end else Unreadable("truncated" if cut else "unreadable", "the reply never leaves its thoughts")
 
 
-def is_cut(completion: Completion) -> bool:
-    """Whether the text ends at the token limit."""
-    return completion.finish_reason in CUT_OFF
-
-
-def _parse_grade(
-    reply: str, scale: Scale, form: AnswerForm, probabilities: Mapping[str, float] | None, *, cut: bool
+def _read(
+    reply: str, criterion: Criterion, form: AnswerForm, sentences: int, completion: Completion, *, cut: bool
 ) -> Verdict | Unreadable:
-    labels = scale.labels
-    rationale: str | None = None
-    claimed: object
-    answer = last_object(reply, "grade", labels, cut=cut) if form == "json" else None
+    """The verdict of a reply without thoughts."""
+    labels = criterion.scale.labels
+    per_sentence = criterion.answer == "sentences"
+    answer = _answer(reply, "sentences" if per_sentence else "grade", () if per_sentence else labels, form)
     if isinstance(answer, Unreadable):
         return answer
+    label = on_menu(reply, labels) if form == "label" else None
+    if cut and answer is None and (label is None or _begins_another(label, labels)):
+        # What follows the cut may have been another verdict.
+        return _TRUNCATED
+    if per_sentence:
+        return _of_sentences(reply, answer, criterion, sentences, completion)
     if answer is not None:
-        claimed, rationale = answer["grade"], rationale_of(answer)
-    elif form == "label" and (label := on_menu(reply, labels)) is not None:
-        longer = [candidate for candidate in labels if candidate != label and candidate.startswith(label)]
-        if cut and longer:
-            return Unreadable("truncated", f"{label!r} may be the beginning of {longer[0]!r}")
-        claimed = label
+        claimed, rest = answer["grade"], _rationale(answer)
+    elif label is not None:
+        claimed, rest = label, None
     else:
-        claim = last_claim(reply, labels)
+        claim = _last_claim(reply, labels)
         if isinstance(claim, Unreadable):
             return claim
-        if cut:
-            return Unreadable("truncated", "what follows may have been another verdict")
-        claimed, rationale = claim
-    return graded(claimed, rationale, scale, probabilities)
+        claimed, rest = claim
+    if criterion.answer != "nuggets":
+        return _graded(claimed, rest, criterion.scale, completion.probabilities)
+    lines = (_NUGGET.fullmatch(line) for line in (rest or "").splitlines())
+    listed = [match[1] for match in lines if match] if answer is None else answer.get("nuggets")
+    verdict = _graded(claimed, None, criterion.scale)
+    return verdict if isinstance(verdict, Unreadable) else _with_nuggets(verdict, listed, criterion.scale)
 
 
-def graded(
+def _begins_another(label: str, labels: Sequence[str]) -> bool:
+    return any(other != label and other.startswith(label) for other in labels)
+
+
+def _graded(
     claimed: object, rationale: str | None, scale: Scale, probabilities: Mapping[str, float] | None = None
 ) -> Verdict | Unreadable:
     """The verdict with the label that is claimed; Unreadable if it is not on the scale."""
-    labels = scale.labels
-    label = on_menu(claimed, labels)
+    label = on_menu(claimed, scale.labels)
     if label is None:
-        return Unreadable("unreadable", f"found grade {shown(claimed)}, expected one of {', '.join(labels)}")
+        return _unreadable(f"found grade {_shown(claimed)}, expected one of {', '.join(scale.labels)}")
     level = next(level for level in _all_levels(scale) if level.label == label)
     unable = level is scale.unable
     expected = None if unable else expected_grade(probabilities, scale)
     return Verdict(level.grade, rationale, expected=expected, unable=unable)
 
 
-def _parse_sentences(
-    reply: str,
-    criterion: Criterion,
-    form: AnswerForm,
-    sentences: int,
-    told: tuple[tuple[float | None, tuple[int, ...]], ...],
-    *,
-    cut: bool,
+def _with_nuggets(verdict: Verdict, listed: object, scale: Scale) -> Verdict | Unreadable:
+    """The verdict with its nuggets; Unreadable if they contradict the grade or cannot stand in a bank.
+
+    The reply says twice whether there are nuggets, by the list and by its grade. An empty list is never an accident.
+    """
+    if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
+        return _unreadable('"nuggets" is not a list of strings')
+    texts = tuple(" ".join((_clean(text) or "").split()) for text in listed)
+    for number, text in enumerate(texts, 1):
+        if not has_content(text) or not storable(text):
+            return _unreadable(f"nugget {number} is empty or holds a character that no text may hold")
+        if len(text) > LONGEST_NUGGET:
+            return _unreadable(f"nugget {number} has {len(text)} characters: at most {LONGEST_NUGGET}")
+    if len(texts) > MOST_LISTED:
+        return _unreadable(f"{len(texts)} nuggets: at most {MOST_LISTED}")
+    if bool(texts) != (verdict.grade in scale.positive):
+        label = next(level.label for level in scale.levels if level.grade == verdict.grade)
+        return _unreadable(f"the reply lists {len(texts)} nuggets, and its grade is {label}")
+    return msgspec.structs.replace(verdict, nuggets=texts)
+
+
+def _of_sentences(
+    reply: str, answer: Mapping[str, Any] | None, criterion: Criterion, sentences: int, completion: Completion
 ) -> Verdict | Unreadable:
-    answer = last_object(reply, "sentences", (), cut=cut) if form == "json" else None
-    if isinstance(answer, Unreadable):
-        return answer
+    """The verdict that the labels of the sentences roll up to."""
     entries: Sequence[tuple[object, object]]
     if answer is None:
-        entries, rationale = numbered_lines(reply)
-        if not entries or cut:
-            return no_verdict(reply, "no line of the form `1: LABEL`")
+        lines = [(_SENTENCE.fullmatch(line.lstrip(_BEFORE_NUMBER)), line) for line in reply.splitlines()]
+        entries = [(match[1], match[2]) for match, _ in lines if match]
+        rationale = _clean("\n".join(line for match, line in lines if not match))
+        if not entries:
+            return _no_verdict(reply, "no line of the form `1: LABEL`")
     else:
-        listed, rationale = answer["sentences"], rationale_of(answer)
+        listed, rationale = answer["sentences"], _rationale(answer)
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-            return Unreadable("unreadable", '"sentences" is not a list of objects with "n" and "label"')
+            return _unreadable('"sentences" is not a list of objects with "n" and "label"')
         entries = [(entry.get("n"), entry.get("label")) for entry in listed]
     labels = _by_number(entries, answer_labels(criterion), sentences)
-    if isinstance(labels, Unreadable):
-        return labels
-    verdict = _rolled_up(labels, criterion, rationale)
-    if isinstance(verdict, Unreadable):
+    verdict = labels if isinstance(labels, Unreadable) else _rolled_up(labels, criterion, rationale)
+    told = completion.support
+    if isinstance(verdict, Unreadable) or len(told) != sentences:
         return verdict
-    if len(told) != sentences:
-        return verdict
-    return msgspec.structs.replace(verdict, support=told, expected=_expected_by_support(told, labels, criterion))
+    expected = _expected_by_support(told, verdict.sentences, criterion)
+    return msgspec.structs.replace(verdict, support=told, expected=expected)
+
+
+def _by_number(
+    entries: Sequence[tuple[object, object]], menu: Sequence[str], sentences: int
+) -> tuple[str, ...] | Unreadable:
+    """The label of each sentence, from number 1 to `sentences`."""
+    keys = [str(number) for number in range(1, sentences + 1)]
+    labels: dict[str, str] = {}
+    for claimed_number, claimed_label in entries:
+        key = on_menu(claimed_number, keys)
+        if key is None:
+            return _unreadable(f"found sentence number {_shown(claimed_number)}, expected 1 to {sentences}")
+        label = on_menu(claimed_label, menu)
+        if label is None:
+            return _unreadable(
+                f"sentence {key}: found label {_shown(claimed_label)}, expected one of {', '.join(menu)}"
+            )
+        if labels.setdefault(key, label) != label:
+            return _unreadable(f"sentence {key} has two labels, {labels[key]!r} and {label!r}")
+    if missing := [key for key in keys if key not in labels]:
+        return _unreadable(f"no label for sentence {', '.join(missing[:10])} of {sentences}")
+    return tuple(labels[key] for key in keys)
+
+
+def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | None) -> Verdict | Unreadable:
+    rollup, unable = criterion.rollup, criterion.scale.unable
+    if rollup is None:
+        raise ValueError(f"{criterion.prompt_id}: sentences are labeled but no roll-up is declared")
+    counted = [label for label in labels if label != rollup.ignored]
+    if counted:
+        return Verdict(rollup.grade(counted.count(rollup.label) / len(counted)), rationale, sentences=labels)
+    if unable is None:
+        return _unreadable("no sentence counts towards a grade")
+    return Verdict(unable.grade, rationale, sentences=labels, unable=True)
+
+
+def _of_members(reply: str, parts: Sequence[Criterion]) -> _Verdicts | None:
+    """The verdicts in the last JSON object with a member for a criterion; None if the reply holds no JSON."""
+    names = [part.name for part in parts]
+    found = _objects(reply, names, f"the JSON object has none of {', '.join(names)}")
+    if found is None or isinstance(found, Unreadable):
+        return None if found is None else dict.fromkeys(names, found)
+    claims = _claims(found.outside, _group_claim(tuple(names)), {part.name: part.scale.labels for part in parts})
+    return {part.name: _of_member(part, found, claims[part.name]) for part in parts}
+
+
+def _of_member(part: Criterion, found: "_Objects", claims: set[str]) -> Verdict | Unreadable:
+    """The verdict of one criterion in the object, which nothing else in the reply may contradict."""
+    name, (*before, answer) = part.name, found.answers
+    if name not in answer:
+        return _unreadable(f'the JSON object has no "{name}"')
+    member = answer[name]
+    if not isinstance(member, dict) or "grade" not in member:
+        return _unreadable(f'"{name}" is no object with a "grade"')
+    earlier = [other[name].get("grade") if isinstance(other[name], dict) else None for other in before if name in other]
+    contradiction = _contradiction(name, member["grade"], earlier, claims, part.scale.labels)
+    return contradiction or _graded(member["grade"], _rationale(member), part.scale)
+
+
+def _of_lines(reply: str, parts: Sequence[Criterion]) -> _Verdicts:
+    """The verdicts in the lines that the reply ends with, one for each criterion; the rest is every rationale."""
+    names = tuple(part.name for part in parts)
+    line_of = re.compile(rf"[\s*_`#-]*({_one_of(names)})[\s*_`]*[:：](.*)", re.IGNORECASE)
+    lines = reply.rstrip(_NOTHING).splitlines()
+    claimed: dict[str, str] = {}
+    rest = len(lines)
+    for place in reversed(range(len(lines))):
+        if not lines[place].strip(_NOTHING):
+            continue
+        match = line_of.fullmatch(lines[place])
+        if match is None or match[1].casefold() in claimed:
+            break
+        claimed[match[1].casefold()] = match[2]
+        rest = place
+    if not claimed:
+        forms = ", ".join(f"`{name}: LABEL`" for name in names)
+        return dict.fromkeys(names, _no_verdict(reply, f"the reply does not end with lines {forms}"))
+    rationale = _clean("\n".join(lines[:rest]))
+    claims = _claims(reply, _group_claim(names), {part.name: part.scale.labels for part in parts})
+    return {part.name: _of_line(part, claimed.get(part.name), claims[part.name], rationale) for part in parts}
+
+
+def _of_line(part: Criterion, claimed: str | None, claims: set[str], rationale: str | None) -> Verdict | Unreadable:
+    if claimed is None:
+        return _unreadable(f"the reply does not end with a line `{part.name}: LABEL`")
+    if len(claims | ({on_menu(claimed, part.scale.labels)} - {None})) > 1:
+        return _unreadable(f"the reply gives different grades of {part.name}")
+    return _graded(claimed, rationale, part.scale)
+
+
+class _Objects(NamedTuple):
+    """The JSON objects of a reply that have some key."""
+
+    answers: list[dict[str, Any]]
+    outside: str
+    """The text outside of all objects."""
+
+
+def _objects(reply: str, keys: Sequence[str], lacking: str) -> _Objects | Unreadable | None:
+    """The objects of a reply with one of the keys, the last of which ends the reply; None if it holds no JSON.
+
+    Unreadable if an object is broken, since it may hold the real verdict, and an intact object inside it may be a mere
+    quotation; or if no object has a key, as `lacking` says.
+    """
+    answers: list[dict[str, Any]] = []
+    outside: list[str] = []
+    end = last = 0
+    any_object = refused = False
+    broken = _unreadable("the reply holds a JSON object that cannot be parsed")
+    while begun := _OBJECT.search(reply, end):
+        outside.append(reply[end : begun.start()])
+        try:
+            members, end = _DECODER.raw_decode(reply, begun.start())
+        except (ValueError, RecursionError):
+            return broken
+        any_object, refused = True, refused or bool(members.get("refusal"))
+        if any(key in members for key in keys):
+            answers.append(members)
+            last = end
+    whole = " ".join([*outside, reply[end:]])
+    if _STRAY_KEY.search(whole):
+        return broken
+    if not answers:
+        if refused:
+            return Unreadable("refused", "the reply is a refusal")
+        return _unreadable(lacking) if any_object else None
+    if reply[last:].strip(_NOTHING):
+        # The text after the object may say that it was only a quotation.
+        return _unreadable("the reply goes on after its JSON object")
+    return _Objects(answers, whole)
+
+
+def _answer(reply: str, key: str, menu: Sequence[str], form: AnswerForm) -> dict[str, Any] | Unreadable | None:
+    """The last JSON object that has the key, which nothing else in the reply may contradict; None if there is no JSON.
+
+    Args:
+        reply: The reply.
+        key: `grade` or `sentences`.
+        menu: The labels of a grade, which the text outside may not contradict; none if there is no grade.
+        form: The answer form that was asked for; only in `json` an object is an answer.
+    """
+    found = _objects(reply, (key,), f'the JSON object has no "{key}"') if form == "json" else None
+    if not isinstance(found, _Objects):
+        return found
+    answer = found.answers[-1]
+    claims = _claims(found.outside, _CLAIM, {"grade": menu})["grade"] if menu else set()
+    return _contradiction(key, answer[key], [other[key] for other in found.answers], claims, menu) or answer
+
+
+def _contradiction(
+    key: str, claimed: object, others: Sequence[object], claims: set[str], menu: Sequence[str]
+) -> Unreadable | None:
+    """What is wrong if other objects or the text outside of them claim something else than the last object."""
+    if any(other != claimed for other in others):
+        return _unreadable(f'the reply has two JSON objects that differ in "{key}"')
+    if claims - {on_menu(claimed, menu)}:
+        return _unreadable("the reply claims another grade than its JSON object")
+    return None
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of a JSON object; a key given twice is ambiguous and refused."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a key is given twice")
+    return members
+
+
+# Raw line breaks inside strings are common in replies and harmless.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates, strict=False)
+
+
+def _last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unreadable:
+    """The label in the last line of a reply, and the rest of the reply as the rationale.
+
+    A verdict followed by more text may be quoted or withdrawn, and one of two different verdicts may be quoted from the
+    response: both cases are unreadable.
+    """
+    lines = reply.rstrip(_NOTHING).splitlines()
+    # Only the last line with any statement of a grade can be the verdict.
+    last = next((index for index in reversed(range(len(lines))) if _CLAIM.search(lines[index])), None)
+    if last is None:
+        return _no_verdict(reply, "no line of the form `Grade: LABEL`")
+    match = _VERDICT.fullmatch(lines[last])
+    if match is None:
+        return _unreadable(f"the last verdict reads {_shown(lines[last])}, expected `Grade: LABEL`")
+    if last < len(lines) - 1:
+        return _unreadable(f"the reply goes on after {_shown(lines[last])}")
+    labels = _claims(reply, _CLAIM, {"grade": menu})["grade"] | ({on_menu(match[1], menu)} - {None})
+    if len(labels) > 1:
+        return _unreadable(f"the reply gives {len(labels)} different grades")
+    return match[1], _clean("\n".join(lines[:last] + lines[last + 1 :]))
+
+
+def _claim_of(names: Sequence[str], then: str = "") -> re.Pattern[str]:
+    """A statement of what one of some names is, up to where its label would follow."""
+    return re.compile(rf"(?<![^\W_])({_one_of(names)})(?![^\W_])[\s*_`\"']*{then}(?:[:：=]|is\b)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=64)
+def _group_claim(names: tuple[str, ...]) -> re.Pattern[str]:
+    """A statement of a grade of a criterion; one that is said of no criterion is a claim about none."""
+    return _claim_of(names, r"(?:grade[\s*_`\"']*)?")
+
+
+def _one_of(names: Sequence[str]) -> str:
+    """The names as alternatives of an expression; a name that begins like another is tried before it."""
+    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+
+
+_CLAIM = _claim_of(["grade"])
+
+
+def _claims(text: str, claim: re.Pattern[str], menus: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
+    """By name, the labels of its menu that directly follow a claim such as `naturalness is`, anywhere in a text."""
+    text = text.replace(_MINUS, "-")
+    claims: dict[str, set[str]] = {name: set() for name in menus}
+    for stated in claim.finditer(text):
+        name = stated[1].casefold()
+        match = _label_pattern(tuple(menus[name])).match(text, stated.end())
+        if match and (label := on_menu(match[1], menus[name])) is not None:
+            claims[name].add(label)
+    return claims
+
+
+@lru_cache(maxsize=64)
+def _label_pattern(menu: tuple[str, ...]) -> re.Pattern[str]:
+    """A label of the menu as its only group, with what may stand before it; the text has plain minus signs."""
+    # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
+    return re.compile(rf"[\s*_`#\"'“‘(\[]*({_one_of(menu)})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])", re.IGNORECASE)
+
+
+def on_menu(value: object, menu: Sequence[str]) -> str | None:
+    """The label of the menu that a value names, ignoring case and outer punctuation; None if it names none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int):
+        value = str(value)
+    if not isinstance(value, str):
+        return None
+    name = " ".join(value.lstrip(_OPENING).rstrip(_CLOSING).split()).replace(_MINUS, "-").casefold()
+    if number := _WHOLE_NUMBER.fullmatch(name):
+        name = number[1]
+    return next((label for label in menu if label.casefold() == name), None)
+
+
+def _rationale(answer: Mapping[str, Any]) -> str | None:
+    """The rationale of a JSON answer, which may be a list of strings; None if it holds no text."""
+    rationale = answer.get("rationale")
+    parts = rationale if isinstance(rationale, list) else [rationale]
+    return _clean("\n".join(part for part in parts if isinstance(part, str)))
+
+
+def _clean(text: str) -> str | None:
+    """A text without outer whitespace and with lone surrogates replaced, as UTF-8 needs; None if it is empty."""
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return whole.strip() or None
+
+
+def _unreadable(detail: str) -> Unreadable:
+    return Unreadable("unreadable", detail)
+
+
+def _no_verdict(reply: str, detail: str) -> Unreadable:
+    """Why a reply has no verdict: it is empty, a refusal, or `detail`."""
+    if not reply.strip():
+        return _unreadable("the reply is empty")
+    if _REFUSAL.match(reply.replace("’", "'")):
+        return Unreadable("refused", f"the judge declined: {_shown(reply)}")
+    return _unreadable(detail)
+
+
+def _shown(value: object) -> str:
+    """A quoted and escaped excerpt of a value for a message; a list or an object is only named as such."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _expected_by_support(
@@ -163,44 +501,6 @@ def _expected_by_support(
             for stays, goes in zip([*likely, 0.0], [0.0, *likely], strict=True)
         ]
     return math.fsum(p * rollup.grade(k / len(chances)) for k, p in enumerate(likely)) if chances else None
-
-
-def _by_number(
-    entries: Sequence[tuple[object, object]], menu: Sequence[str], sentences: int
-) -> tuple[str, ...] | Unreadable:
-    """The label of each sentence, from number 1 to `sentences`."""
-    numbers = {str(number): number for number in range(1, sentences + 1)}
-    keys = tuple(numbers)
-    labels: dict[int, str] = {}
-    for claimed_number, claimed_label in entries:
-        key = on_menu(claimed_number, keys)
-        if key is None:
-            expected = f"1 to {sentences}"
-            return Unreadable("unreadable", f"found sentence number {shown(claimed_number)}, expected {expected}")
-        label = on_menu(claimed_label, menu)
-        if label is None:
-            detail = f"sentence {key}: found label {shown(claimed_label)}, expected one of {', '.join(menu)}"
-            return Unreadable("unreadable", detail)
-        if labels.setdefault(numbers[key], label) != label:
-            earlier = labels[numbers[key]]
-            return Unreadable("unreadable", f"sentence {key} has two labels, {earlier!r} and {label!r}")
-    missing = [key for key, number in numbers.items() if number not in labels]
-    if missing:
-        return Unreadable("unreadable", f"no label for sentence {', '.join(missing[:10])} of {sentences}")
-    return tuple(labels[number] for number in sorted(labels))
-
-
-def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | None) -> Verdict | Unreadable:
-    rollup, unable = criterion.rollup, criterion.scale.unable
-    if rollup is None:
-        raise ValueError(f"{criterion.prompt_id}: sentences are labeled but no roll-up is declared")
-    counted = [label for label in labels if label != rollup.ignored]
-    if not counted:
-        if unable is None:
-            return Unreadable("unreadable", "no sentence counts towards a grade")
-        return Verdict(unable.grade, rationale, sentences=labels, unable=True)
-    share = counted.count(rollup.label) / len(counted)
-    return Verdict(rollup.grade(share), rationale, sentences=labels)
 
 
 def expected_grade(probabilities: Mapping[str, float] | None, scale: Scale) -> float | None:

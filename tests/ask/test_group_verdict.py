@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
-from judge.ask.group_verdict import parse_group
 from judge.ask.records import Unreadable, Verdict
+from judge.ask.verdict import parse_group
 from judge.models.records import AnswerForm, Completion
 
 PARTS = tuple(map(find_criterion, ("completeness", "groundedness/yes_no", "naturalness")))

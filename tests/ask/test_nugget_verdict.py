@@ -6,20 +6,20 @@ from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import inquiry
-from judge.ask.nugget_verdict import LONGEST_NUGGET, MOST_LISTED, parse_nuggets
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.tasks import Task
+from judge.ask.verdict import LONGEST_NUGGET, MOST_LISTED, parse
 from judge.models.records import AnswerForm, Completion
 from judge.text.safe import has_content, storable
 from tests.ask.test_prompt import pooled, turn
 from tests.ask.test_prompt import render as rendered
 
-SCALE = find_criterion("nugget_creation").scale
+CREATION = find_criterion("nugget_creation")
 
 
 def read(reply: str, form: AnswerForm = "json", finish: str = "stop") -> tuple[str, ...] | str:
     """The nuggets, or why there are none."""
-    verdict = parse_nuggets(Completion(reply, finish, None), SCALE, form)
+    verdict = parse(Completion(reply, finish, None), CREATION, form, 0)
     if isinstance(verdict, Unreadable):
         return verdict.reason
     assert verdict.grade == bool(verdict.nuggets)
@@ -97,7 +97,7 @@ PIECES = ["- ", "1. ", "A is b.", "\n", "Grade: some", "Grade: none", '{"nuggets
     finish=st.sampled_from(["stop", "length", None]),
 )
 def test_what_is_read_can_stand_in_a_bank(reply: str, form: AnswerForm, finish: str | None) -> None:
-    verdict = parse_nuggets(Completion(reply, finish, None), SCALE, form)
+    verdict = parse(Completion(reply, finish, None), CREATION, form, 0)
     if isinstance(verdict, Verdict):
         assert verdict.grade == bool(verdict.nuggets)
         for text in verdict.nuggets:

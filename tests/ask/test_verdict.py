@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.nugget_verdict import parse_nuggets
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.verdict import expected_grade, parse
 from judge.models.forms import answer_instruction, answer_labels, supported_forms
@@ -30,8 +29,6 @@ def read(
     probabilities: dict[str, float] | None = None,
 ) -> Verdict | Unreadable:
     completion = Completion(text, finish, None, probabilities=probabilities)
-    if criterion.answer == "nuggets":
-        return parse_nuggets(completion, criterion.scale, form)
     return parse(completion, criterion, form, sentences)
 
 
