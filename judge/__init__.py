@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from judge.errors import UsageError as UsageError
     from judge.files.bundle import __version__ as __version__
     from judge.harness.batches import collect_batches as collect_batches
-    from judge.harness.batches import look_at_batches as look_at_batches
+    from judge.harness.batches import poll_batches as poll_batches
     from judge.harness.batches import submit_batches as submit_batches
     from judge.harness.calibration import CalibrationPlan as CalibrationPlan
     from judge.harness.calibration import calibrate_judges as calibrate_judges

@@ -11,7 +11,8 @@ from pathlib import Path
 from judge.cli.completions_import import add_answered_by_option, print_taken
 from judge.cli.options import add_actions, add_journal_option
 from judge.cli.printing import print_json, print_table, progress, say
-from judge.harness.batches import SubmittedBatch, collect_batches, look_at_batches, submit_batches
+from judge.harness.batches import collect_batches, poll_batches, submit_batches
+from judge.models.batch.service import SubmittedBatch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +45,7 @@ def _submit(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    batches = look_at_batches(args.requests)
+    batches = poll_batches(args.requests)
     _print(batches, as_json=args.json)
     return _code(batches)
 

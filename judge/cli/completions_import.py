@@ -10,7 +10,7 @@ from pathlib import Path
 from judge.cli.options import add_journal_option
 from judge.cli.printing import print_fact, print_json, progress, say
 from judge.harness.requests import CompletionsPlan, import_completions
-from judge.models.batch.taking import TakenCompletions
+from judge.models.batch.completions import TakenCompletions
 from judge.text.cells import count
 
 _SHOWN = 20

@@ -9,7 +9,6 @@ import msgspec
 
 from judge.ask.budget import price_of
 from judge.ask.questions import Questions
-from judge.ask.tasks import Task
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.files.folder import check_apart, make_folder, temporary_name, write_atomic
@@ -18,15 +17,13 @@ from judge.files.paths import JobPlan, StrPath, several
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
 from judge.harness.rounds import note_returned, note_written, under_way
-from judge.models.batch.forms import form_of
-from judge.models.batch.questions import QUESTIONS, QuestionFile, write_questions
-from judge.models.batch.records import OpenQuestion, without_texts
-from judge.models.batch.shards import Shard, write_shards
-from judge.models.batch.taking import TakenCompletions, take_completions
+from judge.models.batch.completions import TakenCompletions, take_completions
+from judge.models.batch.requests import QUESTIONS, OpenQuestion, QuestionFile, Shard, write_questions, write_shards
+from judge.models.batch.service import offer_of
 from judge.models.digests import DigestSet
 from judge.models.journal_view import JournalView
 from judge.models.journals import check_database, open_journal
-from judge.models.model import Model, Price
+from judge.models.model import Price
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
 
@@ -84,36 +81,22 @@ def write_requests(
     """
     folder = Path(folder)
     _check(prepared, folder)
-    if prepared.out.exists():
-        check_out(prepared)
-    if waiting := under_way(prepared.out):
-        raise UsageError(
-            f"{', '.join(str(path) for path, _ in waiting)}: written earlier, and nothing came back from there yet, so "
-            "its requests would be asked twice; import what came back, or remove the folder if it was never handed over"
-        )
     temporary = folder.with_name(temporary_name(folder.name))
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         make_folder(temporary)
         with JournalView(prepared.journals) as journal:
-            written = write_questions(
-                temporary / QUESTIONS, _open_questions(prepared, journal, steps), _prices(prepared)
-            )
-        if not written.questions:
+            questions = _open_questions(prepared, journal, steps)
+            numbers = write_questions(temporary / QUESTIONS, questions, _prices(prepared))
+        if not numbers:
             return RequestsOutcome(None, 0, ())
         steps(Step("writing requests"))
-        with QuestionFile(temporary / QUESTIONS) as questions:
-            made = write_shards(temporary, questions, written.by_judge, shards, most)
-        about = {
-            "judge_version": __version__,
-            "requests": written.questions,
-            "judges": {
-                name: {"requests": number, "form": form_of(name).name} for name, number in written.by_judge.items()
-            },
-            "files": made,
-        }
+        with QuestionFile(temporary) as written:
+            made = write_shards(temporary, written, numbers, shards, most)
+        judges = {name: {"requests": number, "form": offer_of(name).wire.name} for name, number in numbers.items()}
+        about = {"judge_version": __version__, "requests": numbers.total(), "judges": judges, "files": made}
         write_atomic(temporary / REQUESTS, json_bytes(about))
-        note_written(prepared.out, folder, written.questions)
+        note_written(prepared.out, folder, numbers.total())
         with contextlib.suppress(FileNotFoundError):
             folder.rmdir()
         temporary.replace(folder)
@@ -121,7 +104,7 @@ def write_requests(
         raise OperationalError(f"{folder}: cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return RequestsOutcome(folder, written.questions, made)
+    return RequestsOutcome(folder, numbers.total(), made)
 
 
 def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenCompletions:
@@ -137,7 +120,7 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise InputError(f"{', '.join(missing)}: no such file")
     check_apart(out, paths)
-    with QuestionFile(Path(plan.requests) / QUESTIONS) as questions:
+    with QuestionFile(Path(plan.requests)) as questions:
         make_folder(out)
         with open_journal(out / JOURNAL, plan.journal) as journal:
             names = (plan.answered_by,) if isinstance(plan.answered_by, str) else plan.answered_by
@@ -148,34 +131,43 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
 
 def _check(prepared: Prepared, folder: Path) -> None:
     """Refuse what leaves nothing to hand over, and a folder that is in use."""
-    options, plan = prepared.plan.options, prepared.plan
+    plan = prepared.plan
     for model in prepared.models:
-        form = form_of(model.name)
-        if options.logprobs and not form.probabilities:
+        wire = offer_of(model.name).wire
+        if plan.options.logprobs and not wire.probabilities:
             raise UsageError(
-                f"--logprobs: label probabilities are not read from the {form.name} batches of {model.name}"
+                f"--logprobs: label probabilities are not read from the {wire.name} batches of {model.name}"
             )
-    if prepared.cascade is not None:
-        raise UsageError("--cascade: its checker judges first, so `judge run` alone knows what is left to ask")
-    if plan.settings.max_cost is not None:
-        raise UsageError("--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less")
-    if plan.engine is not None:
-        raise UsageError("--engine: no call is made here; `judge run` makes its calls through an engine")
-    if plan.recheck is not None:
-        raise UsageError("--recheck: `judge run` asks again, once the first answers are in the journal")
+    refused = {
+        "--cascade: its checker judges first, so `judge run` alone knows what is left to ask": prepared.cascade,
+        "--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less": (
+            plan.settings.max_cost
+        ),
+        "--engine: no call is made here; `judge run` makes its calls through an engine": plan.engine,
+        "--recheck: `judge run` asks again, once the first answers are in the journal": plan.recheck,
+    }
+    for why, value in refused.items():
+        if value is not None:
+            raise UsageError(why)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is there already; each round of requests has a folder of its own")
+    if prepared.out.exists():
+        check_out(prepared)
+    if waiting := under_way(prepared.out):
+        raise UsageError(
+            f"{', '.join(str(path) for path, _ in waiting)}: written earlier, and nothing came back from there yet, so "
+            "its requests would be asked twice; import what came back, or remove the folder if it was never handed over"
+        )
 
 
 def _prices(prepared: Prepared) -> dict[str, Price]:
     """What each judge's tokens cost in a batch."""
     prices = {}
     for model in prepared.models:
-        price, share = price_of(model, prepared.plan.settings.known_prices), form_of(model.name).share
+        price, share = price_of(model, prepared.plan.settings.known_prices), offer_of(model.name).share or 1.0
         if price is not None:
-            part = 1.0 if share is None else share
-            cached = None if price.cached is None else price.cached * part
-            prices[model.name] = Price(price.prompt * part, price.completion * part, cached)
+            cached = None if price.cached is None else price.cached * share
+            prices[model.name] = Price(price.prompt * share, price.completion * share, cached)
     return prices
 
 
@@ -183,26 +175,17 @@ def _open_questions(prepared: Prepared, journal: JournalView, steps: Steps) -> I
     """Every request that the plan still needs, once, in the order in which the loop would ask."""
     # A jury makes its tasks anew each time.
     asked = prepared.asked
-    total = len(asked) * len(prepared.models)
-    done = 0
+    done, total = 0, len(asked) * len(prepared.models)
     for model in prepared.models:
-        for question in _of_model(prepared, asked, model, journal):
+        questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
+        seen = DigestSet()
+        for task in questions.ahead(asked):
             done += 1
-            steps(Step("looking for open questions", done, total))
-            if question is not None:
-                yield question
-
-
-def _of_model(
-    prepared: Prepared, asked: Sequence[Task], model: Model, journal: JournalView
-) -> Iterator[OpenQuestion | None]:
-    questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
-    seen = DigestSet()
-    for task in questions.ahead(asked):
-        following = questions.next_request(task) if questions.gap(task) is None else None
-        if following is None or not seen.add(following[0]):
-            yield None
-            continue
-        digest, request = following
-        parameters = msgspec.to_builtins(model.parameters(request))
-        yield OpenQuestion(digest, model.name, parameters, without_texts(request))
+            steps(Step("searching for open questions", done, total))
+            following = questions.next_request(task) if questions.gap(task) is None else None
+            if following is not None and seen.add(following[0]):
+                digest, request = following
+                parameters = msgspec.to_builtins(model.parameters(request))
+                # The digest knows nothing of the raw texts.
+                request = msgspec.structs.replace(request, response="", passages=(), nugget=None)
+                yield OpenQuestion(digest, model.name, parameters, request)

@@ -9,8 +9,7 @@ from judge.ask.cascade import asked_model, is_cascade, parse_cascade
 from judge.ask.returned import alone_notes
 from judge.errors import UsageError
 from judge.models.backends import BACKENDS, backend_facts
-from judge.models.batch.forms import form_of
-from judge.models.batch.forms.form import bare_model
+from judge.models.batch.service import bare_model, offer_of
 from judge.models.model import FREE, Model, Price, Unfinished
 from judge.models.records import Completion
 from tests.ask.test_returned import notes
@@ -31,9 +30,9 @@ def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.
         judge = f"{name}/anthropic/m"
         said = Completion(text="", finish_reason="stop", model=None, raw=RAW)
         try:
-            form: object = form_of(judge)
+            offer: object = offer_of(judge)
         except UsageError as error:
-            form = str(error)
+            offer = str(error)
         try:
             cascade: object = parse_cascade(f"{judge}@0.1:0.8").low
         except UsageError:
@@ -42,7 +41,7 @@ def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.
             notes(judge, "another"),
             alone_notes([(judge, said)]),
             given_price(judge, {"anthropic/m": FREE}),
-            form,
+            offer,
             bare_model({"model": "anthropic/m"}, judge),
             cascade,
             is_cascade(f"{judge}@0.1:0.8+openai/gpt-x"),

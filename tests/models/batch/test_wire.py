@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from judge.errors import ContentFilterError, RejectedError, UsageError
-from judge.models.batch.forms import FORMS, form_of
-from judge.models.batch.records import Returned
-from judge.models.batch.taking import same_model
+from judge.models.batch.completions import same_model
+from judge.models.batch.service import bare_model, offer_of
+from judge.models.batch.wire import Returned
 from judge.models.records import Message
 from tests.mock import ask
 
@@ -25,10 +25,9 @@ MESSAGES = (Message("system", "You grade."), Message("user", "A"), Message("assi
 
 
 def written(judge: str, **more: object) -> dict[str, Any]:
-    form = form_of(judge)
-    model = judge.partition("/")[2]
-    body = form.body(judge, {"model": model, **PARAMETERS, **more}, MESSAGES)
-    return dict(json.loads(msgspec.json.encode(form.line("d" * 64, body))))
+    wire, parameters = offer_of(judge).wire, {"model": judge.partition("/")[2], **PARAMETERS, **more}
+    body = wire.body(bare_model(parameters, judge), parameters, MESSAGES)
+    return dict(json.loads(msgspec.json.encode(wire.line("d" * 64, body))))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_gemini_calls_the_assistant_a_model() -> None:
     ],
 )
 def test_a_line_is_a_reply_or_says_why_not(judge: str, line: dict[str, Any], expected: Returned) -> None:
-    assert form_of(judge).returned(msgspec.json.encode(line)) == expected
+    assert offer_of(judge).wire.returned(msgspec.json.encode(line)) == expected
 
 
 def test_a_message_of_anthropic_is_read_in_the_words_of_chat_completions() -> None:
@@ -143,7 +142,7 @@ def test_a_message_of_anthropic_is_read_in_the_words_of_chat_completions() -> No
             "output_tokens": 3,
         },
     }
-    read = form_of("litellm/anthropic/m").completion(json.dumps(message).encode(), ask())
+    read = offer_of("litellm/anthropic/m").wire.completion(json.dumps(message).encode(), ask())
     assert (read.text, read.finish_reason, read.model) == ("Grade: 1", "length", "claude-x")
     assert (read.prompt_tokens, read.cached_tokens, read.completion_tokens) == (20, 4, 3)
 
@@ -156,14 +155,14 @@ def test_a_candidate_of_gemini_is_read_without_its_thoughts() -> None:
         ],
         "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 3, "thoughtsTokenCount": 5},
     }
-    read = form_of("litellm/gemini/m").completion(json.dumps(reply).encode(), ask())
+    read = offer_of("litellm/gemini/m").wire.completion(json.dumps(reply).encode(), ask())
     assert (read.text, read.finish_reason, read.model) == ("Grade: 1", "stop", "gemini-x-001")
     # Thoughts are billed as the rest of the reply is.
     assert (read.prompt_tokens, read.completion_tokens) == (10, 8)
     with pytest.raises(ContentFilterError, match="the prompt was blocked: SAFETY"):
-        form_of("litellm/gemini/m").completion(b'{"promptFeedback":{"blockReason":"SAFETY"}}', ask())
+        offer_of("litellm/gemini/m").wire.completion(b'{"promptFeedback":{"blockReason":"SAFETY"}}', ask())
     with pytest.raises(RejectedError, match="without candidates"):
-        form_of("litellm/gemini/m").completion(b"{}", ask())
+        offer_of("litellm/gemini/m").wire.completion(b"{}", ask())
 
 
 def test_a_version_of_a_model_answers_for_it() -> None:
@@ -177,7 +176,16 @@ def test_a_version_of_a_model_answers_for_it() -> None:
     assert not same_model("gemini-2.5-flash", "gemini-2.5-flash-lite") and not same_model("gpt-4", "gpt-4-32k")
 
 
-def test_a_judge_of_this_process_has_no_requests() -> None:
-    with pytest.raises(UsageError, match=r"local/m is asked in this process.*`judge run` asks it"):
-        form_of("local/m")
-    assert {form.name for form in FORMS.values()} == {"openai", "anthropic", "gemini"}
+def test_a_reply_is_taken_whatever_it_says_beside_its_text() -> None:
+    usage = {"input_tokens": "ten", "output_tokens": 1.5, "cache_read_input_tokens": [3]}
+    strange = {"content": [3, {"type": "text", "text": "Grade: 1"}], "usage": usage, "model": {}, "stop_reason": []}
+    read = offer_of("litellm/anthropic/m").wire.completion(json.dumps(strange).encode(), ask())
+    assert (read.text, read.model, read.finish_reason, read.prompt_tokens) == ("Grade: 1", None, None, None)
+    half = b'{"candidates": [{"content": {"parts": [{"text": "1\\ud83d"}]}}], "usageMetadata": 7}'
+    assert offer_of("litellm/gemini/m").wire.completion(half, ask()).text == "1?"
+
+
+@pytest.mark.parametrize("judge", ["local/m", "mine/m"])
+def test_a_judge_of_this_process_has_no_requests(judge: str) -> None:
+    with pytest.raises(UsageError, match=rf"{judge} is asked in this process.*`judge run` asks it"):
+        offer_of(judge)

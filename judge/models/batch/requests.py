@@ -1,0 +1,200 @@
+"""The requests of a folder: what they ask, by digest, and the files of lines that a batch service takes."""
+
+import contextlib
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from isal import isal_zlib
+from isal.isal_zlib import error as packing_error
+
+from judge.errors import InputError, OperationalError, UsageError
+from judge.files.folder import open_new
+from judge.models.batch.service import BatchOffer, bare_model, offer_of
+from judge.models.model import Price
+from judge.models.records import Request
+from judge.records import Record
+
+QUESTIONS = "questions.sqlite"
+_TABLES = """
+CREATE TABLE question (place INTEGER PRIMARY KEY, digest TEXT NOT NULL, content BLOB NOT NULL);
+CREATE TABLE price (judge TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+"""
+_DAMAGE = (sqlite3.Error, msgspec.MsgspecError, TypeError, cast(type[Exception], packing_error))
+_QUICK = 1
+"""Level of compression; a higher one takes longer than the disk does."""
+
+
+class OpenQuestion(Record, frozen=True):
+    """A request that is still to be asked, with everything that a journal records of it."""
+
+    digest: str
+    """The digest of the request: the id of its line, and the key of its completion in the journal."""
+    judge: str
+    """`backend/model`."""
+    parameters: dict[str, Any]
+    """Everything that is sent beside the messages, as the judge gives it."""
+    request: Request
+    """The request without the raw texts of response, passages and nugget, of which the digest knows nothing."""
+
+    def body(self) -> dict[str, Any]:
+        """What the API is sent."""
+        model = bare_model(self.parameters, self.judge)
+        return offer_of(self.judge).wire.body(model, self.parameters, self.request.messages)
+
+
+class Shard(msgspec.Struct):
+    """One file of requests."""
+
+    name: str
+    judge: str
+    form: str
+    """The name of the wire format."""
+    lines: int = 0
+    bytes: int = 0
+
+
+def write_questions(path: Path, questions: Iterable[OpenQuestion], prices: Mapping[str, Price]) -> Counter[str]:
+    """Write a new file of questions, and give their number by judge.
+
+    Args:
+        path: The file, which must not exist.
+        questions: The questions, in the order in which they are to be asked.
+        prices: What each judge's tokens cost in a batch, as far as it is known.
+
+    Raises:
+        OperationalError: The disk cannot be written.
+    """
+    counts: Counter[str] = Counter()
+
+    def rows() -> Iterator[tuple[str, bytes]]:
+        for question in questions:
+            counts[question.judge] += 1
+            yield question.digest, isal_zlib.compress(msgspec.json.encode(question), _QUICK)
+
+    try:
+        with contextlib.closing(sqlite3.connect(path)) as file:
+            # It is made whole in a folder that gets its name last, so a crash leaves nothing that would be read.
+            file.execute("PRAGMA synchronous = OFF")
+            file.execute("PRAGMA journal_mode = OFF")
+            file.executescript(_TABLES)
+            with file:
+                file.executemany("INSERT INTO question (digest, content) VALUES (?, ?)", rows())
+                known = [(judge, msgspec.json.encode(price).decode()) for judge, price in prices.items()]
+                file.executemany("INSERT INTO price VALUES (?, ?)", known)
+                file.execute("CREATE UNIQUE INDEX by_digest ON question (digest)")
+    except sqlite3.Error as error:
+        raise OperationalError(f"{path}: cannot be written: {error}") from error
+    return counts
+
+
+class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
+    """The file of questions in a folder, open to read; SQLite, so that millions of them need no memory.
+
+    Every method raises an InputError where the file is damaged.
+
+    Raises:
+        InputError: There is no such file, or `judge requests` did not write it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / QUESTIONS
+        if not self._path.is_file():
+            raise InputError(f"{self._path}: no such file; expected what `judge requests` wrote")
+        with self._readable():
+            self._file = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
+            (self.number,) = self._file.execute("SELECT count(*) FROM question").fetchone()
+            prices = self._file.execute("SELECT judge, content FROM price").fetchall()
+            self.prices: Mapping[str, Price] = {judge: msgspec.json.decode(text, type=Price) for judge, text in prices}
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[OpenQuestion]:
+        """The questions in the order in which they are to be asked."""
+        with self._readable():
+            for (content,) in self._file.execute("SELECT content FROM question ORDER BY place"):
+                yield _unpacked(content)
+
+    def digests(self) -> Iterator[str]:
+        """The digests in the order of the questions."""
+        with self._readable():
+            for (digest,) in self._file.execute("SELECT digest FROM question ORDER BY place"):
+                yield str(digest)
+
+    def get(self, digest: str) -> OpenQuestion | None:
+        """The question with a digest, or None."""
+        with self._readable():
+            row = self._file.execute("SELECT content FROM question WHERE digest = ?", (digest,)).fetchone()
+            return None if row is None else _unpacked(row[0])
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except _DAMAGE as error:
+            raise InputError(f"{self._path}: not a file of questions that `judge requests` wrote: {error}") from error
+
+
+def _unpacked(content: bytes) -> OpenQuestion:
+    return msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
+
+
+def write_shards(
+    folder: Path,
+    questions: Iterable[OpenQuestion],
+    numbers: Mapping[str, int],
+    shards: int | None = None,
+    most: int | None = None,
+) -> tuple[Shard, ...]:
+    """Write the questions in their order to `requests-00001.jsonl` and so on; a file has one judge.
+
+    Args:
+        folder: Where the files go.
+        questions: The questions of one judge after those of another.
+        numbers: How many questions each judge has.
+        shards: How many files to spread each judge's over, as evenly as can be; None means as few as the limits allow.
+        most: Most lines of a file; None means what its service takes.
+
+    Raises:
+        UsageError: A single request is larger than its service takes.
+        OperationalError: The disk cannot be written.
+    """
+    made: list[Shard] = []
+    places: Counter[str] = Counter()
+    try:
+        with contextlib.ExitStack() as opened:
+            for question in questions:
+                judge, offer = question.judge, offer_of(question.judge)
+                line = _line(question, offer)
+                spread = places[judge] * (shards or 1) // numbers[judge]
+                turned = spread != (places[judge] - 1) * (shards or 1) // numbers[judge]
+                if turned or _full(made[-1], len(line), offer, most):
+                    opened.close()
+                    made.append(Shard(f"requests-{len(made) + 1:05}.jsonl", judge, offer.wire.name))
+                    file = opened.enter_context(open_new(folder / made[-1].name))
+                file.write(line)
+                made[-1].lines += 1
+                made[-1].bytes += len(line)
+                places[judge] += 1
+    except OSError as error:
+        raise OperationalError(f"{folder}: cannot be written: {error.strerror}") from error
+    return tuple(made)
+
+
+def _full(shard: Shard, size: int, offer: BatchOffer, most: int | None) -> bool:
+    lines = min(most or offer.most_lines, offer.most_lines)
+    return shard.lines >= lines or shard.bytes + size > offer.wire.most_bytes
+
+
+def _line(question: OpenQuestion, offer: BatchOffer) -> bytes:
+    line = msgspec.json.encode(offer.wire.line(question.digest, question.body())) + b"\n"
+    if len(line) > offer.wire.most_bytes:
+        raise UsageError(
+            f"the request about {question.request.response_id} has {len(line):,} bytes, more than the "
+            f"{offer.wire.most_bytes:,} that a file for {question.judge} may have"
+        )
+    return line
