@@ -143,6 +143,8 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], dict[str, Batc
 
 def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBatch, service: BatchService) -> None:
     path = folder / batch.file
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; expected what `judge requests` wrote")
     if batch.began is not None:
         # An earlier submission was cut short: the provider may have taken it.
         found = service.find(batch, {each.batch_id for each in batches if each.batch_id is not None})

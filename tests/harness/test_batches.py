@@ -17,6 +17,7 @@ from judge.cli import main
 from judge.errors import UsageError
 from judge.harness.prepared import Plan, prepare
 from judge.harness.requests import write_requests
+from judge.models.batch.service import AnthropicBatches
 from judge.models.journals import verify_stored
 from judge.models.model import ModelOptions
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
@@ -363,6 +364,16 @@ def test_a_file_that_the_provider_refuses_is_told(
     assert "refused by the provider: line 3: invalid_json: not JSON" in capsys.readouterr().err
 
 
+def test_a_file_of_requests_that_is_gone_is_named(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    (tmp_path / "round-1/requests-00001.jsonl").unlink()
+    assert batch("submit", tmp_path) == 2
+    assert "requests-00001.jsonl: no such file; expected what `judge requests` wrote" in capsys.readouterr().err
+    assert batch("submit", tmp_path / "none") == 2 and server.created == 0
+
+
 def test_a_refusal_names_no_key(server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
     server.refuse = {"status": 401, "message": "Incorrect API key provided: sk-test-0123456789"}
@@ -371,8 +382,8 @@ def test_a_refusal_names_no_key(server: BatchServer, tmp_path: Path, capsys: pyt
     assert "Incorrect API key" in err and "sk-test-0123456789" not in err and "Traceback" not in err
 
 
-def test_anthropic_takes_batches_of_its_own_form(
-    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_anthropic_takes_batches_of_its_own_format(
+    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests(tmp_path, 1, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)
     first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]
@@ -380,8 +391,11 @@ def test_anthropic_takes_batches_of_its_own_form(
     assert [message["role"] for message in first["params"]["messages"]] == ["user"] and first["params"]["system"]
     server.lose_reply = True
     assert batch("submit", tmp_path) == 3
+    # The search for what was begun is refused for a moment, and made again.
+    server.refuse, waited = {"status": 529, "message": "overloaded"}, list[float]()
+    monkeypatch.setattr(AnthropicBatches._get.retry, "sleep", waited.append)  # type: ignore[attr-defined]
     assert batch("submit", tmp_path) == 0
-    assert server.created == 1
+    assert server.created == len(waited) == 1
     asked = server.requests("batch_1")
     rows: list[dict[str, Any]] = []
     for line in asked:
