@@ -126,17 +126,8 @@ def start_batch_server() -> Iterator[BatchServer]:
                 assert form["purpose"] == b"batch"
                 name = f"file-{len(state.files)}"
                 state.files[name] = form["file"]
-                self.say(
-                    {
-                        "id": name,
-                        "object": "file",
-                        "purpose": "batch",
-                        "bytes": 1,
-                        "created_at": 1,
-                        "filename": "f",
-                        "status": "processed",
-                    }
-                )
+                about = {"id": name, "object": "file", "purpose": "batch", "bytes": 1, "created_at": 1}
+                self.say({**about, "filename": "f", "status": "processed"})
                 return
             asked = json.loads(content)
             state.created += 1

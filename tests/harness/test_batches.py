@@ -104,21 +104,8 @@ def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: 
     assert counts(capsys)["open"] == 0
     # Nothing is left to write, and a run asks nobody: the address has no server.
     assert requests(tmp_path, 3) == 0 and not (tmp_path / "round-3").exists()
-    assert (
-        main(
-            [
-                "run",
-                *EXAMPLE,
-                "--model",
-                "server/m",
-                "--base-url",
-                "http://127.0.0.1:9/v1",
-                "--out",
-                str(tmp_path / "out"),
-            ]
-        )
-        == 0
-    )
+    server = ["--model", "server/m", "--base-url", "http://127.0.0.1:9/v1"]
+    assert main(["run", *EXAMPLE, *server, "--out", str(tmp_path / "out")]) == 0
     judged = lines(tmp_path / "out/judgments.jsonl")
     assert {judgment["criterion"] for judgment in judged} == {"groundedness", "naturalness"}
     assert sum(judgment.get("repaired", False) for judgment in judged) == 1
