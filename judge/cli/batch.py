@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from judge.cli.completions_import import add_answered_by_option, print_taken
+from judge.cli.completions_import import add_answered_by_option, tell_taken
 from judge.cli.options import add_actions, add_journal_option
 from judge.cli.printing import print_json, print_table, progress, say
 from judge.harness.batches import collect_batches, poll_batches, submit_batches
@@ -60,8 +60,7 @@ def _collect(args: argparse.Namespace) -> int:
     if collected.taken is None:
         say("nothing has come back yet")
         return _code(collected.batches)
-    code = print_taken(collected.taken, as_json=args.json, quiet=args.json)
-    return code or _code(collected.batches)
+    return tell_taken(collected.taken, facts=not args.json) or _code(collected.batches)
 
 
 def _print(batches: Sequence[SubmittedBatch], *, as_json: bool) -> None:

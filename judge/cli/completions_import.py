@@ -51,20 +51,14 @@ def main(args: argparse.Namespace) -> int:
     )
     with progress("taking completions") as steps:
         taken = import_completions(plan, steps)
-    return print_taken(taken, as_json=args.json)
-
-
-def print_taken(taken: TakenCompletions, *, as_json: bool, quiet: bool = False) -> int:
-    """Print what became of the lines, and give the exit code.
-
-    Args:
-        taken: The counts.
-        as_json: Print them as JSON.
-        quiet: Print no counts, because they stand elsewhere.
-    """
-    if as_json and not quiet:
+    if args.json:
         print_json(taken)
-    elif not as_json:
+    return tell_taken(taken, facts=not args.json)
+
+
+def tell_taken(taken: TakenCompletions, *, facts: bool) -> int:
+    """Say what became of the lines, print the counts if `facts`, and give the exit code."""
+    if facts:
         print_fact("lines", f"{taken.lines:,}")
         print_fact("  taken", f"{taken.taken:,}")
         print_fact("  there already", f"{taken.repeated:,}")

@@ -39,7 +39,7 @@ from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
 from judge.harness.engine import ENGINES
 from judge.harness.prepared import DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
-from judge.harness.rounds import under_way
+from judge.harness.requests import under_way
 from judge.harness.run import Outcome, carry_out
 from judge.text.cells import count
 

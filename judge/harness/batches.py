@@ -7,6 +7,7 @@ provider and never made twice.
 
 import contextlib
 import fcntl
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,8 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import InputError, OperationalError
-from judge.files.folder import temporary_name, write_atomic
+from judge.files.content import Pieces
+from judge.files.folder import write_atomic
 from judge.files.jsonl import json_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
@@ -102,7 +104,7 @@ def collect_batches(
                 name = f"{Path(batch.file).stem}.output-{number}.jsonl"
                 if name not in batch.fetched:
                     steps(Step(f"fetching {name}"))
-                    _fetch(services[batch.judge], output, folder / name)
+                    write_atomic(folder / name, Pieces(functools.partial(services[batch.judge].fetch, output)))
                     batch.fetched = (*batch.fetched, name)
                     _write(folder, batches)
         files = [folder / name for batch in batches for name in batch.fetched]
@@ -172,18 +174,6 @@ def _poll(folder: Path, batches: Sequence[SubmittedBatch], services: Mapping[str
         if batch.batch_id is not None and (not batch.ended or batch.lacks_output):
             services[batch.judge].poll(batch)
             _write(folder, batches)
-
-
-def _fetch(service: BatchService, output: str, path: Path) -> None:
-    temporary = path.with_name(temporary_name(path.name))
-    try:
-        service.fetch(output, temporary)
-        temporary.replace(path)
-    except OSError as error:
-        raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def _read(folder: Path) -> list[SubmittedBatch]:

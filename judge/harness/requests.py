@@ -1,6 +1,7 @@
 """Requests of a run for other engines: what `judge requests` and `judge completions import` do, for use from Python."""
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,13 +15,12 @@ from judge.files.bundle import __version__
 from judge.files.folder import check_apart, make_folder, temporary_name, write_atomic
 from judge.files.jsonl import json_bytes
 from judge.files.paths import JobPlan, StrPath, several
+from judge.files.stored import read_stored
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
-from judge.harness.rounds import note_returned, note_written, under_way
 from judge.models.batch.completions import TakenCompletions, take_completions
 from judge.models.batch.requests import QUESTIONS, OpenQuestion, QuestionFile, Shard, write_questions, write_shards
 from judge.models.batch.service import offer_of
-from judge.models.digests import DigestSet
 from judge.models.journal_view import JournalView
 from judge.models.journals import check_database, open_journal
 from judge.models.model import Price
@@ -29,6 +29,8 @@ from judge.text.steps import Step, Steps, quiet
 
 REQUESTS = "requests.json"
 """What the requests of a folder were made of."""
+ROUNDS = ".rounds.json"
+"""In an output folder, the rounds of requests that were written for it."""
 
 
 class RequestsOutcome(Record, frozen=True):
@@ -38,6 +40,16 @@ class RequestsOutcome(Record, frozen=True):
     """None where the journal answers everything, so that nothing was written."""
     requests: int
     shards: tuple[Shard, ...]
+
+
+class RequestRound(msgspec.Struct):
+    """One folder of requests."""
+
+    folder: str
+    """Relative to the output folder."""
+    requests: int
+    returned: bool = False
+    """Whether completions were imported from it."""
 
 
 class CompletionsPlan(JobPlan, frozen=True, kw_only=True):
@@ -96,7 +108,7 @@ def write_requests(
         judges = {name: {"requests": number, "form": offer_of(name).wire.name} for name, number in numbers.items()}
         about = {"judge_version": __version__, "requests": numbers.total(), "judges": judges, "files": made}
         write_atomic(temporary / REQUESTS, json_bytes(about))
-        note_written(prepared.out, folder, numbers.total())
+        _note_round(prepared.out, folder, written=numbers.total())
         with contextlib.suppress(FileNotFoundError):
             folder.rmdir()
         temporary.replace(folder)
@@ -125,7 +137,7 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
         with open_journal(out / JOURNAL, plan.journal) as journal:
             names = (plan.answered_by,) if isinstance(plan.answered_by, str) else plan.answered_by
             taken = take_completions(paths, questions, journal, names, steps)
-    note_returned(out, Path(plan.requests))
+    _note_round(out, Path(plan.requests))
     return taken
 
 
@@ -172,20 +184,48 @@ def _prices(prepared: Prepared) -> dict[str, Price]:
 
 
 def _open_questions(prepared: Prepared, journal: JournalView, steps: Steps) -> Iterator[OpenQuestion]:
-    """Every request that the plan still needs, once, in the order in which the loop would ask."""
+    """Every request that the plan still needs, in the order in which the loop would ask."""
     # A jury makes its tasks anew each time.
     asked = prepared.asked
     done, total = 0, len(asked) * len(prepared.models)
     for model in prepared.models:
         questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
-        seen = DigestSet()
         for task in questions.ahead(asked):
             done += 1
             steps(Step("searching for open questions", done, total))
             following = questions.next_request(task) if questions.gap(task) is None else None
-            if following is not None and seen.add(following[0]):
+            if following is not None:
                 digest, request = following
                 parameters = msgspec.to_builtins(model.parameters(request))
                 # The digest knows nothing of the raw texts.
                 request = msgspec.structs.replace(request, response="", passages=(), nugget=None)
                 yield OpenQuestion(digest, model.name, parameters, request)
+
+
+def under_way(out: Path) -> tuple[tuple[Path, int], ...]:
+    """The folders of requests from which nothing came back yet, with the number of their requests.
+
+    Raises:
+        InputError: The list of rounds cannot be read.
+    """
+    waiting = [(out / entry.folder, entry.requests) for entry in _rounds(out) if not entry.returned]
+    return tuple((Path(os.path.normpath(folder)), requests) for folder, requests in waiting if folder.exists())
+
+
+def _note_round(out: Path, folder: Path, written: int | None = None) -> None:
+    """Remember how many requests were written for an output folder, or that completions came back for them."""
+    make_folder(out)
+    rounds, name = _rounds(out), os.path.relpath(folder.resolve(), out.resolve())
+    if written is not None:
+        rounds = [*(entry for entry in rounds if entry.folder != name), RequestRound(name, written)]
+    for entry in rounds:
+        entry.returned |= written is None and entry.folder == name
+    write_atomic(out / ROUNDS, json_bytes(rounds))
+
+
+def _rounds(out: Path) -> list[RequestRound]:
+    path = out / ROUNDS
+    try:
+        return msgspec.json.decode(read_stored(path), type=list[RequestRound]) if path.exists() else []
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a list of rounds that `judge requests` wrote: {error}") from error

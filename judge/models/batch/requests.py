@@ -21,6 +21,7 @@ from judge.records import Record
 QUESTIONS = "questions.sqlite"
 _TABLES = """
 CREATE TABLE question (place INTEGER PRIMARY KEY, digest TEXT NOT NULL, content BLOB NOT NULL);
+CREATE UNIQUE INDEX by_digest ON question (digest);
 CREATE TABLE price (judge TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 """
 _DAMAGE = (sqlite3.Error, msgspec.MsgspecError, TypeError, cast(type[Exception], packing_error))
@@ -58,7 +59,7 @@ class Shard(msgspec.Struct):
 
 
 def write_questions(path: Path, questions: Iterable[OpenQuestion], prices: Mapping[str, Price]) -> Counter[str]:
-    """Write a new file of questions, and give their number by judge.
+    """Write a new file of questions, each digest once, and give their number by judge.
 
     Args:
         path: The file, which must not exist.
@@ -69,23 +70,21 @@ def write_questions(path: Path, questions: Iterable[OpenQuestion], prices: Mappi
         OperationalError: The disk cannot be written.
     """
     counts: Counter[str] = Counter()
-
-    def rows() -> Iterator[tuple[str, bytes]]:
-        for question in questions:
-            counts[question.judge] += 1
-            yield question.digest, isal_zlib.compress(msgspec.json.encode(question), _QUICK)
-
     try:
         with contextlib.closing(sqlite3.connect(path)) as file:
             # It is made whole in a folder that gets its name last, so a crash leaves nothing that would be read.
             file.execute("PRAGMA synchronous = OFF")
             file.execute("PRAGMA journal_mode = OFF")
+            # Digests come in no order, so each needs another page of the index.
+            file.execute("PRAGMA cache_size = -16384")
             file.executescript(_TABLES)
             with file:
-                file.executemany("INSERT INTO question (digest, content) VALUES (?, ?)", rows())
+                for question in questions:
+                    row = question.digest, isal_zlib.compress(msgspec.json.encode(question), _QUICK)
+                    new = file.execute("INSERT OR IGNORE INTO question (digest, content) VALUES (?, ?)", row)
+                    counts[question.judge] += new.rowcount
                 known = [(judge, msgspec.json.encode(price).decode()) for judge, price in prices.items()]
                 file.executemany("INSERT INTO price VALUES (?, ?)", known)
-                file.execute("CREATE UNIQUE INDEX by_digest ON question (digest)")
     except sqlite3.Error as error:
         raise OperationalError(f"{path}: cannot be written: {error}") from error
     return counts

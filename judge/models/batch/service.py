@@ -27,10 +27,6 @@ _PASSING = {408, 429, 500, 502, 503, 504, 529}
 """Statuses of refusals that may pass."""
 _SLACK = timedelta(minutes=5)
 """By how much the clocks of this machine and the provider may differ."""
-_LISTED = 500
-"""Batches that are searched for one that a submission may have begun; of Anthropic's, a page of 100."""
-_ENDED = {"completed", "failed", "expired", "cancelled"}
-_ANTHROPIC_KEY = "ANTHROPIC_API_KEY"  # the name of a variable, not its value
 
 _Kind = TypeVar("_Kind")
 
@@ -126,7 +122,7 @@ class OpenAIBatches:
     def find(self, batch: SubmittedBatch, known: Collection[str]) -> tuple[str, ...]:
         """The batches that a submission which was cut short may have begun: those of the uploaded file."""
         with _own_errors():
-            listed = itertools.islice(self._client.batches.list(limit=100), _LISTED)
+            listed = itertools.islice(self._client.batches.list(limit=100), 500)
             return tuple(each.id for each in listed if each.input_file_id == batch.file_id and each.id not in known)
 
     def poll(self, batch: SubmittedBatch) -> None:
@@ -134,22 +130,22 @@ class OpenAIBatches:
         with _own_errors():
             told = self._client.batches.retrieve(str(batch.batch_id))
         counts, output, errors = told.request_counts, told.output_file_id, told.error_file_id
-        batch.status, batch.ended = told.status, told.status in _ENDED
+        batch.status, batch.ended = told.status, told.status in ("completed", "failed", "expired", "cancelled")
         batch.completed, batch.failed = (counts.completed, counts.failed) if counts else (0, 0)
         # Either may be named later than the other; a batch with outputs is never polled again.
         missing = (batch.completed and not output) or (batch.failed and not batch.completed and not errors)
         batch.outputs = () if missing else tuple(name for name in (output, errors) if name)
         batch.problems = tuple(map(_problem, (told.errors.data if told.errors else None) or ()))
 
-    def fetch(self, output: str, path: Path) -> None:
-        """Write the content of an output to a file."""
+    def fetch(self, output: str) -> Iterator[bytes]:
+        """The content of an output, piece by piece."""
         with _own_errors(), self._client.files.with_streaming_response.content(output) as answer:
-            answer.stream_to_file(path)
+            yield from answer.iter_bytes()
 
 
 def _problem(error: "openai.types.BatchError") -> str:
-    where = "" if error.line is None else f"line {error.line}: "
-    return f"{where}{error.code or ''}{': ' if error.code else ''}{error.message or ''}"
+    where = None if error.line is None else f"line {error.line}"
+    return ": ".join(part for part in (where, error.code, error.message) if part)
 
 
 class _Batch(msgspec.Struct):
@@ -180,9 +176,9 @@ class AnthropicBatches:
     def __init__(self, judge: str, parameters: Mapping[str, Any]) -> None:
         import httpx
 
-        key, moved = read_key(_ANTHROPIC_KEY), parameters.get("environment", {})
+        key, moved = read_key("ANTHROPIC_API_KEY"), parameters.get("environment", {})
         if key is None:
-            raise MissingKeyError(f"{judge} needs a key: set the environment variable {_ANTHROPIC_KEY}")
+            raise MissingKeyError(f"{judge} needs a key: set the environment variable ANTHROPIC_API_KEY")
         url = parameters.get("api_base") or moved.get("ANTHROPIC_API_BASE") or moved.get("ANTHROPIC_BASE_URL")
         usual = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com")
         base_url = read_address(str(url)).url if url else usual
@@ -219,14 +215,12 @@ class AnthropicBatches:
         batch.failed = sum(told.request_counts.get(name, 0) for name in ("errored", "canceled", "expired"))
         batch.outputs = (f"{self._url}/{batch.batch_id}/results",) if batch.ended and told.results_url else ()
 
-    def fetch(self, output: str, path: Path) -> None:
-        """Write the results of a batch to a file."""
+    def fetch(self, output: str) -> Iterator[bytes]:
+        """The results of a batch, piece by piece."""
         with _own_errors(), self._client.stream("GET", output) as answer:
             if not answer.is_success:
                 answer.read()
-            answer.raise_for_status()
-            with path.open("wb") as file:
-                file.writelines(answer.iter_bytes())
+            yield from answer.raise_for_status().iter_bytes()
 
     @_own_errors()
     @tenacity.retry(
