@@ -78,12 +78,11 @@ from judge.models.journal_export import exported_lines, read_recorded
 from judge.models.journal_merge import merge_journals
 from judge.models.journal_rows import question_digest, read_journal
 from judge.models.label_probabilities import opening_probabilities, with_probabilities
-from judge.models.onnx_files import read_model_files
-from judge.models.pair_tokenizer import PairTokenizer
+from judge.models.onnx_scorer import open_tokenizer, read_model_files, windows
 from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Message, Request
 from judge.models.scorers import ScorerSettings
-from judge.models.server_scorer import APIS, read_scores
+from judge.models.server_scorer import APIS
 from judge.models.spending import read_spending
 from judge.models.storable import storable
 from judge.nuggets.claims import claims_jsonl, join_claims, parse_claims
@@ -975,7 +974,7 @@ _SCORES = {
 
 
 def _scores(folder: Path, content: bytes, *, api: str) -> None:
-    read_scores(APIS[api], content, ScorerSettings("0", "2") if api == "/classify" else ScorerSettings())
+    list(APIS[api].read(content, ScorerSettings("0", "2") if api == "/classify" else ScorerSettings()))
 
 
 _CONFIG = {"id2label": {"0": "entailment", "1": "neutral"}, "max_position_embeddings": 514, "model_type": "roberta"}
@@ -998,7 +997,8 @@ def _cross_encoder(folder: Path, content: bytes, *, name: str) -> None:
     }  # fmt: skip
     for file, bytes_of_it in {**sound, name: content}.items():
         _file(folder, bytes_of_it, file)
-    PairTokenizer(read_model_files(folder)).windows("the ferry leaves", "the ferry")
+    files = read_model_files(folder)
+    windows(open_tokenizer(files), files.length, "the ferry leaves", "the ferry")
 
 
 def _reported(path: Path) -> None:

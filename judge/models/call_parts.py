@@ -17,10 +17,6 @@ class CallParts:
         """Digests of calls of which the journal keeps parts."""
         self._finished: list[str] = []
 
-    def of(self, digest: str) -> "PartsOfCall":
-        """The parts of the call with the request of this digest."""
-        return PartsOfCall(self, digest)
-
     def read(self, digest: str) -> str | None:
         """What is kept of a call; None if that is nothing, or if it is not what was kept."""
         fact = self._journal.meta(parts_key(digest))
@@ -58,22 +54,6 @@ class CallParts:
         finished, self._finished = self._finished, []
         if finished:
             self._journal.drop_meta([parts_key(digest) for digest in finished])
-
-
-class PartsOfCall:
-    """The parts of one call."""
-
-    def __init__(self, parts: CallParts, digest: str) -> None:
-        self._parts = parts
-        self._digest = digest
-
-    def read(self) -> str | None:
-        """What is kept; None if that is nothing."""
-        return self._parts.read(self._digest)
-
-    def write(self, text: str) -> None:
-        """Keep this in place of what was kept before."""
-        self._parts.write(self._digest, text)
 
 
 def parts_key(digest: str) -> str:

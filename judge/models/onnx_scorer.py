@@ -1,32 +1,60 @@
 """A cross-encoder from a file as a scorer, through onnxruntime, on this machine's CPU."""
 
 import asyncio
+import hashlib
 import json
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from judge.errors import CallError, InputError, RejectedError, UsageError
+import msgspec
+
+from judge.errors import CallError, ContextLengthError, InputError, RejectedError, UsageError
 from judge.files.extras import need_extra
+from judge.files.stored import read_stored
+from judge.models.call_parts import CallParts
 from judge.models.chat import refuse_replicas
 from judge.models.engine import usable_cores
 from judge.models.http_errors import shorten
-from judge.models.model import FREE, ModelOptions, Price, Unfinished
-from judge.models.onnx_files import ModelFiles, read_model_files
-from judge.models.pair_classes import pair_score
-from judge.models.pair_tokenizer import PairTokenizer, first_line
-from judge.models.scorers import PairScore, ScorerSettings
+from judge.models.model import FREE, ModelOptions
+from judge.models.scorers import PairScore, Scorer, ScorerSettings, TextPairs, pair_score
+from judge.models.weights import cached_digest
 
 VERSION = 1
 """Goes up whenever the same logits may give another score."""
 
 _INPUTS = frozenset(("input_ids", "attention_mask", "token_type_ids"))
 _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
+_USUAL_LENGTH = 512
+"""Tokens of a pair, where no file says how many the model takes."""
+_LONGEST = 1 << 20
+"""A larger number of tokens stands for no limit."""
+_OVERLAP = 8
+"""A window shares a part of its tokens with the next: the tokens of a pair, divided by this."""
+_PLACES = ("model.onnx", "onnx/model.onnx")
+"""Where a folder has its model, as the common exporters write it."""
+_OFFSET = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "roberta-prelayernorm")
+"""Types of models that number positions from 2, so that two of their positions hold no token."""
 
 
-class OnnxScorer:
+class ModelFiles(NamedTuple):
+    """What the files of a model say."""
+
+    model: Path
+    parts: tuple[Path, ...]
+    """Files beside the model that hold its weights, if it has them outside."""
+    tokenizer: bytes
+    labels: tuple[str, ...]
+    """The label of each class; empty if the configuration names none."""
+    length: int
+    """Tokens of a pair, at most."""
+    digest: str
+    """SHA-256 over the digests of all these files."""
+
+
+class OnnxScorer(Scorer):
     """Runs a cross-encoder on (passage, sentence): the passage is the premise, the sentence the hypothesis.
 
     A passage that is too long is read in windows, and a pair has the highest probabilities of its windows. Every window
@@ -38,17 +66,16 @@ class OnnxScorer:
         settings: `supports` and `contradicts`, where the labels do not tell the classes.
     """
 
-    price: Price | None = FREE
-    unfinished = Unfinished()
+    price = FREE
 
     def __init__(self, path: str, options: ModelOptions, settings: ScorerSettings) -> None:
         self._path = Path(path).expanduser()
         self._options = options
         self._settings = settings
-        self.concurrency: int | None = options.threads or usable_cores()
+        self.concurrency = options.threads or usable_cores()
         self._files: ModelFiles | None = None
-        self._tokenizer: PairTokenizer | None = None
-        self._session: Any = None
+        self._opened: tuple[Any, Any] | None = None
+        """The tokenizer and the session."""
         self._lock = threading.Lock()
 
     def check(self) -> None:
@@ -74,17 +101,10 @@ class OnnxScorer:
         """The digest of the files, the version of onnxruntime, and the settings that there are."""
         import onnxruntime
 
-        given = {name: value for name, value in self._settings._asdict().items() if value}
-        return {
-            "onnx": VERSION,
-            "files": self._read().digest,
-            "engine": f"onnxruntime {onnxruntime.__version__}",
-        } | given
+        engine = f"onnxruntime {onnxruntime.__version__}"
+        return {"onnx": VERSION, "files": self._read().digest, "engine": engine} | self._settings.named()
 
-    def sent(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Nothing is sent."""
-
-    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[PairScore]:
+    async def score(self, pairs: TextPairs, call: str = "", parts: CallParts | None = None) -> list[PairScore]:
         """The scores, one pair after the other.
 
         Raises:
@@ -96,13 +116,15 @@ class OnnxScorer:
     async def aclose(self) -> None:
         """Unload the model."""
         with self._lock:
-            self._session = self._tokenizer = None
+            self._opened = None
 
     def _score(self, passage: str, sentence: str) -> PairScore:
-        windows = [self._run(window) for window in self._open().windows(passage, sentence)]
-        return PairScore(max(window.supports for window in windows), max(window.contradicts for window in windows))
+        tokenizer, session = self._open()
+        encodings = windows(tokenizer, self._read().length, passage, sentence)
+        scores = [self._run(session, encoding) for encoding in encodings]
+        return PairScore(max(score.supports for score in scores), max(score.contradicts for score in scores))
 
-    def _run(self, window: Any) -> PairScore:
+    def _run(self, session: Any, window: Any) -> PairScore:
         import numpy as np
 
         values = {
@@ -110,13 +132,11 @@ class OnnxScorer:
             "attention_mask": window.attention_mask,
             "token_type_ids": window.type_ids,
         }
-        given = {
-            entry.name: np.array([values[entry.name]], dtype=_TYPES[entry.type]) for entry in self._session.get_inputs()
-        }
+        feed = {entry.name: np.array([values[entry.name]], _TYPES[entry.type]) for entry in session.get_inputs()}
         try:
-            logits = self._session.run(None, given)[0]
+            logits = session.run(None, feed)[0]
         except Exception as error:  # its classes have no base of their own
-            raise RejectedError(f"the model cannot read a pair: {first_line(error)}") from error
+            raise RejectedError(f"the model cannot read a pair: {_first_line(error)}") from error
         row = np.asarray(logits)
         if row.dtype.kind != "f" or row.ndim != 2 or row.shape[0] != 1 or not row.size or not np.isfinite(row).all():
             raise RejectedError(f"the model gives no finite logits for a pair, but {shorten(str(logits))}")
@@ -132,13 +152,11 @@ class OnnxScorer:
             self._files = read_model_files(self._path)
         return self._files
 
-    def _open(self) -> PairTokenizer:
+    def _open(self) -> tuple[Any, Any]:
         with self._lock:
-            if self._tokenizer is None:
-                tokenizer = PairTokenizer(self._read())
-                self._session = _session(self._read())
-                self._tokenizer = tokenizer
-            return self._tokenizer
+            if self._opened is None:
+                self._opened = open_tokenizer(self._read()), _session(self._read())
+            return self._opened
 
 
 def _probabilities(logits: Sequence[float]) -> list[float]:
@@ -168,12 +186,148 @@ def _session(files: ModelFiles) -> Any:
         source = str(files.model) if files.parts else files.model.read_bytes()
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its classes have no base of their own
-        raise InputError(f"{files.model}: cannot be loaded as ONNX: {first_line(error)}") from error
+        raise InputError(f"{files.model}: cannot be loaded as ONNX: {_first_line(error)}") from error
     inputs = {entry.name: entry.type for entry in session.get_inputs()}
     if not {"input_ids"} <= set(inputs) <= _INPUTS or not set(inputs.values()) <= set(_TYPES):
-        found = json.dumps(inputs)
         raise InputError(
-            f"{files.model}: has the inputs {shorten(found)}, expected input_ids, and perhaps attention_mask and "
-            "token_type_ids, of whole numbers"
+            f"{files.model}: has the inputs {shorten(json.dumps(inputs))}, expected input_ids, and perhaps "
+            "attention_mask and token_type_ids, of whole numbers"
         )
     return session
+
+
+def open_tokenizer(files: ModelFiles) -> Any:
+    """What splits pairs as the file of a tokenizer says.
+
+    Raises:
+        InputError: Its file describes no tokenizer.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer: Any = Tokenizer.from_str(files.tokenizer.decode())
+        # A passage that writes a separator must not end where it likes.
+        tokenizer.encode_special_tokens = True
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(files.length, stride=files.length // _OVERLAP, strategy="only_first")
+    except Exception as error:  # the package raises nothing narrower
+        raise InputError(f"{files.model}: its tokenizer.json cannot be used: {_first_line(error)}") from error
+    return tokenizer
+
+
+def windows(tokenizer: Any, length: int, passage: str, sentence: str) -> list[Any]:
+    """A pair as tokens: one encoding, or several where the passage is too long for one.
+
+    Raises:
+        ContextLengthError: The sentence leaves no room for the passage.
+        RejectedError: A text cannot be split.
+    """
+    try:
+        f"{passage}{sentence}".encode()
+        alone = tokenizer.encode(sentence, add_special_tokens=False)
+        room = length - len(alone.ids) - tokenizer.num_special_tokens_to_add(True)
+        # The windows must go on, and a window of a few words says nothing.
+        least = 2 * (length // _OVERLAP)
+        encoding = tokenizer.encode(passage, sentence) if room > least else None
+    except UnicodeEncodeError as error:
+        raise RejectedError(f"the pair cannot be read: {error.reason} at character {error.start}") from error
+    except Exception as error:  # the package raises nothing narrower
+        raise RejectedError(f"the tokenizer cannot split a pair: {_first_line(error)}") from error
+    if encoding is None:
+        raise ContextLengthError(
+            f"a sentence leaves {max(room, 0)} of the model's {length} tokens for the passage, expected more "
+            f"than {least}"
+        )
+    return [encoding, *encoding.overflowing]
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of what a package says of an error."""
+    return shorten(str(error).strip().split("\n", 1)[0])
+
+
+def read_model_files(path: Path) -> ModelFiles:
+    """The files of a model.
+
+    Args:
+        path: The model, or the folder that holds it with `tokenizer.json` and `config.json`.
+
+    Raises:
+        InputError: One of them is missing or cannot be read.
+    """
+    model = _model(path)
+    found = {name: _beside(model, name) for name in ("tokenizer.json", "config.json", "tokenizer_config.json")}
+    tokenizer, config_file, limits_file = found.values()
+    if tokenizer is None or config_file is None:
+        missing = "tokenizer.json" if tokenizer is None else "config.json"
+        raise InputError(f"{model}: there is no {missing} beside it or in the folder above, expected one")
+    config, limits = _object(config_file), _object(limits_file) if limits_file else {}
+    # Exporters give these names to weights that are kept outside the model.
+    outside = {f"{model.name}_data", f"{model.name}.data", f"{model.stem}.data"}
+    parts = tuple(sorted(part for part in model.parent.glob("*") if part.name in outside and part.is_file()))
+    stored = read_stored(tokenizer)
+    try:
+        digests = [cached_digest(file) for file in (model, *parts)]
+    except OSError as error:
+        raise InputError(f"{error.filename or model}: cannot be read: {error.strerror}") from error
+    digests += [hashlib.sha256(stored).hexdigest(), cached_digest(config_file)]
+    # Its limit decides the windows.
+    digests += [cached_digest(limits_file)] if limits_file else []
+    digest = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+    return ModelFiles(model, parts, stored, _labels(config, config_file), _length(config, limits), digest)
+
+
+def _model(path: Path) -> Path:
+    try:
+        if path.is_file():
+            return path
+        if path.is_dir():
+            for place in _PLACES:
+                if (path / place).is_file():
+                    return path / place
+            raise InputError(f"{path}: holds no model, expected {' or '.join(_PLACES)}, or the path of a file .onnx")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    raise InputError(f"{path}: there is no such file or folder, expected a cross-encoder in ONNX")
+
+
+def _beside(model: Path, name: str) -> Path | None:
+    return next((folder / name for folder in (model.parent, model.parent.parent) if (folder / name).is_file()), None)
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(read_stored(path), type=dict[str, Any])
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path}: expected an object of JSON") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON: {error}") from error
+
+
+def _labels(config: Mapping[str, Any], path: Path) -> tuple[str, ...]:
+    """The labels of the classes, in the order of their numbers."""
+    if config.get("id2label") is None:
+        return ()
+    try:
+        by_number = msgspec.convert(config["id2label"], dict[str, str])
+        labels = tuple(by_number[str(number)] for number in range(len(by_number) or 1))
+    except (msgspec.ValidationError, KeyError) as error:
+        raise InputError(
+            f"{path}: $.id2label: expected an object with a label for each class, numbered from 0"
+        ) from error
+    if len({label.lower() for label in labels}) < len(labels):
+        raise InputError(f"{path}: $.id2label: two classes have the same label")
+    return labels
+
+
+def _length(config: Mapping[str, Any], limits: Mapping[str, Any]) -> int:
+    """The least of the numbers that the files give."""
+    positions = config.get("max_position_embeddings")
+    if isinstance(positions, int) and config.get("model_type") in _OFFSET:
+        positions -= 2
+    given = [
+        int(number)
+        for number in (positions, limits.get("model_max_length"))
+        if isinstance(number, int | float) and not isinstance(number, bool) and 0 < number <= _LONGEST
+    ]
+    return min(given, default=_USUAL_LENGTH)

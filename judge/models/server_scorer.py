@@ -2,29 +2,53 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from judge.errors import OperationalError, RejectedError, UsageError
-from judge.models.address import Address, read_address, read_key
-from judge.models.connection import KEY, Connection
+from judge.models.address import Address, read_key
+from judge.models.call_parts import CallParts
+from judge.models.connection import KEY
 from judge.models.http_errors import shorten
-from judge.models.model import ModelOptions, Price, SentRequests, Unfinished
-from judge.models.pair_classes import CONTRADICTS, SUPPORTS, pair_score
-from judge.models.scorers import PairScore, ScorerSettings
+from judge.models.model import SentRequests
+from judge.models.scorers import (
+    CONTRADICTS,
+    SUPPORTS,
+    PairScore,
+    ScorerSettings,
+    ServedScorer,
+    TextPairs,
+    pair_score,
+    text_bytes,
+)
 
 _BATCH = 32
-"""Pairs of one request; text-embeddings-inference takes no more, unless its operator lets it."""
+"""TextPairs of one request; text-embeddings-inference takes no more, unless its operator lets it."""
 _SEPARATOR = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 """A special token of a tokenizer, as it is written: `</s>`, `[SEP]`."""
 
-_Pairs = Sequence[tuple[str, str]]
+_Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class ServerScorer:
+class ScoreApi(NamedTuple):
+    """A form in which servers are asked."""
+
+    write: Callable[[TextPairs, ScorerSettings], dict[str, Any]]
+    """The body of a request, but for the name of the model."""
+    read: Callable[[bytes, ScorerSettings], Iterable[PairScore]]
+    """The scores in the body of a reply; raises RejectedError, or OperationalError where the settings do not fit."""
+    needs: Mapping[str, str] = MappingProxyType({})
+    """Settings without which nobody can tell what the reply means, each with an example."""
+    takes: frozenset[str] = frozenset()
+    """Settings that change something."""
+    names_model: bool = True
+    """Whether a request names the model."""
+
+
+class ServerScorer(ServedScorer):
     """A classifier behind a server.
 
     `…/score` is vLLM's for one output: {"model", "text_1": [passage], "text_2": [sentence]} → {"data": [{"index",
@@ -33,15 +57,12 @@ class ServerScorer:
     text-embeddings-inference: {"inputs": [[passage, sentence]]} → [[{"label", "score"}]].
     """
 
-    concurrency: int | None = None
-    price: Price | None = None
-    unfinished = Unfinished()
+    kind = "checker/server"
 
-    def __init__(self, model: str, options: ModelOptions, settings: ScorerSettings) -> None:
-        self._model = model
-        self._options = options
-        self._settings = settings
-        self._connection: Connection | None = None
+    @property
+    def address_needed(self) -> str:  # type: ignore[override]
+        """The addresses that say what they serve."""
+        return f" with its path, such as {', '.join(f'http://localhost:8000{path}' for path in APIS)}"
 
     def check(self) -> None:
         """Refuse a missing or malformed address, a malformed key, and settings that the address does not take.
@@ -49,116 +70,117 @@ class ServerScorer:
         Raises:
             UsageError: There is one of these problems.
         """
-        path = _path(self._address())
-        form = APIS[path]
-        given = {name for name, value in self._settings._asdict().items() if value}
+        path, form = self._form()
+        given = self._settings.named()
         if missing := [name for name in form.needs if name not in given]:
             example = ",".join(f"{name}={value}" for name, value in form.needs.items())
             raise UsageError(
-                f"checker/server/{self._model} at {path} needs {' and '.join(missing)}: the server takes a pair as one "
+                f"{self.name} at {path} needs {' and '.join(missing)}: the server takes a pair as one "
                 f"text and does not name its classes, so the name says both, as in 'checker/server/MODEL#{example}'"
             )
-        if unused := sorted(given - form.takes):
-            raise UsageError(f"checker/server/{self._model} at {path} has no use for {', '.join(unused)}")
-        if path == "/classify":
-            for name in ("supports", "contradicts"):
-                value = getattr(self._settings, name)
-                if value and not (value.isascii() and value.isdecimal()):
-                    raise UsageError(
-                        f"{name}={value} of checker/server/{self._model}: expected the number of a class, from 0, "
-                        "because /classify names no class but the likeliest"
-                    )
+        if unused := sorted(given.keys() - form.takes):
+            raise UsageError(f"{self.name} at {path} has no use for {', '.join(unused)}")
+        for name, value in given.items():
+            if path == "/classify" and name != "join" and not (value.isascii() and value.isdecimal()):
+                raise UsageError(
+                    f"{name}={value} of {self.name}: expected the number of a class, from 0, because /classify names "
+                    "no class but the likeliest"
+                )
         read_key(KEY)
 
     def parameters(self) -> dict[str, Any]:
         """The address without credentials, the model, and the settings that there are."""
-        given = {name: value for name, value in self._settings._asdict().items() if value}
-        return {"base_url": self._address().url, "model": self._model, **given}
+        return {"base_url": self._address().url, "model": self._model, **self._settings.named()}
 
-    def sent(self, pairs: _Pairs) -> SentRequests:
+    def sent(self, pairs: TextPairs) -> SentRequests:
         """So many pairs make a request; its reply has numbers and no tokens."""
-        size = sum(len(text.encode("utf-8", "replace")) for pair in pairs for text in pair)
-        return SentRequests(math.ceil(len(pairs) / _BATCH), size, 0)
+        return SentRequests(math.ceil(len(pairs) / _BATCH), sum(map(text_bytes, pairs)), 0)
 
-    async def score(self, pairs: _Pairs) -> list[PairScore]:
-        """The scores, in as many requests as it takes.
-
-        Raises:
-            CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
-        """
-        address = self._address()
-        form = APIS[_path(address)]
-        connection = self._connection = self._connection or Connection(address, self._options, path="")
+    async def score(self, pairs: TextPairs, call: str = "", parts: CallParts | None = None) -> list[PairScore]:
+        """The scores, in as many requests as it takes."""
+        _, form = self._form()
         scores: list[PairScore] = []
         for start in range(0, len(pairs), _BATCH):
             batch = pairs[start : start + _BATCH]
-            reply = await connection.fetch(_encoded(form.write(self._model, batch, self._settings)))
-            found = read_scores(form, reply.body, self._settings)
+            named = {"model": self._model} if form.names_model else {}
+            reply = await self._fetch(named | form.write(batch, self._settings))
+            found = list(form.read(reply.body, self._settings))
             if len(found) != len(batch):
                 raise RejectedError(f"{len(found)} scores came back for {len(batch)} pairs")
             scores += found
         return scores
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._connection is not None:
-            await self._connection.aclose()
-            self._connection = None
+    def _form(self) -> tuple[str, ScoreApi]:
+        path = "/" + self._address().url.rpartition("/")[2]
+        return path, APIS[path]
 
     def _address(self) -> Address:
-        named = ", ".join(f"http://localhost:8000{path}" for path in APIS)
-        if self._options.base_url is None or self._options.replicas:
-            raise UsageError(f"checker/server/{self._model} needs one --base-url with its path, such as {named}")
-        address = read_address(self._options.base_url)
-        if _path(address) not in APIS:
-            raise UsageError(f"--base-url {address.url}: expected an address that says what it serves, such as {named}")
+        address = super()._address()
+        if "/" + address.url.rpartition("/")[2] not in APIS:
+            expected = f"an address that says what it serves,{self.address_needed.removeprefix(' with its path,')}"
+            raise UsageError(f"--base-url {address.url}: expected {expected}")
         return address
 
 
-def _path(address: Address) -> str:
-    return "/" + address.url.rpartition("/")[2]
+class _Scored(msgspec.Struct):
+    index: int
+    score: _Probability
 
 
-def _encoded(body: dict[str, Any]) -> bytes:
+class _Classified(msgspec.Struct):
+    index: int
+    probs: Annotated[list[_Probability], msgspec.Meta(min_length=1)]
+    label: Any = None
+
+
+class _Scores(msgspec.Struct):
+    data: list[_Scored]
+
+
+class _Classes(msgspec.Struct):
+    data: list[_Classified]
+
+
+class _Label(msgspec.Struct):
+    score: _Probability
+    label: str
+
+
+class _Indexed(Protocol):
+    index: int
+
+
+_T = TypeVar("_T")
+_Row = TypeVar("_Row", bound=_Indexed)
+
+
+def _decoded(body: bytes, kind: type[_T]) -> _T:
+    """The body of a reply, which must be of its form."""
     try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError as error:
-        raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
-
-
-def read_scores(form: "ScoreApi", body: bytes, settings: ScorerSettings) -> list[PairScore]:
-    """The scores in the body of a reply.
-
-    Args:
-        form: The form in which the server was asked: a value of APIS.
-        body: The body of the reply.
-        settings: Which classes mean support and contradiction.
-
-    Raises:
-        RejectedError: The body is no such reply.
-        OperationalError: The settings do not go with the model.
-    """
-    try:
-        reply = msgspec.json.decode(body)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RejectedError(
-            f"the reply is not JSON: it begins {shorten(body[:100].decode('utf-8', 'replace'))!r}"
-        ) from error
-    return list(form.read(reply, settings))
+        begins = shorten(body[:100].decode("utf-8", "replace"))
+        raise RejectedError(f"the reply cannot be read: {error}; it begins {begins!r}") from error
 
 
-def _ask_score(model: str, pairs: _Pairs, settings: ScorerSettings) -> dict[str, Any]:
-    return {"model": model, "text_1": [passage for passage, _ in pairs], "text_2": [sentence for _, sentence in pairs]}
+def _in_order(rows: list[_Row]) -> list[_Row]:
+    """The rows of a reply of vLLM, in the order of the pairs."""
+    rows = sorted(rows, key=lambda row: row.index)
+    if [row.index for row in rows] != list(range(len(rows))):
+        raise RejectedError(f"the scores are not numbered from 0 to {len(rows) - 1}, each once")
+    return rows
 
 
-def _read_score(reply: Any, settings: ScorerSettings) -> Iterable[PairScore]:
-    for row in _rows(reply, "score"):
-        yield PairScore(_probability(row.get("score")))
+def _ask_score(pairs: TextPairs, settings: ScorerSettings) -> dict[str, Any]:
+    return {"text_1": [passage for passage, _ in pairs], "text_2": [sentence for _, sentence in pairs]}
 
 
-def _ask_classify(model: str, pairs: _Pairs, settings: ScorerSettings) -> dict[str, Any]:
-    return {"model": model, "input": [joined(passage, sentence, settings.join) for passage, sentence in pairs]}
+def _read_score(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
+    return (PairScore(row.score) for row in _in_order(_decoded(body, _Scores).data))
+
+
+def _ask_classify(pairs: TextPairs, settings: ScorerSettings) -> dict[str, Any]:
+    return {"input": [joined(passage, sentence, settings.join) for passage, sentence in pairs]}
 
 
 def joined(passage: str, sentence: str, join: str) -> str:
@@ -185,21 +207,17 @@ def _broken(text: str, token: str, broken: str) -> str:
     return text
 
 
-def _read_classify(reply: Any, settings: ScorerSettings) -> Iterable[PairScore]:
-    for row in _rows(reply, "probs"):
-        probabilities = row.get("probs")
-        if not isinstance(probabilities, list) or not probabilities:
-            raise RejectedError('a row of the reply has no list "probs"')
-        numbers = [str(number) for number in range(len(probabilities))]
+def _read_classify(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
+    for row in _in_order(_decoded(body, _Classes).data):
+        numbers = [str(number) for number in range(len(row.probs))]
         for name in ("supports", "contradicts"):
             if (value := getattr(settings, name)) and value not in numbers:
                 raise OperationalError(
                     f"the model has {len(numbers)} classes, so {name}={value} names none: expected a number from 0 to "
                     f"{numbers[-1]}"
                 )
-        values = [_probability(value) for value in probabilities]
-        _check_name(row.get("label"), str(max(range(len(values)), key=lambda place: values[place])), settings)
-        yield pair_score(numbers, values, settings)
+        _check_name(row.label, numbers[row.probs.index(max(row.probs))], settings)
+        yield pair_score(numbers, row.probs, settings)
 
 
 def _check_name(label: Any, number: str, settings: ScorerSettings) -> None:
@@ -217,54 +235,19 @@ def _check_name(label: Any, number: str, settings: ScorerSettings) -> None:
             )
 
 
-def _rows(reply: Any, wanted: str) -> list[dict[str, Any]]:
-    """The rows of a reply of vLLM, in the order of the pairs."""
-    rows = reply.get("data") if isinstance(reply, dict) else None
-    if not isinstance(rows, list) or not all(
-        isinstance(row, dict) and isinstance(row.get("index"), int) for row in rows
-    ):
-        raise RejectedError(f'the reply has no list "data" of objects with "index" and "{wanted}"')
-    rows = sorted(rows, key=lambda row: int(row["index"]))
-    if [row["index"] for row in rows] != list(range(len(rows))):
-        raise RejectedError(f"the scores are not numbered from 0 to {len(rows) - 1}, each once")
-    return rows
-
-
-def _ask_predict(model: str, pairs: _Pairs, settings: ScorerSettings) -> dict[str, Any]:
+def _ask_predict(pairs: TextPairs, settings: ScorerSettings) -> dict[str, Any]:
     return {"inputs": [list(pair) for pair in pairs]}
 
 
-def _read_predict(reply: Any, settings: ScorerSettings) -> Iterable[PairScore]:
-    if not isinstance(reply, list) or not all(isinstance(row, list) for row in reply):
-        raise RejectedError("the reply is no list of lists of labels")
-    for row in reply:
-        if not all(isinstance(entry, dict) for entry in row):
-            raise RejectedError('a label of the reply is no object with "label" and "score"')
-        labels = [str(entry.get("label")) for entry in row]
-        yield pair_score(labels, [_probability(entry.get("score")) for entry in row], settings)
-
-
-def _probability(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise RejectedError(f"found score {shorten(repr(value))}, expected a probability from 0 to 1")
-    return float(value)
-
-
-class ScoreApi(NamedTuple):
-    """A form in which servers are asked."""
-
-    write: Callable[[str, _Pairs, ScorerSettings], dict[str, Any]]
-    read: Callable[[Any, ScorerSettings], Iterable[PairScore]]
-    needs: Mapping[str, str] = MappingProxyType({})
-    """Settings without which nobody can tell what the reply means, each with an example."""
-    takes: frozenset[str] = frozenset()
-    """Settings that change something."""
+def _read_predict(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
+    for row in _decoded(body, list[list[_Label]]):
+        yield pair_score([entry.label for entry in row], [entry.score for entry in row], settings)
 
 
 _CLASSES = frozenset(("supports", "contradicts"))
 APIS = {
     "/score": ScoreApi(_ask_score, _read_score),
     "/classify": ScoreApi(_ask_classify, _read_classify, {"supports": "0", "join": "[SEP]"}, _CLASSES | {"join"}),
-    "/predict": ScoreApi(_ask_predict, _read_predict, takes=_CLASSES),
+    "/predict": ScoreApi(_ask_predict, _read_predict, takes=_CLASSES, names_model=False),
 }
 """Path to how a server is asked and how its reply is read."""

@@ -28,7 +28,7 @@ from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
 from judge.models.model import ModelOptions, Price, Unfinished
 from judge.models.records import Completion, Request
-from judge.models.scorers import PairScore, ScorerSettings
+from judge.models.scorers import NoScore, PairScore, ScorerSettings
 from tests.scoring import ScoreServer, Serve
 
 CRITERION = find_criterion("groundedness/sentences")
@@ -51,11 +51,13 @@ def replied(text: str, top: dict[str, float] | None = None, usage: bool = True, 
     }  # fmt: skip
 
 
-def scored(server: ScoreServer, *pairs: tuple[str, str], instruction: str = "", **options: Any) -> list[PairScore]:
+def scored(
+    server: ScoreServer, *pairs: tuple[str, str], instruction: str = "", **options: Any
+) -> list[PairScore | NoScore]:
     scorer = ChatScorer("m", ModelOptions(base_url=server.url, **options), ScorerSettings(instruction=instruction))
     scorer.check()
 
-    async def ask() -> list[PairScore]:
+    async def ask() -> list[PairScore | NoScore]:
         try:
             return await scorer.score(pairs)
         finally:
@@ -129,21 +131,24 @@ def test_a_server_that_tells_few_tokens_is_asked_for_few(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("status", "reply", "error", "message"),
     [
-        (200, replied("Perhaps."), RejectedError, "the reply begins 'Perhaps.', expected Yes or No"),
-        (200, replied("Yesterday it rained."), RejectedError, "expected Yes or No"),
-        (200, replied(""), RejectedError, "expected Yes or No"),
-        (200, replied("No", finish_reason="content_filter"), RejectedError, "expected Yes or No"),
         (200, {"choices": []}, RejectedError, "no choices"),
         (429, {"error": {"message": "slow down"}}, RateLimitError, "slow down"),
         (401, {"error": {"message": "no key"}}, AuthenticationError, "no key"),
     ],
 )
-def test_a_reply_that_is_no_answer_is_an_error(
+def test_a_refused_or_broken_reply_is_an_error(
     serve: Serve, status: int, reply: Any, error: type[JudgeError], message: str
 ) -> None:
     server = serve(lambda body: (status, reply))
     with pytest.raises(error, match=message):
         scored(server, ("p", "s"))
+
+
+@pytest.mark.parametrize("text", ["Perhaps.", "Yesterday it rained.", ""])
+def test_a_reply_that_is_no_answer_is_no_score(serve: Serve, text: str) -> None:
+    server = serve(lambda body: (200, replied(text)))
+    assert scored(server, ("p", "s"), ("p", "t")) == [NoScore(text, "stop", (10, 2))]
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", "content_filter", "refusal"])
@@ -194,14 +199,18 @@ def test_asking_again_asks_only_what_is_missing(serve: Serve) -> None:
     scorer = ChatScorer("m", ModelOptions(base_url=server.url), ScorerSettings())
     pairs = [("p", "first"), ("p", "second"), ("p", "third")]
 
-    async def ask() -> list[PairScore]:
+    async def ask(parts: CallParts) -> list[PairScore | NoScore]:
         with pytest.raises(CallError, match="boom"):
-            await scorer.score(pairs)
-        found = await scorer.score(pairs)
+            await scorer.score(pairs, "digest", parts)
+        assert scorer.unfinished == Unfinished(10, 2)
+        found = await scorer.score(pairs, "digest", parts)
+        assert scorer.unfinished == Unfinished()
         await scorer.aclose()
         return found
 
-    assert [score.supports for score in asyncio.run(ask())] == [1.0, 1.0, 1.0]
+    with Journal(None) as journal:
+        found = asyncio.run(ask(CallParts(journal)))
+    assert found == [PairScore(1.0, decided=True, tokens=(10, 2))] * 3
     claims = [body["messages"][1]["content"].rpartition(" ")[2] for _, body in server.asked]
     assert claims == ["first", "second", "second", "third"]
 
@@ -210,7 +219,7 @@ def test_items_that_share_a_pair_do_not_disturb_each_other(serve: Serve) -> None
     server = serve(lambda body: (200, replied("Yes" if "a" in body["messages"][1]["content"][-1] else "No")))
     scorer = ChatScorer("m", ModelOptions(base_url=server.url), ScorerSettings())
 
-    async def ask() -> list[list[PairScore]]:
+    async def ask() -> list[list[PairScore | NoScore]]:
         first, second = [("p", "a"), ("p", "b"), ("p", "c")], [("p", "b"), ("p", "a"), ("p", "a")]
         found = await asyncio.gather(scorer.score(first), scorer.score(second))
         await scorer.aclose()

@@ -228,19 +228,21 @@ def test_many_pairs_take_several_requests(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "reply", "error", "message"),
     [
-        ("score", 200, {"data": [{"index": 0, "score": 4.2}]}, RejectedError, "score 4.2, expected a probability"),
-        ("score", 200, {"data": [{"index": 0, "score": True}]}, RejectedError, "found score True"),
+        ("score", 200, {"data": [{"index": 0, "score": 4.2}]}, RejectedError,
+         "Expected `float` <= 1.0 - at `$.data[0].score`; it begins"),
+        ("score", 200, {"data": [{"index": 0, "score": True}]}, RejectedError,
+         "Expected `float`, got `bool` - at `$.data[0].score`"),
         ("score", 200, {"data": [{"index": n, "score": 0.1} for n in (0, 1)]}, RejectedError,
          "2 scores came back for 1 pairs"),
         ("score", 200, {"data": [{"index": 7, "score": 0.1}]}, RejectedError, "not numbered from 0 to 0, each once"),
         ("score", 200, {"data": [{"index": 0, "score": 0.1}] * 2}, RejectedError, "not numbered from 0 to 1"),
-        ("score", 200, {"scores": [0.1]}, RejectedError, 'no list "data"'),
-        ("score", 200, b"<html>", RejectedError, "not JSON: it begins '<html>'"),
+        ("score", 200, {"scores": [0.1]}, RejectedError, 'missing required field `data`; it begins'),
+        ("score", 200, b"<html>", RejectedError, "JSON is malformed: invalid character (byte 0); it begins '<html>'"),
         ("score", 500, {"error": {"message": "boom"}}, TransientError, "boom"),
         ("predict", 200, [[{"label": "LABEL_0", "score": 0.1}, {"label": "LABEL_1", "score": 0.9}]], RejectedError,
          "none or several of the model's labels mean support: label_0, label_1"),
-        ("predict", 200, [{"label": "x", "score": 0.1}], RejectedError, "no list of lists"),
-        ("predict", 200, [["x"]], RejectedError, 'no object with "label" and "score"'),
+        ("predict", 200, [{"label": "x", "score": 0.1}], RejectedError, "Expected `array`, got `object`"),
+        ("predict", 200, [["x"]], RejectedError, "Expected `object`, got `str` - at `$[0][0]`"),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(

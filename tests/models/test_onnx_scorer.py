@@ -17,8 +17,7 @@ from judge.ask.settings import Settings
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
 from judge.models.backends import open_model
 from judge.models.model import FREE, ModelOptions
-from judge.models.onnx_files import read_model_files
-from judge.models.onnx_scorer import OnnxScorer
+from judge.models.onnx_scorer import OnnxScorer, read_model_files
 from judge.models.scorers import PairScore, ScorerSettings
 from tests.cross_encoder import tokenizer, write_encoder
 

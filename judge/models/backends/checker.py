@@ -11,10 +11,9 @@ from judge.models.call_parts import CallParts
 from judge.models.chat_scorer import NO_INSTRUCTION, ChatScorer, read_instruction
 from judge.models.journal_rows import request_digest
 from judge.models.model import FREE, Model, ModelOptions, Price, SentRequests, Unfinished
-from judge.models.onnx_files import read_model_files
-from judge.models.onnx_scorer import OnnxScorer
+from judge.models.onnx_scorer import OnnxScorer, read_model_files
 from judge.models.records import NO_SCORE, AnswerForm, Completion, Request
-from judge.models.scorers import OverlapScorer, PairScore, ResumableScorer, Scorer, ScorerSettings
+from judge.models.scorers import NoScore, OverlapScorer, PairScore, Scorer, ScorerSettings
 from judge.models.server_scorer import ServerScorer
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
@@ -45,6 +44,9 @@ _STOPPED = frozenset({"refusal", "content_filter"})
 """Finish reasons of replies that the provider stopped."""
 _SCORES = "supports, contradicts"
 """In the raw reply: number of a sentence to a score for each text."""
+
+_Support = tuple[float | None, tuple[int, ...]]
+"""The highest support of a sentence, and the passages that support it, the likeliest first."""
 
 
 class Checker(Model):
@@ -97,12 +99,8 @@ class Checker(Model):
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The version of the rule, the threshold, the labels, and what decides the scores."""
-        return {
-            "version": VERSION,
-            "threshold": self._threshold,
-            "labels": list(request.labels),
-            **self._scorer.parameters(),
-        }
+        rule = {"version": VERSION, "threshold": self._threshold, "labels": list(request.labels)}
+        return rule | self._scorer.parameters()
 
     def price(self) -> Price | None:
         """The scorer's."""
@@ -115,8 +113,7 @@ class Checker(Model):
 
     def sent(self, request: Request) -> SentRequests | None:
         """What the scorer sends for the pairs of this request."""
-        sentences = [sentence for sentence in split_sentences(request.response) if claims(sentence)]
-        return self._scorer.sent(_pairs(request, sentences))
+        return self._scorer.sent(_pairs(request, list(filter(claims, split_sentences(request.response)))))
 
     async def complete(self, request: Request) -> Completion:
         """Label every sentence, with the passages that support it; or give the reply that is no score.
@@ -126,75 +123,64 @@ class Checker(Model):
             OperationalError: No call can succeed until the user fixes something.
         """
         sentences = split_sentences(request.response)
-        asked = [number for number, sentence in enumerate(sentences) if claims(sentence)]
-        pairs = _pairs(request, [sentences[number] for number in asked])
-        if isinstance(self._scorer, ResumableScorer):
-            digest = request_digest(self.name, self.parameters(request), request)
-            parts = None if self._parts is None else self._parts.of(digest)
-            scores, unread = await self._scorer.score_call(digest, pairs, parts)
-        else:
-            scores, unread = await self._scorer.score(pairs), None
-        width = len(request.nuggets) + len(request.passages)
-        by_number = {number: scores[at * width : (at + 1) * width] for at, number in enumerate(asked)}
-        rows = [by_number.get(number) for number in range(len(sentences))]
-        support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
-        if request.nuggets:
-            labels = [self._carrier(scores, len(request.nuggets), request.labels) for scores in rows]
-        else:
-            found = [self._found(scores, request.labels) for scores in rows]
-            labels = [label for label, _, _ in found]
-            support = tuple((best, passages) for _, best, passages in found)
-        entries = [{"n": number, "label": label} for number, label in enumerate(labels, 1)]
-        table = {str(number + 1): [score[:2] for score in row] for number, row in by_number.items()}
-        decided = sum(score.decided for score in scores)
+        claiming = [number for number, sentence in enumerate(sentences, 1) if claims(sentence)]
+        pairs = _pairs(request, [sentences[number - 1] for number in claiming])
+        digest = request_digest(self.name, self.parameters(request), request)
+        scores = await self._scorer.score(pairs, digest, self._parts)
         # A pair that occurs twice is scored once.
         tokens = [score.tokens for score in dict(zip(pairs, scores, strict=False)).values()]
-        tokens += [] if unread is None else [unread.tokens]
         counted = [count for count in tokens if count is not None]
         known = bool(counted) and len(counted) == len(tokens)
         completion = Completion(
-            text=msgspec.json.encode({"sentences": entries}).decode(),
+            text="",
             finish_reason="stop",
             model=self.name,
             prompt_tokens=sum(prompt for prompt, _ in counted) if known else None,
             completion_tokens=sum(reply for _, reply in counted) if known else None,
             cost=0.0 if self.price() == FREE else None,
-            support=support,
-            raw=msgspec.json.encode({_SCORES: table} | ({_ALONE: decided} if decided else {})).decode(),
         )
-        if unread is None:
-            return completion
-        # The reply is what the verdict is read from, and no label of other sentences makes a grade without it. An empty
-        # one would be shown as the scores before it, were they the raw reply.
-        reason = unread.finish_reason if unread.finish_reason in _STOPPED else NO_SCORE
-        return msgspec.structs.replace(completion, text=unread.text, finish_reason=reason, support=(), raw=None)
+        if scores and isinstance(scores[-1], NoScore):
+            # The verdict is read from this reply, and no label of other sentences makes a grade without it.
+            stopped = scores[-1].finish_reason if scores[-1].finish_reason in _STOPPED else NO_SCORE
+            return msgspec.structs.replace(completion, text=scores[-1].text, finish_reason=stopped)
+        read = [score for score in scores if isinstance(score, PairScore)]
+        width = len(request.nuggets) + len(request.passages)
+        rows = {number: read[at * width : (at + 1) * width] for at, number in enumerate(claiming)}
+        found = [self._label(rows.get(number), request) for number in range(1, len(sentences) + 1)]
+        entries = [{"n": number, "label": label} for number, (label, _) in enumerate(found, 1)]
+        decided = sum(score.decided for score in read)
+        raw = {_SCORES: {str(number): [score[:2] for score in row] for number, row in rows.items()}}
+        return msgspec.structs.replace(
+            completion,
+            text=msgspec.json.encode({"sentences": entries}).decode(),
+            support=() if request.nuggets else tuple(support for _, support in found),
+            raw=msgspec.json.encode(raw | ({_ALONE: decided} if decided else {})).decode(),
+        )
 
     async def aclose(self) -> None:
         """Release the scorer's connections."""
         await self._scorer.aclose()
 
-    def _found(
-        self, scores: Sequence[PairScore] | None, labels: Sequence[str]
-    ) -> tuple[str, float | None, tuple[int, ...]]:
-        """The label of a sentence, its highest support, and the passages that support it, the likeliest first."""
+    def _label(self, scores: Sequence[PairScore] | None, request: Request) -> tuple[str, _Support]:
+        """The label of a sentence with its support; the scores are None where it claims nothing."""
+        labels, nuggets = request.labels, len(request.nuggets)
+        none: _Support = (None, ())
+        if scores is None and NO_CLAIM in labels:
+            return NO_CLAIM, none
+        reached = [number for number, score in enumerate(scores or (), 1) if score.supports >= self._threshold]
+        if nuggets:
+            if reached and reached[0] <= nuggets:
+                return NUGGET, none
+            return (PASSAGE if PASSAGE in labels and reached else NONE), none
         if not scores:
-            label = NO_CLAIM if scores is None and NO_CLAIM in labels else UNSUPPORTED
-            return label, None, ()
-        best = max(score.supports for score in scores)
-        likeliest = sorted(enumerate(scores, 1), key=lambda entry: -entry[1].supports)
-        found = [number for number, score in likeliest if score.supports >= self._threshold]
+            return UNSUPPORTED, none
+        support = round(max(score.supports for score in scores), 6), _likeliest(reached, scores)
         against = max(score.contradicts for score in scores) >= self._threshold and CONTRADICTED in labels
-        label = SUPPORTED if found else CONTRADICTED if against else UNSUPPORTED
-        return label, round(best, 6), tuple(found)
+        return (SUPPORTED if reached else CONTRADICTED if against else UNSUPPORTED), support
 
-    def _carrier(self, scores: Sequence[PairScore] | None, nuggets: int, labels: Sequence[str]) -> str:
-        """The label of a sentence by what carries it; so many of the first scores are of nuggets."""
-        if scores is None:
-            return NO_CLAIM if NO_CLAIM in labels else NONE
-        reached = [score.supports >= self._threshold for score in scores]
-        if any(reached[:nuggets]):
-            return NUGGET
-        return PASSAGE if PASSAGE in labels and any(reached[nuggets:]) else NONE
+
+def _likeliest(numbers: Sequence[int], scores: Sequence[PairScore]) -> tuple[int, ...]:
+    return tuple(sorted(numbers, key=lambda number: -scores[number - 1].supports))
 
 
 def _pairs(request: Request, sentences: Sequence[str]) -> list[tuple[str, str]]:
@@ -207,6 +193,11 @@ def claims(sentence: str) -> bool:
     return not sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) and bool(content_words(sentence))
 
 
+class _Raw(msgspec.Struct, frozen=True):
+    scores: dict[str, list[Any]] = msgspec.field(name=_SCORES)
+    alone: int = msgspec.field(name=_ALONE, default=0)
+
+
 def alone_of(completion: Completion) -> tuple[int, int]:
     """How many scores of a checker's completion say yes or no alone, and how many there are."""
     try:
@@ -214,11 +205,6 @@ def alone_of(completion: Completion) -> tuple[int, int]:
     except msgspec.DecodeError:
         return 0, 0
     return raw.alone, sum(map(len, raw.scores.values()))
-
-
-class _Raw(msgspec.Struct, frozen=True):
-    scores: dict[str, list[Any]] = msgspec.field(name=_SCORES)
-    alone: int = msgspec.field(name=_ALONE, default=0)
 
 
 def open_model(model: str, options: ModelOptions) -> Model:
@@ -237,15 +223,14 @@ def open_model(model: str, options: ModelOptions) -> Model:
             f"no checker called {name!r}{did_you_mean(name, SCORERS)} (expected {', '.join(names)} or {last})"
         )
     rest, settings = _settings(rest, kind, row)
-    said = [
-        f"{setting}={_DIGESTED[setting](value) if setting in _DIGESTED else value}"
-        for setting, value in settings._asdict().items()
-        if value
-    ]
-    told = "#" + ",".join(said) if said else ""
+    named = settings.named()
+    if "instruction" in named:
+        named["instruction"] = _instruction_title(named["instruction"])
     # The name goes into every record: it must not depend on a folder, and two files must not share it.
-    title = row.title(rest)
-    shown = f"checker/{kind}" + (title and f"/{title}") + told + ("" if written is None else f"@{written}")
+    title = _model_title(rest) if kind == "onnx" else rest
+    shown = f"checker/{kind}" + (title and f"/{title}")
+    shown += "#" + ",".join(f"{setting}={value}" for setting, value in named.items()) if named else ""
+    shown += "" if written is None else f"@{written}"
     return Checker(shown, row.make(rest, options, settings), threshold)
 
 
@@ -261,46 +246,6 @@ def split_threshold(name: str) -> tuple[str, str | None]:
     return (before, written) if at and "/" not in written else (name, None)
 
 
-def _model_title(path: str) -> str:
-    """The name of a model's file or folder, with the beginning of the digest of its files."""
-    given = Path(path).expanduser()
-    name = given.name.removesuffix(".onnx")
-    try:
-        return f"{name}~{read_model_files(given).digest[:DIGITS]}"
-    except InputError:
-        # The scorer's check says what is wrong with the files, after what is wrong with the installation.
-        return name
-
-
-def _instruction_title(named: str) -> str:
-    """The name of a file with an instruction, with the beginning of the digest of its text."""
-    if named == NO_INSTRUCTION:
-        return named
-    name = Path(named).name
-    try:
-        return f"{name}~{text_digest(read_instruction(named))[:DIGITS]}"
-    except InputError:
-        return name  # as above
-
-
-def _settings(rest: str, kind: str, row: "_Row") -> tuple[str, ScorerSettings]:
-    """The settings after the last `#` of a name, if there are any, and what stands before."""
-    before, mark, written = rest.rpartition("#")
-    if not mark or "=" not in written:
-        return rest, ScorerSettings()
-    given: dict[str, str] = {}
-    for part in written.split(","):
-        key, _, value = part.partition("=")
-        if key not in row.settings or not value or key in given:
-            takes = ", ".join(row.settings) or "none"
-            raise UsageError(
-                f"setting {part!r} of checker/{kind}{did_you_mean(key, row.settings)} (expected settings as in "
-                f"#supports=0,contradicts=2, each once; it takes {takes})"
-            )
-        given[key] = value
-    return before, ScorerSettings(**given)
-
-
 def _threshold(written: str) -> float:
     try:
         threshold = float(written)
@@ -309,6 +254,42 @@ def _threshold(written: str) -> float:
     if not 0 < threshold <= 1:
         raise UsageError(f"threshold {written!r} of a checker: expected a number above 0 and up to 1, as in @0.5")
     return threshold
+
+
+def _model_title(path: str) -> str:
+    """The name of a model's file or folder, with the beginning of the digest of its files."""
+    model = Path(path).expanduser()
+    return _titled(model.name.removesuffix(".onnx"), lambda: read_model_files(model).digest)
+
+
+def _instruction_title(path: str) -> str:
+    """The name of a file with an instruction, with the beginning of the digest of its text."""
+    return path if path == NO_INSTRUCTION else _titled(Path(path).name, lambda: text_digest(read_instruction(path)))
+
+
+def _titled(name: str, digest: Callable[[], str]) -> str:
+    try:
+        return f"{name}~{digest()[:DIGITS]}"
+    except InputError:
+        # The scorer's check says what is wrong with the files, after what is wrong with the installation.
+        return name
+
+
+def _settings(rest: str, kind: str, row: "_Row") -> tuple[str, ScorerSettings]:
+    """What stands before the last `#` of a name, and the settings after it, if there are any."""
+    before, mark, written = rest.rpartition("#")
+    if not mark or "=" not in written:
+        return rest, ScorerSettings()
+    given: dict[str, str] = {}
+    for part in written.split(","):
+        key, _, value = part.partition("=")
+        if key not in row.settings or not value or key in given:
+            raise UsageError(
+                f"setting {part!r} of checker/{kind}{did_you_mean(key, row.settings)} (expected settings as in "
+                f"#supports=0,contradicts=2, each once; it takes {', '.join(row.settings) or 'none'})"
+            )
+        given[key] = value
+    return before, ScorerSettings(**given)
 
 
 class _Row(NamedTuple):
@@ -320,16 +301,12 @@ class _Row(NamedTuple):
     """What the rest of the name is; empty if there must be none."""
     settings: tuple[str, ...] = ()
     """The settings that it takes."""
-    title: Callable[[str], str] = str
-    """What the judge's name has of the rest."""
 
 
-_DIGESTED: Mapping[str, Callable[[str], str]] = {"instruction": _instruction_title}
-"""Settings that are paths, to what the judge's name has of them."""
 SCORERS = {
     "overlap": _Row(lambda model, options, settings: OverlapScorer()),
     "server": _Row(ServerScorer, "MODEL", ("supports", "contradicts", "join")),
     "chat": _Row(ChatScorer, "MODEL", ("instruction",)),
-    "onnx": _Row(OnnxScorer, "PATH", ("supports", "contradicts"), _model_title),
+    "onnx": _Row(OnnxScorer, "PATH", ("supports", "contradicts")),
 }
 """Name of a scorer to its row."""

@@ -102,21 +102,21 @@ def test_a_completion_is_there_after_reopening(url: str) -> None:
 
 def test_parts_of_a_call_are_kept_until_it_has_a_completion(url: str, tmp_path: Path) -> None:
     with Journal(tmp_path / "own.sqlite") as own:
-        CallParts(own).of(DIGESTS[1]).write("[2]")
+        CallParts(own).write(DIGESTS[1], "[2]")
     with open_journal(tmp_path / "own.sqlite", url) as journal:
         parts = CallParts(journal)
-        parts.of(DIGESTS[0]).write("[1]")
-        assert (parts.of(DIGESTS[0]).read(), parts.of(DIGESTS[1]).read()) == ("[1]", "[2]")
+        parts.write(DIGESTS[0], "[1]")
+        assert (parts.read(DIGESTS[0]), parts.read(DIGESTS[1])) == ("[1]", "[2]")
     with opened(url) as journal:
         parts = CallParts(journal)
-        assert parts.of(DIGESTS[0]).read() == "[1]"
+        assert parts.read(DIGESTS[0]) == "[1]"
         # What is kept of one call says nothing about another.
         journal.set_meta(f"parts:{DIGESTS[2]}", journal.meta(f"parts:{DIGESTS[0]}") or "")
-        assert parts.of(DIGESTS[2]).read() is None
+        assert parts.read(DIGESTS[2]) is None
         parts.finished(DIGESTS[0])
         parts.forget()
-        assert parts.of(DIGESTS[0]).read() is None
-        assert parts.of(DIGESTS[1]).read() == "[2]"
+        assert parts.read(DIGESTS[0]) is None
+        assert parts.read(DIGESTS[1]) == "[2]"
 
 
 def test_the_rows_are_those_of_a_file(url: str, tmp_path: Path) -> None:
