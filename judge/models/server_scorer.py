@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -30,22 +30,21 @@ _BATCH = 32
 _SEPARATOR = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 """A special token of a tokenizer, as it is written: `</s>`, `[SEP]`."""
 
+_ADDRESSES = "http://localhost:8000/score, http://localhost:8000/classify, http://localhost:8000/predict"
 _Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class ScoreApi(NamedTuple):
     """A form in which servers are asked."""
 
-    write: Callable[[TextPairs, ScorerSettings], dict[str, Any]]
-    """The body of a request, but for the name of the model."""
+    write: Callable[[str, TextPairs, ScorerSettings], dict[str, Any]]
+    """The body of a request, from the model and the pairs."""
     read: Callable[[bytes, ScorerSettings], Iterable[PairScore]]
     """The scores in the body of a reply; raises RejectedError, or OperationalError where the settings do not fit."""
     needs: Mapping[str, str] = MappingProxyType({})
     """Settings without which nobody can tell what the reply means, each with an example."""
     takes: frozenset[str] = frozenset()
     """Settings that change something."""
-    names_model: bool = True
-    """Whether a request names the model."""
 
 
 class ServerScorer(ServedScorer):
@@ -59,10 +58,7 @@ class ServerScorer(ServedScorer):
 
     kind = "checker/server"
 
-    @property
-    def address_needed(self) -> str:  # type: ignore[override]
-        """The addresses that say what they serve."""
-        return f" with its path, such as {', '.join(f'http://localhost:8000{path}' for path in APIS)}"
+    address_needed = f" with its path, such as {_ADDRESSES}"
 
     def check(self) -> None:
         """Refuse a missing or malformed address, a malformed key, and settings that the address does not take.
@@ -102,8 +98,7 @@ class ServerScorer(ServedScorer):
         scores: list[PairScore] = []
         for start in range(0, len(pairs), _BATCH):
             batch = pairs[start : start + _BATCH]
-            named = {"model": self._model} if form.names_model else {}
-            reply = await self._fetch(named | form.write(batch, self._settings))
+            reply = await self._fetch(form.write(self._model, batch, self._settings))
             found = list(form.read(reply.body, self._settings))
             if len(found) != len(batch):
                 raise RejectedError(f"{len(found)} scores came back for {len(batch)} pairs")
@@ -111,15 +106,20 @@ class ServerScorer(ServedScorer):
         return scores
 
     def _form(self) -> tuple[str, ScoreApi]:
-        path = "/" + self._address().url.rpartition("/")[2]
+        path = _path(self._address())
         return path, APIS[path]
 
     def _address(self) -> Address:
         address = super()._address()
-        if "/" + address.url.rpartition("/")[2] not in APIS:
-            expected = f"an address that says what it serves,{self.address_needed.removeprefix(' with its path,')}"
-            raise UsageError(f"--base-url {address.url}: expected {expected}")
+        if _path(address) not in APIS:
+            raise UsageError(
+                f"--base-url {address.url}: expected an address that says what it serves, such as {_ADDRESSES}"
+            )
         return address
+
+
+def _path(address: Address) -> str:
+    return "/" + address.url.rpartition("/")[2]
 
 
 class _Scored(msgspec.Struct):
@@ -133,25 +133,17 @@ class _Classified(msgspec.Struct):
     label: Any = None
 
 
-class _Scores(msgspec.Struct):
-    data: list[_Scored]
-
-
-class _Classes(msgspec.Struct):
-    data: list[_Classified]
-
-
 class _Label(msgspec.Struct):
     score: _Probability
     label: str
 
 
-class _Indexed(Protocol):
-    index: int
-
-
+_Row = TypeVar("_Row", _Scored, _Classified)
 _T = TypeVar("_T")
-_Row = TypeVar("_Row", bound=_Indexed)
+
+
+class _Data(msgspec.Struct, Generic[_Row]):
+    data: list[_Row]
 
 
 def _decoded(body: bytes, kind: type[_T]) -> _T:
@@ -163,24 +155,16 @@ def _decoded(body: bytes, kind: type[_T]) -> _T:
         raise RejectedError(f"the reply cannot be read: {error}; it begins {begins!r}") from error
 
 
-def _in_order(rows: list[_Row]) -> list[_Row]:
+def _rows(body: bytes, kind: type[_Data[_Row]]) -> list[_Row]:
     """The rows of a reply of vLLM, in the order of the pairs."""
-    rows = sorted(rows, key=lambda row: row.index)
+    rows = sorted(_decoded(body, kind).data, key=lambda row: row.index)
     if [row.index for row in rows] != list(range(len(rows))):
         raise RejectedError(f"the scores are not numbered from 0 to {len(rows) - 1}, each once")
     return rows
 
 
-def _ask_score(pairs: TextPairs, settings: ScorerSettings) -> dict[str, Any]:
-    return {"text_1": [passage for passage, _ in pairs], "text_2": [sentence for _, sentence in pairs]}
-
-
 def _read_score(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
-    return (PairScore(row.score) for row in _in_order(_decoded(body, _Scores).data))
-
-
-def _ask_classify(pairs: TextPairs, settings: ScorerSettings) -> dict[str, Any]:
-    return {"input": [joined(passage, sentence, settings.join) for passage, sentence in pairs]}
+    return (PairScore(row.score) for row in _rows(body, _Data[_Scored]))
 
 
 def joined(passage: str, sentence: str, join: str) -> str:
@@ -208,7 +192,7 @@ def _broken(text: str, token: str, broken: str) -> str:
 
 
 def _read_classify(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
-    for row in _in_order(_decoded(body, _Classes).data):
+    for row in _rows(body, _Data[_Classified]):
         numbers = [str(number) for number in range(len(row.probs))]
         for name in ("supports", "contradicts"):
             if (value := getattr(settings, name)) and value not in numbers:
@@ -235,10 +219,6 @@ def _check_name(label: Any, number: str, settings: ScorerSettings) -> None:
             )
 
 
-def _ask_predict(pairs: TextPairs, settings: ScorerSettings) -> dict[str, Any]:
-    return {"inputs": [list(pair) for pair in pairs]}
-
-
 def _read_predict(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
     for row in _decoded(body, list[list[_Label]]):
         yield pair_score([entry.label for entry in row], [entry.score for entry in row], settings)
@@ -246,8 +226,22 @@ def _read_predict(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
 
 _CLASSES = frozenset(("supports", "contradicts"))
 APIS = {
-    "/score": ScoreApi(_ask_score, _read_score),
-    "/classify": ScoreApi(_ask_classify, _read_classify, {"supports": "0", "join": "[SEP]"}, _CLASSES | {"join"}),
-    "/predict": ScoreApi(_ask_predict, _read_predict, takes=_CLASSES, names_model=False),
+    "/score": ScoreApi(
+        lambda model, pairs, settings: {
+            "model": model,
+            "text_1": [passage for passage, _ in pairs],
+            "text_2": [sentence for _, sentence in pairs],
+        },
+        _read_score,
+    ),
+    "/classify": ScoreApi(
+        lambda model, pairs, settings: {"model": model, "input": [joined(*pair, settings.join) for pair in pairs]},
+        _read_classify,
+        needs={"supports": "0", "join": "[SEP]"},
+        takes=_CLASSES | {"join"},
+    ),
+    "/predict": ScoreApi(
+        lambda model, pairs, settings: {"inputs": [list(pair) for pair in pairs]}, _read_predict, takes=_CLASSES
+    ),
 }
 """Path to how a server is asked and how its reply is read."""
