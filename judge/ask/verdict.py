@@ -8,9 +8,9 @@ and what is wrong with the verdict of one is no fault of the others.
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -49,9 +49,18 @@ _REFUSAL = re.compile(
     r"|i(?:'m| am) (?:unable|not able|not comfortable)\b)",
     re.IGNORECASE,
 )
+_BROKEN = "the reply holds a JSON object that cannot be parsed"
 _SHOWN = 80
 
 _Verdicts = dict[str, Verdict | Unreadable]
+
+
+class _NoVerdict(Exception):
+    """A reply, or what it says of one criterion, holds no verdict."""
+
+    def __init__(self, detail: str, *, refused: bool = False) -> None:
+        super().__init__(detail)
+        self.unreadable = Unreadable("refused" if refused else "unreadable", detail)
 
 
 def parse(completion: Completion, criterion: Criterion, form: AnswerForm, sentences: int) -> Verdict | Unreadable:
@@ -66,8 +75,12 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
     reply, cut = _reply_of(completion), completion.finish_reason in CUT_OFF
     if isinstance(reply, Unreadable):
         return reply
-    verdict = _read(reply, criterion, form, sentences, completion, cut=cut)
-    return _TRUNCATED if cut and isinstance(verdict, Unreadable) else verdict
+    try:
+        if criterion.answer == "sentences":
+            return _of_sentences(reply, criterion, form, sentences, completion)
+        return _of_grade(reply, criterion, form, completion)
+    except _NoVerdict as none:
+        return _TRUNCATED if cut else none.unreadable
 
 
 def parse_group(completion: Completion, parts: Sequence[Criterion], form: AnswerForm) -> _Verdicts:
@@ -79,15 +92,23 @@ def parse_group(completion: Completion, parts: Sequence[Criterion], form: Answer
         form: The answer form that was asked for, `json` or `text`.
     """
     reply, cut = _reply_of(completion), completion.finish_reason in CUT_OFF
+    names = [part.name for part in parts]
     if isinstance(reply, Unreadable):
-        return {part.name: reply for part in parts}
-    verdicts = _of_members(reply, parts) if form == "json" else None
-    if verdicts is None:
-        # What follows a cut may have been another verdict.
-        verdicts = {part.name: _TRUNCATED for part in parts} if cut else _of_lines(reply, parts)
-    return {
-        name: _TRUNCATED if cut and isinstance(verdict, Unreadable) else verdict for name, verdict in verdicts.items()
-    }
+        return dict.fromkeys(names, reply)
+    verdicts: _Verdicts = {}
+    try:
+        read = _of_members(reply, parts) if form == "json" else None
+        if read is None:
+            _refuse_cut(completion)
+            read = _of_lines(reply, parts)
+    except _NoVerdict as none:
+        return dict.fromkeys(names, _TRUNCATED if cut else none.unreadable)
+    for part in parts:
+        try:
+            verdicts[part.name] = read(part)
+        except _NoVerdict as none:
+            verdicts[part.name] = _TRUNCATED if cut else none.unreadable
+    return verdicts
 
 
 def _reply_of(completion: Completion) -> str | Unreadable:
@@ -101,7 +122,8 @@ def _reply_of(completion: Completion) -> str | Unreadable:
     if completion.finish_reason == "refusal":
         return Unreadable("refused", "the provider reports a refusal")
     if completion.finish_reason == NO_SCORE:
-        return _unreadable(f"the checker's model replied {_shown(completion.text)}, expected Yes or No")
+        told = f"the checker's model replied {_shown(completion.text)}, expected Yes or No"
+        return Unreadable("unreadable", told)
     if not completion.text.lstrip().startswith(_THOUGHTS):
         return completion.text
     # A grade in the thoughts is not the verdict.
@@ -110,124 +132,111 @@ def _reply_of(completion: Completion) -> str | Unreadable:
     return reply if end else Unreadable("truncated" if cut else "unreadable", "the reply never leaves its thoughts")
 
 
-def _read(
-    reply: str, criterion: Criterion, form: AnswerForm, sentences: int, completion: Completion, *, cut: bool
-) -> Verdict | Unreadable:
-    """The verdict of a reply without thoughts."""
-    labels = criterion.scale.labels
-    per_sentence = criterion.answer == "sentences"
-    answer = _answer(reply, "sentences" if per_sentence else "grade", () if per_sentence else labels, form)
-    if isinstance(answer, Unreadable):
-        return answer
-    label = on_menu(reply, labels) if form == "label" else None
-    if cut and answer is None and (label is None or _begins_another(label, labels)):
-        # What follows the cut may have been another verdict.
-        return _TRUNCATED
-    if per_sentence:
-        return _of_sentences(reply, answer, criterion, sentences, completion)
+def _refuse_cut(completion: Completion) -> None:
+    """Refuse what follows no closed object, because what follows the cut may have been another verdict."""
+    if completion.finish_reason in CUT_OFF:
+        raise _NoVerdict("the reply was cut off")
+
+
+def _of_grade(reply: str, criterion: Criterion, form: AnswerForm, completion: Completion) -> Verdict:
+    """The verdict of one grade, with the nuggets beside it where they are asked."""
+    scale = criterion.scale
+    answer = _answer(reply, "grade", scale.labels) if form == "json" else None
+    label = on_menu(reply, scale.labels) if form == "label" else None
     if answer is not None:
         claimed, rest = answer["grade"], _rationale(answer)
     elif label is not None:
+        if any(other != label and other.startswith(label) for other in scale.labels):
+            _refuse_cut(completion)
         claimed, rest = label, None
     else:
-        claim = _last_claim(reply, labels)
-        if isinstance(claim, Unreadable):
-            return claim
-        claimed, rest = claim
+        _refuse_cut(completion)
+        claimed, rest = _last_claim(reply, scale.labels)
     if criterion.answer != "nuggets":
-        return _graded(claimed, rest, criterion.scale, completion.probabilities)
+        return _graded(claimed, rest, scale, completion.probabilities)
     lines = (_NUGGET.fullmatch(line) for line in (rest or "").splitlines())
     listed = [match[1] for match in lines if match] if answer is None else answer.get("nuggets")
-    verdict = _graded(claimed, None, criterion.scale)
-    return verdict if isinstance(verdict, Unreadable) else _with_nuggets(verdict, listed, criterion.scale)
-
-
-def _begins_another(label: str, labels: Sequence[str]) -> bool:
-    return any(other != label and other.startswith(label) for other in labels)
+    return _with_nuggets(_graded(claimed, None, scale), listed, scale)
 
 
 def _graded(
     claimed: object, rationale: str | None, scale: Scale, probabilities: Mapping[str, float] | None = None
-) -> Verdict | Unreadable:
-    """The verdict with the label that is claimed; Unreadable if it is not on the scale."""
+) -> Verdict:
+    """The verdict with the label that is claimed, which must be on the scale."""
     label = on_menu(claimed, scale.labels)
     if label is None:
-        return _unreadable(f"found grade {_shown(claimed)}, expected one of {', '.join(scale.labels)}")
+        raise _NoVerdict(f"found grade {_shown(claimed)}, expected one of {', '.join(scale.labels)}")
     level = next(level for level in _all_levels(scale) if level.label == label)
     unable = level is scale.unable
     expected = None if unable else expected_grade(probabilities, scale)
     return Verdict(level.grade, rationale, expected=expected, unable=unable)
 
 
-def _with_nuggets(verdict: Verdict, listed: object, scale: Scale) -> Verdict | Unreadable:
-    """The verdict with its nuggets; Unreadable if they contradict the grade or cannot stand in a bank.
+def _with_nuggets(verdict: Verdict, listed: object, scale: Scale) -> Verdict:
+    """The verdict with its nuggets, which may not contradict the grade and can stand in a bank.
 
     The reply says twice whether there are nuggets, by the list and by its grade. An empty list is never an accident.
     """
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
-        return _unreadable('"nuggets" is not a list of strings')
+        raise _NoVerdict('"nuggets" is not a list of strings')
     texts = tuple(" ".join((_clean(text) or "").split()) for text in listed)
     for number, text in enumerate(texts, 1):
         if not has_content(text) or not storable(text):
-            return _unreadable(f"nugget {number} is empty or holds a character that no text may hold")
+            raise _NoVerdict(f"nugget {number} is empty or holds a character that no text may hold")
         if len(text) > LONGEST_NUGGET:
-            return _unreadable(f"nugget {number} has {len(text)} characters: at most {LONGEST_NUGGET}")
+            raise _NoVerdict(f"nugget {number} has {len(text)} characters: at most {LONGEST_NUGGET}")
     if len(texts) > MOST_LISTED:
-        return _unreadable(f"{len(texts)} nuggets: at most {MOST_LISTED}")
+        raise _NoVerdict(f"{len(texts)} nuggets: at most {MOST_LISTED}")
     if bool(texts) != (verdict.grade in scale.positive):
         label = next(level.label for level in scale.levels if level.grade == verdict.grade)
-        return _unreadable(f"the reply lists {len(texts)} nuggets, and its grade is {label}")
+        raise _NoVerdict(f"the reply lists {len(texts)} nuggets, and its grade is {label}")
     return msgspec.structs.replace(verdict, nuggets=texts)
 
 
 def _of_sentences(
-    reply: str, answer: Mapping[str, Any] | None, criterion: Criterion, sentences: int, completion: Completion
-) -> Verdict | Unreadable:
+    reply: str, criterion: Criterion, form: AnswerForm, sentences: int, completion: Completion
+) -> Verdict:
     """The verdict that the labels of the sentences roll up to."""
+    answer = _answer(reply, "sentences", ()) if form == "json" else None
     entries: Sequence[tuple[object, object]]
     if answer is None:
+        _refuse_cut(completion)
         lines = [(_SENTENCE.fullmatch(line.lstrip(_BEFORE_NUMBER)), line) for line in reply.splitlines()]
         entries = [(match[1], match[2]) for match, _ in lines if match]
         rationale = _clean("\n".join(line for match, line in lines if not match))
         if not entries:
-            return _no_verdict(reply, "no line of the form `1: LABEL`")
+            raise _no_verdict(reply, "no line of the form `1: LABEL`")
     else:
         listed, rationale = answer["sentences"], _rationale(answer)
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-            return _unreadable('"sentences" is not a list of objects with "n" and "label"')
+            raise _NoVerdict('"sentences" is not a list of objects with "n" and "label"')
         entries = [(entry.get("n"), entry.get("label")) for entry in listed]
-    labels = _by_number(entries, answer_labels(criterion), sentences)
-    verdict = labels if isinstance(labels, Unreadable) else _rolled_up(labels, criterion, rationale)
-    told = completion.support
-    if isinstance(verdict, Unreadable) or len(told) != sentences:
+    verdict = _rolled_up(_by_number(entries, answer_labels(criterion), sentences), criterion, rationale)
+    if len(completion.support) != sentences:
         return verdict
-    expected = _expected_by_support(told, verdict.sentences, criterion)
-    return msgspec.structs.replace(verdict, support=told, expected=expected)
+    expected = _expected_by_support(completion.support, verdict.sentences, criterion)
+    return msgspec.structs.replace(verdict, support=completion.support, expected=expected)
 
 
-def _by_number(
-    entries: Sequence[tuple[object, object]], menu: Sequence[str], sentences: int
-) -> tuple[str, ...] | Unreadable:
+def _by_number(entries: Sequence[tuple[object, object]], menu: Sequence[str], sentences: int) -> tuple[str, ...]:
     """The label of each sentence, from number 1 to `sentences`."""
     keys = [str(number) for number in range(1, sentences + 1)]
     labels: dict[str, str] = {}
     for claimed_number, claimed_label in entries:
-        key = on_menu(claimed_number, keys)
+        key, label = on_menu(claimed_number, keys), on_menu(claimed_label, menu)
         if key is None:
-            return _unreadable(f"found sentence number {_shown(claimed_number)}, expected 1 to {sentences}")
-        label = on_menu(claimed_label, menu)
+            raise _NoVerdict(f"found sentence number {_shown(claimed_number)}, expected 1 to {sentences}")
         if label is None:
-            return _unreadable(
-                f"sentence {key}: found label {_shown(claimed_label)}, expected one of {', '.join(menu)}"
-            )
+            expected = f"expected one of {', '.join(menu)}"
+            raise _NoVerdict(f"sentence {key}: found label {_shown(claimed_label)}, {expected}")
         if labels.setdefault(key, label) != label:
-            return _unreadable(f"sentence {key} has two labels, {labels[key]!r} and {label!r}")
+            raise _NoVerdict(f"sentence {key} has two labels, {labels[key]!r} and {label!r}")
     if missing := [key for key in keys if key not in labels]:
-        return _unreadable(f"no label for sentence {', '.join(missing[:10])} of {sentences}")
+        raise _NoVerdict(f"no label for sentence {', '.join(missing[:10])} of {sentences}")
     return tuple(labels[key] for key in keys)
 
 
-def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | None) -> Verdict | Unreadable:
+def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | None) -> Verdict:
     rollup, unable = criterion.rollup, criterion.scale.unable
     if rollup is None:
         raise ValueError(f"{criterion.prompt_id}: sentences are labeled but no roll-up is declared")
@@ -235,35 +244,36 @@ def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | N
     if counted:
         return Verdict(rollup.grade(counted.count(rollup.label) / len(counted)), rationale, sentences=labels)
     if unable is None:
-        return _unreadable("no sentence counts towards a grade")
+        raise _NoVerdict("no sentence counts towards a grade")
     return Verdict(unable.grade, rationale, sentences=labels, unable=True)
 
 
-def _of_members(reply: str, parts: Sequence[Criterion]) -> _Verdicts | None:
-    """The verdicts in the last JSON object with a member for a criterion; None if the reply holds no JSON."""
-    names = [part.name for part in parts]
-    found = _objects(reply, names, f"the JSON object has none of {', '.join(names)}")
-    if found is None or isinstance(found, Unreadable):
-        return None if found is None else dict.fromkeys(names, found)
-    claims = _claims(found.outside, _group_claim(tuple(names)), {part.name: part.scale.labels for part in parts})
-    return {part.name: _of_member(part, found, claims[part.name]) for part in parts}
+def _of_members(reply: str, parts: Sequence[Criterion]) -> Callable[[Criterion], Verdict] | None:
+    """Reads what the last JSON object with a member for a criterion says of one; None if the reply holds no JSON."""
+    names = tuple(part.name for part in parts)
+    objects, outside = _objects(reply, names, f"the JSON object has none of {', '.join(names)}")
+    if not objects:
+        return None
+    claims = _claims(outside, _claim_of(names, _GRADE), {part.name: part.scale.labels for part in parts})
+    *before, answer = objects
+
+    def read(part: Criterion) -> Verdict:
+        name, labels = part.name, part.scale.labels
+        if name not in answer:
+            raise _NoVerdict(f'the JSON object has no "{name}"')
+        member = answer[name]
+        if not isinstance(member, dict) or "grade" not in member:
+            raise _NoVerdict(f'"{name}" is no object with a "grade"')
+        others = [other[name] for other in before if name in other]
+        grades = [other.get("grade") if isinstance(other, dict) else None for other in others]
+        _refuse_contradiction(name, member["grade"], grades, claims[name] - {on_menu(member["grade"], labels)})
+        return _graded(member["grade"], _rationale(member), part.scale)
+
+    return read
 
 
-def _of_member(part: Criterion, found: "_Objects", claims: set[str]) -> Verdict | Unreadable:
-    """The verdict of one criterion in the object, which nothing else in the reply may contradict."""
-    name, (*before, answer) = part.name, found.answers
-    if name not in answer:
-        return _unreadable(f'the JSON object has no "{name}"')
-    member = answer[name]
-    if not isinstance(member, dict) or "grade" not in member:
-        return _unreadable(f'"{name}" is no object with a "grade"')
-    earlier = [other[name].get("grade") if isinstance(other[name], dict) else None for other in before if name in other]
-    contradiction = _contradiction(name, member["grade"], earlier, claims, part.scale.labels)
-    return contradiction or _graded(member["grade"], _rationale(member), part.scale)
-
-
-def _of_lines(reply: str, parts: Sequence[Criterion]) -> _Verdicts:
-    """The verdicts in the lines that the reply ends with, one for each criterion; the rest is every rationale."""
+def _of_lines(reply: str, parts: Sequence[Criterion]) -> Callable[[Criterion], Verdict]:
+    """Reads one of the lines that the reply ends with, one for each criterion; the rest is every rationale."""
     names = tuple(part.name for part in parts)
     line_of = re.compile(rf"[\s*_`#-]*({_one_of(names)})[\s*_`]*[:：](.*)", re.IGNORECASE)
     lines = reply.rstrip(_NOTHING).splitlines()
@@ -279,88 +289,77 @@ def _of_lines(reply: str, parts: Sequence[Criterion]) -> _Verdicts:
         rest = place
     if not claimed:
         forms = ", ".join(f"`{name}: LABEL`" for name in names)
-        return dict.fromkeys(names, _no_verdict(reply, f"the reply does not end with lines {forms}"))
+        raise _no_verdict(reply, f"the reply does not end with lines {forms}")
     rationale = _clean("\n".join(lines[:rest]))
-    claims = _claims(reply, _group_claim(names), {part.name: part.scale.labels for part in parts})
-    return {part.name: _of_line(part, claimed.get(part.name), claims[part.name], rationale) for part in parts}
+    claims = _claims(reply, _claim_of(names, _GRADE), {part.name: part.scale.labels for part in parts})
+
+    def read(part: Criterion) -> Verdict:
+        if part.name not in claimed:
+            raise _NoVerdict(f"the reply does not end with a line `{part.name}: LABEL`")
+        label = claimed[part.name]
+        if len(claims[part.name] | ({on_menu(label, part.scale.labels)} - {None})) > 1:
+            raise _NoVerdict(f"the reply gives different grades of {part.name}")
+        return _graded(label, rationale, part.scale)
+
+    return read
 
 
-def _of_line(part: Criterion, claimed: str | None, claims: set[str], rationale: str | None) -> Verdict | Unreadable:
-    if claimed is None:
-        return _unreadable(f"the reply does not end with a line `{part.name}: LABEL`")
-    if len(claims | ({on_menu(claimed, part.scale.labels)} - {None})) > 1:
-        return _unreadable(f"the reply gives different grades of {part.name}")
-    return _graded(claimed, rationale, part.scale)
+def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[str, Any]], str]:
+    """The JSON objects of a reply with one of the keys, and the text outside; none if the reply holds no JSON.
 
+    A broken object may hold the real verdict, and an intact object inside it may be a mere quotation. The last object
+    must end the reply, because the text after it may say that it was only a quotation.
 
-class _Objects(NamedTuple):
-    """The JSON objects of a reply that have some key."""
-
-    answers: list[dict[str, Any]]
-    outside: str
-    """The text outside of all objects."""
-
-
-def _objects(reply: str, keys: Sequence[str], lacking: str) -> _Objects | Unreadable | None:
-    """The objects of a reply with one of the keys, the last of which ends the reply; None if it holds no JSON.
-
-    Unreadable if an object is broken, since it may hold the real verdict, and an intact object inside it may be a mere
-    quotation; or if no object has a key, as `lacking` says.
+    Args:
+        reply: The reply.
+        keys: The keys.
+        lacking: What is said if there are objects, and none has a key.
     """
-    answers: list[dict[str, Any]] = []
+    objects: list[tuple[dict[str, Any], int]] = []
     outside: list[str] = []
-    end = last = 0
-    any_object = refused = False
-    broken = _unreadable("the reply holds a JSON object that cannot be parsed")
+    end = 0
     while begun := _OBJECT.search(reply, end):
         outside.append(reply[end : begun.start()])
         try:
             members, end = _DECODER.raw_decode(reply, begun.start())
         except (ValueError, RecursionError):
-            return broken
-        any_object, refused = True, refused or bool(members.get("refusal"))
-        if any(key in members for key in keys):
-            answers.append(members)
-            last = end
+            raise _NoVerdict(_BROKEN) from None
+        objects.append((members, end))
     whole = " ".join([*outside, reply[end:]])
     if _STRAY_KEY.search(whole):
-        return broken
-    if not answers:
-        if refused:
-            return Unreadable("refused", "the reply is a refusal")
-        return _unreadable(lacking) if any_object else None
-    if reply[last:].strip(_NOTHING):
-        # The text after the object may say that it was only a quotation.
-        return _unreadable("the reply goes on after its JSON object")
-    return _Objects(answers, whole)
+        raise _NoVerdict(_BROKEN)
+    answers = [(members, end) for members, end in objects if any(key in members for key in keys)]
+    if objects and not answers:
+        refused = any(members.get("refusal") for members, _ in objects)
+        raise _NoVerdict("the reply is a refusal" if refused else lacking, refused=refused)
+    if answers and reply[answers[-1][1] :].strip(_NOTHING):
+        raise _NoVerdict("the reply goes on after its JSON object")
+    return [members for members, _ in answers], whole
 
 
-def _answer(reply: str, key: str, menu: Sequence[str], form: AnswerForm) -> dict[str, Any] | Unreadable | None:
+def _answer(reply: str, key: str, menu: Sequence[str]) -> dict[str, Any] | None:
     """The last JSON object that has the key, which nothing else in the reply may contradict; None if there is no JSON.
 
     Args:
         reply: The reply.
         key: `grade` or `sentences`.
         menu: The labels of a grade, which the text outside may not contradict; none if there is no grade.
-        form: The answer form that was asked for; only in `json` an object is an answer.
     """
-    found = _objects(reply, (key,), f'the JSON object has no "{key}"') if form == "json" else None
-    if not isinstance(found, _Objects):
-        return found
-    answer = found.answers[-1]
-    claims = _claims(found.outside, _CLAIM, {"grade": menu})["grade"] if menu else set()
-    return _contradiction(key, answer[key], [other[key] for other in found.answers], claims, menu) or answer
+    objects, outside = _objects(reply, (key,), f'the JSON object has no "{key}"')
+    if not objects:
+        return None
+    answer = objects[-1]
+    claims = _claims(outside, _CLAIM, {"grade": menu})["grade"] if menu else set()
+    _refuse_contradiction(key, answer[key], [other[key] for other in objects], claims - {on_menu(answer[key], menu)})
+    return answer
 
 
-def _contradiction(
-    key: str, claimed: object, others: Sequence[object], claims: set[str], menu: Sequence[str]
-) -> Unreadable | None:
-    """What is wrong if other objects or the text outside of them claim something else than the last object."""
+def _refuse_contradiction(key: str, claimed: object, others: Sequence[object], claims: Set[str]) -> None:
+    """Refuse what other objects, or claims in the text outside of them, contradict."""
     if any(other != claimed for other in others):
-        return _unreadable(f'the reply has two JSON objects that differ in "{key}"')
-    if claims - {on_menu(claimed, menu)}:
-        return _unreadable("the reply claims another grade than its JSON object")
-    return None
+        raise _NoVerdict(f'the reply has two JSON objects that differ in "{key}"')
+    if claims:
+        raise _NoVerdict("the reply claims another grade than its JSON object")
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -375,7 +374,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_duplicates, strict=False)
 
 
-def _last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unreadable:
+def _last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None]:
     """The label in the last line of a reply, and the rest of the reply as the rationale.
 
     A verdict followed by more text may be quoted or withdrawn, and one of two different verdicts may be quoted from the
@@ -385,27 +384,22 @@ def _last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None] | Unr
     # Only the last line with any statement of a grade can be the verdict.
     last = next((index for index in reversed(range(len(lines))) if _CLAIM.search(lines[index])), None)
     if last is None:
-        return _no_verdict(reply, "no line of the form `Grade: LABEL`")
+        raise _no_verdict(reply, "no line of the form `Grade: LABEL`")
     match = _VERDICT.fullmatch(lines[last])
     if match is None:
-        return _unreadable(f"the last verdict reads {_shown(lines[last])}, expected `Grade: LABEL`")
+        raise _NoVerdict(f"the last verdict reads {_shown(lines[last])}, expected `Grade: LABEL`")
     if last < len(lines) - 1:
-        return _unreadable(f"the reply goes on after {_shown(lines[last])}")
+        raise _NoVerdict(f"the reply goes on after {_shown(lines[last])}")
     labels = _claims(reply, _CLAIM, {"grade": menu})["grade"] | ({on_menu(match[1], menu)} - {None})
     if len(labels) > 1:
-        return _unreadable(f"the reply gives {len(labels)} different grades")
+        raise _NoVerdict(f"the reply gives {len(labels)} different grades")
     return match[1], _clean("\n".join(lines[:last] + lines[last + 1 :]))
 
 
-def _claim_of(names: Sequence[str], then: str = "") -> re.Pattern[str]:
+@lru_cache(maxsize=64)
+def _claim_of(names: tuple[str, ...], then: str = "") -> re.Pattern[str]:
     """A statement of what one of some names is, up to where its label would follow."""
     return re.compile(rf"(?<![^\W_])({_one_of(names)})(?![^\W_])[\s*_`\"']*{then}(?:[:：=]|is\b)", re.IGNORECASE)
-
-
-@lru_cache(maxsize=64)
-def _group_claim(names: tuple[str, ...]) -> re.Pattern[str]:
-    """A statement of a grade of a criterion; one that is said of no criterion is a claim about none."""
-    return _claim_of(names, r"(?:grade[\s*_`\"']*)?")
 
 
 def _one_of(names: Sequence[str]) -> str:
@@ -413,7 +407,9 @@ def _one_of(names: Sequence[str]) -> str:
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
 
 
-_CLAIM = _claim_of(["grade"])
+_CLAIM = _claim_of(("grade",))
+_GRADE = r"(?:grade[\s*_`\"']*)?"
+"""What may follow the name of a criterion in a claim; a grade that is said of no criterion is a claim about none."""
 
 
 def _claims(text: str, claim: re.Pattern[str], menus: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
@@ -462,17 +458,13 @@ def _clean(text: str) -> str | None:
     return whole.strip() or None
 
 
-def _unreadable(detail: str) -> Unreadable:
-    return Unreadable("unreadable", detail)
-
-
-def _no_verdict(reply: str, detail: str) -> Unreadable:
+def _no_verdict(reply: str, detail: str) -> _NoVerdict:
     """Why a reply has no verdict: it is empty, a refusal, or `detail`."""
     if not reply.strip():
-        return _unreadable("the reply is empty")
+        return _NoVerdict("the reply is empty")
     if _REFUSAL.match(reply.replace("’", "'")):
-        return Unreadable("refused", f"the judge declined: {_shown(reply)}")
-    return _unreadable(detail)
+        return _NoVerdict(f"the judge declined: {_shown(reply)}", refused=True)
+    return _NoVerdict(detail)
 
 
 def _shown(value: object) -> str:
