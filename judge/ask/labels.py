@@ -8,7 +8,7 @@ import msgspec
 
 from judge.ask.cascade import was_settled
 from judge.ask.records import Failure, Judgment
-from judge.ask.result_files import each_result
+from judge.ask.stored_results import each_result
 from judge.errors import InputError
 from judge.files.line_stream import LineStream
 from judge.files.trec import QrelRow, parse_qrels
@@ -22,15 +22,13 @@ JUDGMENTS, FAILURES = "judgments.jsonl", "failures.jsonl"
 """Names of the files of judgments, and of those that are missing, in an output folder."""
 JURY = "jury/"
 """The beginning of every jury's name."""
+OFF_SCALE = "off_scale"
+"""The reason of a label whose grade is not on the judge's scale, where such a label counts as missing."""
 
 
 def is_jury(judge: str) -> bool:
     """Whether a judge is a jury; the prompt digest of a jury covers its members and their prompts, not one file."""
     return judge.startswith(JURY)
-
-
-OFF_SCALE = "off_scale"
-"""The reason of a label whose grade is not on the judge's scale, where such a label counts as missing."""
 
 
 class Label(msgspec.Struct, frozen=True, gc=False):
@@ -67,6 +65,10 @@ class Labels(msgspec.Struct, frozen=True):
     labels: tuple[Label, ...]
     models_returned: tuple[str, ...] = ()
     """The models as the providers named them, sorted."""
+
+
+_Group = tuple[list[Label], set[str]]
+"""The labels of one judge under one prompt, and the models that gave them."""
 
 
 def on_scale(labels: Labels, grades: Collection[int]) -> Labels:
@@ -137,16 +139,17 @@ def parse_columns(content: bytes, name: str, grades: Collection[int] | None = No
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        problem = Problem("wrong_encoding", "error", name, None, f"line {line}", f"not UTF-8: {error.reason}")
-        raise InputError(f"{name}: not usable as labels", [problem]) from error
+        raise _unusable(name, "wrong_encoding", f"not UTF-8: {error.reason}", f"line {line}") from error
     if not storable(text):
-        problem = Problem("wrong_encoding", "error", name, None, "", "holds NUL bytes: expected lines of text")
-        raise InputError(f"{name}: not usable as labels", [problem])
+        raise _unusable(name, "wrong_encoding", "holds NUL bytes: expected lines of text")
     rows = parse_qrels(text, name, grades)
     if not rows:
-        problem = Problem("empty_file", "error", name, None, "", "expected one line of four columns or more")
-        raise InputError(f"{name}: not usable as labels", [problem])
+        raise _unusable(name, "empty_file", "expected one line of four columns or more")
     return rows
+
+
+def _unusable(name: str, code: str, message: str, path: str = "") -> InputError:
+    return InputError(f"{name}: not usable as labels", [Problem(code, "error", name, None, path, message)])
 
 
 def _labels(path: Path, digest: str, rows: Iterable[QrelRow]) -> Labels:
@@ -174,14 +177,6 @@ def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -
     return _by_judge(_grouped(results), source, digest)
 
 
-class _Group:
-    """The labels of one judge under one prompt, and the models that gave them."""
-
-    def __init__(self) -> None:
-        self.labels: list[Label] = []
-        self.models: set[str] = set()
-
-
 def _grouped(
     results: Iterable[Judgment | Failure], *, grades_only: bool = False, explained: Collection[str] | None = None
 ) -> dict[_JudgeKey, _Group]:
@@ -190,7 +185,7 @@ def _grouped(
     ids: dict[str, str] = {}
     for result in results:
         prompt = f"{result.criterion}/{result.variant}"
-        group = groups.setdefault((result.whole_judge, prompt, result.criterion_digest), _Group())
+        labels, models = groups.setdefault((result.whole_judge, prompt, result.criterion_digest), ([], set()))
         turn_id = ids.setdefault(result.turn_id, result.turn_id)
         label = _label(result, turn_id, ids.setdefault(result.response_id, result.response_id))
         bare = grades_only or (explained is not None and label.sample > 0)
@@ -198,47 +193,30 @@ def _grouped(
             label = msgspec.structs.replace(label, rationale=None)
         if label.probabilities is not None and bare:
             label = msgspec.structs.replace(label, probabilities=None)
-        group.labels.append(label)
+        labels.append(label)
         if isinstance(result, Judgment) and result.model:
-            group.models.add(result.model)
+            models.add(result.model)
     return groups
 
 
 def _by_judge(groups: Mapping[_JudgeKey, _Group], source: str, digest: str) -> tuple[Labels, ...]:
     """The groups in natural order of judge and prompt."""
-    return tuple(
-        Labels(
-            judge=judge,
-            prompt=prompt,
-            prompt_digest=prompt_digest,
-            source=source,
-            digest=digest,
-            labels=tuple(groups[judge, prompt, prompt_digest].labels),
-            models_returned=tuple(sorted(groups[judge, prompt, prompt_digest].models)),
-        )
-        for judge, prompt, prompt_digest in sorted(
-            groups, key=lambda key: (natural_key(key[0]), natural_key(key[1]), key)
-        )
-    )
+    ordered = sorted(groups, key=lambda key: (natural_key(key[0]), natural_key(key[1]), key))
+    return tuple(Labels(*key, source, digest, tuple(groups[key][0]), tuple(sorted(groups[key][1]))) for key in ordered)
 
 
 def _label(result: Judgment | Failure, turn_id: str, response_id: str) -> Label:
     if isinstance(result, Failure):
-        return Label(turn_id, response_id, None, result.reason, None, result.sample)
-    if result.unable:
-        return Label(
-            *(turn_id, response_id, None, "unable"),
-            sample=result.sample,
-            rationale=result.rationale,
-            settled=was_settled(result),
-        )
+        return Label(turn_id, response_id, None, result.reason, sample=result.sample)
+    graded = not result.unable
     return Label(
         turn_id=turn_id,
         response_id=response_id,
-        grade=result.grade,
-        expected=result.expected,
+        grade=result.grade if graded else None,
+        reason=None if graded else "unable",
+        expected=result.expected if graded else None,
         sample=result.sample,
-        probabilities=result.probabilities,
+        probabilities=result.probabilities if graded else None,
         rationale=result.rationale,
         settled=was_settled(result),
     )

@@ -5,6 +5,7 @@ They are lines of JSON, as in `judgments.jsonl`, and are decoded whenever somebo
 
 import contextlib
 import itertools
+import operator
 import os
 import tempfile
 import threading
@@ -14,16 +15,20 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, SupportsIndex, overload
+from typing import IO, Any, SupportsIndex, TypeVar, overload
 
 import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
-from judge.records import FailureReason
+from judge.files.jsonl import decode_rows
+from judge.files.line_stream import LineStream
+from judge.records import FailureReason, Problem
+from judge.text.cells import count
 from judge.text.table import Table, Tabular
 
 Result = Judgment | Failure
+_Kind = TypeVar("_Kind", Judgment, Failure)
 _BLOCK = 1 << 20
 """Most bytes that are read at once."""
 _LINE = 1 << 12
@@ -34,6 +39,8 @@ _IN_MEMORY = 1 << 24
 """Bytes of results up to which nothing goes to the disk."""
 _NOWHERE = -1
 """The beginning of a line that is not written."""
+_LARGEST = 10**9
+"""The largest grade of a scale is smaller, and so is the mean of any grades."""
 
 
 class ResultLines:
@@ -142,16 +149,15 @@ def _close(file: IO[bytes]) -> None:
         file.close()
 
 
-class _Part(NamedTuple):
-    lines: ResultLines
-    starts: "array[int]"
+_Part = tuple[ResultLines, "array[int]"]
+"""A file of results, and where each line begins."""
 
 
 class StoredResults(Tabular[Result], Sequence[Result]):
     """A sequence of judgments and failures, each decoded when it is read; a slice is a table in memory."""
 
-    def __init__(self, parts: Iterable[tuple[ResultLines, "array[int]"]] = ()) -> None:
-        self._parts = tuple(_Part(*part) for part in parts)
+    def __init__(self, parts: Iterable[_Part] = ()) -> None:
+        self._parts = tuple(parts)
         self._by_criterion: dict[str, array[int]] | None = None
 
     @classmethod
@@ -160,11 +166,11 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         return cls(part for results in several for part in results._parts)
 
     def __len__(self) -> int:
-        return sum(len(part.starts) for part in self._parts)
+        return sum(len(starts) for _, starts in self._parts)
 
     def __iter__(self) -> Iterator[Result]:
-        for part in self._parts:
-            yield from part.lines.at(part.starts)
+        for lines, starts in self._parts:
+            yield from lines.at(starts)
 
     def places(self, criterion: str) -> Sequence[int]:
         """The places of the results under a criterion, from 0, ascending."""
@@ -176,7 +182,7 @@ class StoredResults(Tabular[Result], Sequence[Result]):
 
     def read(self, places: Iterable[int]) -> Iterator[Result]:
         """The results at some places from 0, in the order given; fastest where the places ascend."""
-        ends = list(itertools.accumulate(len(part.starts) for part in self._parts))
+        ends = list(itertools.accumulate(len(starts) for _, starts in self._parts))
         for number, group in itertools.groupby(places, lambda place: bisect_right(ends, place)):
             lines, starts = self._parts[number]
             first = ends[number] - len(starts)
@@ -190,17 +196,12 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         """A result; for a slice, a table of them."""
         if isinstance(key, slice):
             return Table(self[number] for number in range(*key.indices(len(self))))
-        number = range(len(self))[key]
-        for part in self._parts:
-            if number < len(part.starts):
-                break
-            number -= len(part.starts)
-        return next(part.lines.at((part.starts[number],)))
+        return next(self.read((range(len(self))[key],)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
             return NotImplemented
-        return len(self) == len(other) and all(map(_same, self, other))
+        return len(self) == len(other) and all(map(operator.eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -210,10 +211,6 @@ class StoredResults(Tabular[Result], Sequence[Result]):
 
     def __repr__(self) -> str:
         return f"StoredResults({len(self)} results)"
-
-
-def _same(one: object, other: object) -> bool:
-    return one == other
 
 
 class ResultWriter:
@@ -300,3 +297,56 @@ def stored(results: Iterable[Result], folder: Path | None = None) -> StoredResul
 def failure_counts(results: Iterable[Result]) -> Counter[FailureReason]:
     """How many judgments are missing, by the reason."""
     return Counter(result.reason for result in results if isinstance(result, Failure))
+
+
+def read_results(judgments: Path, failures: Path) -> StoredResults:
+    """The judgments of one file, and the failures of another, which may be missing; each is read whenever it is used.
+
+    Raises:
+        InputError: A file cannot be read, or has problems; every bad line is listed.
+    """
+    parts = [_checked(judgments, Judgment)]
+    if failures.exists():
+        parts.append(_checked(failures, Failure))
+    return StoredResults(parts)
+
+
+def stored_judgments(path: Path) -> StoredResults:
+    """The judgments of a file, gzipped or not; each is read whenever it is used.
+
+    Raises:
+        InputError: The file cannot be read, or some lines are no judgments; every such line is listed.
+    """
+    return StoredResults([_checked(path, Judgment, packed=True)])
+
+
+def _checked(path: Path, kind: type[_Kind], *, packed: bool = False) -> _Part:
+    """The lines of a file, all of which hold a result, and where each line begins."""
+    lines = LineStream(path, packed=packed)
+    results = ResultLines(lines.file, str(path), kind, foreign=True)
+    return results, array("q", (lines.start for _ in each_result(lines, kind, str(path))))
+
+
+def each_result(lines: Iterable[tuple[int, bytes]], kind: type[_Kind], name: str) -> Iterator[_Kind]:
+    """The results on lines, one at a time.
+
+    Args:
+        lines: The number of each line, and the line.
+        kind: Whether judgments or failures are expected.
+        name: The file, as messages name it.
+
+    Raises:
+        InputError: Some lines hold none, which is told after the last line; every such line is listed.
+    """
+    code = "not_a_judgment" if kind is Judgment else "not_a_failure"
+    problems: list[Problem] = []
+    for number, row in decode_rows(lines, kind, name, code):
+        if isinstance(row, Problem):
+            problems.append(row)
+        elif isinstance(row, Judgment) and row.expected is not None and abs(row.expected) > _LARGEST:
+            message = f"{row.expected:g} is no mean of grades: expected {-_LARGEST:,} to {_LARGEST:,}"
+            problems.append(Problem(code, "error", name, None, f"line {number}: $.expected", message))
+        else:
+            yield row
+    if problems:
+        raise InputError(f"{name}: {count(len(problems), 'line')} with problems ({code})", problems)

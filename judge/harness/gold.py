@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS
-from judge.ask.result_files import stored_judgments
-from judge.ask.stored_results import StoredResults
+from judge.ask.stored_results import StoredResults, stored_judgments
 from judge.ask.subjects import check_unit
 from judge.crowd.layout import TASK
 from judge.crowd.wide import read_questions

@@ -11,7 +11,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.group import group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
 from judge.ask.records import Failure, Judgment
-from judge.ask.result_files import read_results
+from judge.ask.stored_results import read_results
 from judge.errors import InputError, UsageError
 from judge.files.paths import StrPath
 from judge.harness.earlier import read_earlier_pool

@@ -13,7 +13,7 @@ from judge.ask.filler import is_filler
 from judge.ask.inquiry import inquiry
 from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment, Unreadable
-from judge.ask.result_files import read_results
+from judge.ask.stored_results import read_results
 from judge.errors import InputError, UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.earlier import earlier_options, read_earlier_pool

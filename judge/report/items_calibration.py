@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.labels import FAILURES, JUDGMENTS
-from judge.ask.result_files import read_results
+from judge.ask.stored_results import read_results
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
 from judge.files.stored import read_stored

@@ -8,7 +8,7 @@ from typing import Any
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
 from judge.ask.records import Failure, Judgment
-from judge.ask.result_files import read_results
+from judge.ask.stored_results import read_results
 from judge.calibrate.disagreements import AssessorGrade
 from judge.errors import InputError, UsageError
 from judge.files.stored import read_stored, sha256

@@ -8,7 +8,7 @@ import msgspec
 
 from judge.ask.criteria import criterion_names, find_criterion
 from judge.ask.labels import FAILURES, JUDGMENTS
-from judge.ask.result_files import read_results
+from judge.ask.stored_results import read_results
 from judge.calibrate.report.disagreements import DISAGREEMENTS
 from judge.errors import InputError
 from judge.files.paths import StrPath

@@ -9,24 +9,22 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from judge.ask.labels import Label, Labels, labels_of, parse_columns, read_labels
-from judge.ask.result_files import read_failures, read_judgments
+from judge.ask.stored_results import stored_judgments
 from judge.errors import InputError
 from judge.files.stored import sha256
 from tests.calibration_world import failure, jsonl, judgment
 
 
-def test_judgments_are_read_back_as_written() -> None:
-    judgments = (judgment("1_1", "R1", 1, expected=1.25), judgment("1_2", "R2", 0, unable=True))
-    assert read_judgments(jsonl(judgments), "judgments.jsonl") == judgments
-    failures = (failure("1_1", "R1", "refused"),)
-    assert read_failures(jsonl(failures), "failures.jsonl") == failures
+def put(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
 
 
-def test_every_line_that_is_no_judgment_is_named() -> None:
+def test_every_line_that_is_no_judgment_is_named(tmp_path: Path) -> None:
     good = jsonl([judgment("1_1", "R1", 1)]).rstrip()
     stored = b"\n".join([good, b"{", b"", b'{"kind":"failure"}', b"\xff\xfe", good[:50], b"7", b"[" * 100_000])
     with pytest.raises(InputError, match=r"j\.jsonl: 6 lines with problems") as caught:
-        read_judgments(stored, "j.jsonl")
+        stored_judgments(put(tmp_path / "j.jsonl", stored))
     lines = [problem.path.partition(":")[0] for problem in caught.value.problems]
     assert lines == ["line 2", "line 4", "line 5", "line 6", "line 7", "line 8"]
 
@@ -192,9 +190,9 @@ def test_the_released_file_with_impossible_grades_is_refused_by_line(shared: Pat
 
 
 @pytest.mark.parametrize("expected", [1e308, -1e308, 1e10])
-def test_an_expected_grade_that_no_grades_have_is_refused(expected: float) -> None:
+def test_an_expected_grade_that_no_grades_have_is_refused(expected: float, tmp_path: Path) -> None:
     """The square of 1e308 is infinite, and what rests on it is not a number."""
     lines = jsonl([judgment("1_1", "R1", 1), judgment("1_2", "R2", 1, expected=expected)])
     with pytest.raises(InputError) as refused:
-        read_judgments(lines, "j.jsonl")
+        stored_judgments(put(tmp_path / "j.jsonl", lines))
     assert [problem.path for problem in refused.value.problems] == ["line 2: $.expected"]

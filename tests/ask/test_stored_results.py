@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
-from judge.ask.result_files import read_results
-from judge.ask.stored_results import ResultLines, ResultWriter, StoredResults, stored
+from judge.ask.stored_results import ResultLines, ResultWriter, StoredResults, read_results, stored
 from judge.errors import InputError, OperationalError
 from judge.files.jsonl import jsonl_bytes
 from judge.text.table import Table

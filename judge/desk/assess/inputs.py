@@ -12,7 +12,7 @@ from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, criterion_names
 from judge.ask.labels import JUDGMENTS, is_jury
 from judge.ask.records import Failure
-from judge.ask.result_files import stored_judgments
+from judge.ask.stored_results import stored_judgments
 from judge.ask.subjects import check_unit
 from judge.desk.assess.plan import AssessPlan, check_assess_plan
 from judge.desk.assess.store import DeskItem

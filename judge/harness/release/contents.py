@@ -11,8 +11,8 @@ from judge.ask.cascade import cascade_notes
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
 from judge.ask.records import Failure, Judgment
-from judge.ask.result_files import read_results
 from judge.ask.returned import model_notes
+from judge.ask.stored_results import read_results
 from judge.crowd.jury import SELF_JUDGING
 from judge.files.content import FileContent, Pieces, content_digest, jsonl_pieces
 from judge.files.jsonl import json_bytes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.result_files import read_failures, read_judgments, read_results, stored_judgments
+from judge.ask.stored_results import read_results, stored_judgments
 from judge.errors import InputError
 from judge.files import limits, stored
 from judge.files.limits import LARGEST_FILE, MAX_PROBLEMS, allow_files
@@ -42,8 +42,7 @@ def test_results_are_read_in_their_order_and_by_their_places(change, tmp_path: P
     read = read_results(*put(tmp_path, change(jsonl(GRADED)), change(jsonl(FAILED))))
     assert tuple(read) == (*GRADED, *FAILED) == tuple(read)
     assert [read[place] for place in (4, 0, -3)] == [FAILED[1], GRADED[0], GRADED[2]]
-    assert read_judgments(change(jsonl(GRADED)), "j") == GRADED
-    assert read_failures(change(jsonl(FAILED)), "f") == FAILED
+    assert tuple(stored_judgments(tmp_path / "judgments.jsonl")) == GRADED
 
 
 def test_failures_may_be_missing_and_judgments_empty(tmp_path: Path) -> None:
