@@ -73,18 +73,16 @@ from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.harness.results_parquet import ResultsConvertPlan, convert_results
 from judge.models.chat import read_completion
 from judge.models.families import read_families, read_teams
-from judge.models.journal_check import verify_journal
-from judge.models.journal_export import exported_lines, read_recorded
-from judge.models.journal_merge import merge_journals
-from judge.models.journal_rows import question_digest, read_journal
+from judge.models.journal_rows import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest, storable
+from judge.models.journal_store import SCHEMA as JOURNAL_SCHEMA
+from judge.models.journal_tools import exported_lines, merge_journals, read_journal, verify_journal
 from judge.models.label_probabilities import opening_probabilities, with_probabilities
 from judge.models.onnx_scorer import open_tokenizer, read_model_files, windows
 from judge.models.prices import read_prices
-from judge.models.records import AnswerForm, Message, Request
+from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.models.scorers import ScorerSettings
 from judge.models.server_scorer import APIS
 from judge.models.spending import read_spending
-from judge.models.storable import storable
 from judge.nuggets.claims import claims_jsonl, join_claims, parse_claims
 from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.nuggets.forms.edits import edited, edits_jsonl, parse_edits
@@ -100,7 +98,7 @@ from judge.pool.conversation import own_turns, turns_shown
 from judge.pool.lists import read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, PooledTurn, RunEntry
 from judge.pool.selection import Selection, candidates
-from judge.records import Estimate, Passage, Problem
+from judge.records import Estimate, Passage, Problem, Scale
 from judge.report.browser import Browser, browse
 from judge.report.composed import compose
 from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_rechecked, read_screen
@@ -902,20 +900,19 @@ def _collection_indexes() -> tuple[bytes, ...]:
         return (index.read_bytes(),)
 
 
-_ASKED = question_digest("server/m", {"temperature": 0}, (Message("user", "?"),), 0)
+_QUESTION = Request(
+    "R1", "1_1", "relevance", "json", (Message("user", "?"),), Scale((), "higher", (), None), (), 0, "", ()
+)
+_ASKED = request_digest("server/m", {"temperature": 0}, _QUESTION)
 
 
 def _journals() -> tuple[bytes, ...]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(
-            "CREATE TABLE completion (digest TEXT PRIMARY KEY, judge, parameters, messages, sample, form, criterion, "
-            "turn_id, response_id, completion, recorded)"
-        )
-        messages = '[{"role": "user", "content": "?"}]'
-        completion = '{"text": "2", "finish_reason": "stop", "model": "m"}'
-        asked = (_ASKED, "server/m", '{"temperature": 0}', messages, 0, "json", "relevance", "1_1", "R1")
-        row = (*asked, completion, "2026-01-01T00:00:00.000Z")
-        connection.execute("INSERT INTO completion VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        for statement in JOURNAL_SCHEMA:
+            connection.execute(statement)
+        connection.execute(SET_META, ("schema", SCHEMA_VERSION))
+        completion = Completion(text="2", finish_reason="stop", model="m")
+        connection.execute(INSERT, new_row(_ASKED, "server/m", {"temperature": 0}, _QUESTION, completion))
         connection.commit()
         return (bytes(connection.serialize()),)
 
@@ -1178,7 +1175,7 @@ READERS: dict[str, Reader] = {
     "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_study)),
     "desk": Reader(_desk_stores, _desk_store),
     "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
-    "journal-lines": Reader(_exported, partial(_of_path, name="journal.jsonl", read=read_recorded)),
+    "journal-lines": Reader(_exported, partial(_of_path, name="journal.jsonl", read=read_journal)),
     "journal-merge": Reader(_exported, _merged),
     "journal-check": Reader(_journals, partial(_of_path, name="journal.sqlite", read=verify_journal)),
     "judgments-parquet": Reader(lambda: (_json(msgspec.to_builtins(_SAID)) * 2,), _to_parquet),

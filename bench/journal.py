@@ -7,7 +7,6 @@ up what they took. `--drop-cache` reads the file from the disk, where the kernel
 
 import argparse
 import os
-import sqlite3
 import subprocess
 import sys
 import time
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from judge.models.journal import Journal
-from judge.models.journal_rows import INSERT, new_row, request_digest
+from judge.models.journal_rows import new_row, request_digest
+from judge.models.journal_store import paged
 from judge.models.records import Completion, Message, Request
 from judge.records import Level, Scale
 
@@ -59,13 +59,9 @@ def rows(count: int) -> Iterator[tuple[Any, ...]]:
 
 def build(count: int, path: Path) -> None:
     """Write a journal, as fast as SQLite writes."""
-    Journal(path).close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.executemany(INSERT, rows(count))
-    connection.close()
-    # The first opening of a journal that another program wrote checks it whole.
-    Journal(path).close()
+    with Journal(path) as journal:
+        for page in paged(rows(count), 10_000):
+            journal.record(page)
     print(f"{count:,} completions, {path.stat().st_size / 1e9:.2f} GB")
 
 

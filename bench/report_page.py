@@ -8,7 +8,6 @@ import argparse
 import json
 import random
 import resource
-import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,7 +19,8 @@ from judge.ask.records import Judgment
 from judge.ask.tasks import Task
 from judge.draw.page import look, policy
 from judge.files.jsonl import jsonl_bytes
-from judge.models.journal_rows import INSERT, SCHEMA, new_row, request_digest
+from judge.models.journal import Journal
+from judge.models.journal_rows import Row, new_row, request_digest
 from judge.models.records import Completion
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
@@ -84,8 +84,7 @@ def make_folder(folder: Path, judgments: int) -> None:
     (folder / "passages.jsonl").write_bytes(passages_jsonl(pool))
     (folder / "excluded.tsv").write_bytes(excluded_tsv(()))
     (folder / "runs.jsonl").write_bytes(runs_jsonl(pool))
-    journal = sqlite3.connect(folder / "journal.sqlite")
-    journal.executescript(SCHEMA)
+    rows: list[Row] = []
 
     def judged() -> Iterator[Judgment]:
         for name in CRITERIA:
@@ -96,7 +95,7 @@ def make_folder(folder: Path, judgments: int) -> None:
                 grade, rationale = rng.randrange(4), _text(rng, words, 40)
                 reply = json.dumps({"rationale": rationale, "grade": grade})
                 completion = Completion(text=reply, finish_reason="stop", model="made-up")
-                journal.execute(INSERT, new_row(digest, "server/made-up", {}, request, completion))
+                rows.append(new_row(digest, "server/made-up", {}, request, completion))
                 yield Judgment(
                     response_id=response.response_id,
                     turn_id=response.turn_id,
@@ -119,8 +118,8 @@ def make_folder(folder: Path, judgments: int) -> None:
                 )
 
     (folder / "judgments.jsonl").write_bytes(jsonl_bytes(judged()))
-    journal.commit()
-    journal.close()
+    with Journal(folder / "journal.sqlite") as journal:
+        journal.record(rows)
 
 
 def write_page(folder: Path, browser: Browser) -> Path:

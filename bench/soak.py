@@ -25,7 +25,7 @@ from judge.ask.tasks import tasks
 from judge.errors import CallError, TransientError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
-from judge.models.journal_rows import read_journal
+from judge.models.journal_tools import read_journal
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Request
 from judge.pool.records import Pool, PooledResponse, RunEntry

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from judge.ask.estimates import GUESS, CallSums, TokenRates
-from judge.models.digests import DigestSet
 from judge.models.model import Price, SentRequests, Unfinished
 from judge.models.records import Completion, Request
 from judge.models.spending import CallFacts, CallSum, Spending
@@ -44,11 +43,12 @@ class _Calls:
 
     def __init__(self, price: Price | None) -> None:
         self.total = CallSum(price)
-        self._digests = DigestSet()
+        self._digests: set[str] = set()
 
     def add(self, digest: str, facts: CallFacts) -> None:
         """Count a call, unless one with this digest is counted."""
-        if self._digests.add(digest):
+        if digest not in self._digests:
+            self._digests.add(digest)
             self.total.add(facts)
 
 

@@ -14,10 +14,10 @@ from judge.ask.cashier import Cashier
 from judge.ask.silence import Silence
 from judge.errors import AuthenticationError, CallError, TransientError
 from judge.models.call_parts import CallParts
+from judge.models.journal import Journal, QuestionClaims, RecordedAnswer
+from judge.models.journal_rows import storable
 from judge.models.model import FREE, Model
-from judge.models.open_journal import OpenJournal, QuestionClaims, RecordedAnswer
 from judge.models.records import Completion, Request
-from judge.models.storable import storable
 
 _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
@@ -56,7 +56,7 @@ class Calls:
     def __init__(
         self,
         model: Model,
-        journal: OpenJournal,
+        journal: Journal,
         cashier: Cashier,
         attempts: Attempts,
         silence: Silence,

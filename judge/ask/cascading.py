@@ -19,9 +19,8 @@ from judge.ask.several import Fetching, ask, open_one
 from judge.ask.stored_results import ResultWriter, StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError
-from judge.models.journal_view import JournalView
+from judge.models.journal import Journal, JournalView
 from judge.models.model import FREE, Model, ModelOptions
-from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
@@ -154,7 +153,7 @@ def ask_cascade(
     opened: OpenCascade,
     model: Model,
     wanted: Sequence[Task],
-    journal: OpenJournal,
+    journal: Journal,
     pool: Pool,
     *,
     turns: Mapping[str, Turn] | None,
@@ -225,7 +224,7 @@ def ask_cascade(
 def ask_checker(
     opened: OpenCascade,
     wanted: Sequence[Task],
-    journal: OpenJournal,
+    journal: Journal,
     pool: Pool,
     most: float | None = None,
     *,
@@ -275,9 +274,7 @@ def ask_checker(
     return CheckerAnswers(said, numbers), spent
 
 
-def recalled(
-    opened: OpenCascade, wanted: Sequence[Task], journal: OpenJournal | JournalView, pool: Pool
-) -> CheckerAnswers:
+def recalled(opened: OpenCascade, wanted: Sequence[Task], journal: Journal | JournalView, pool: Pool) -> CheckerAnswers:
     """What a journal holds of the checker's answers, by the places of tasks, without those that it would be asked."""
     once, numbers = opened.questions(wanted)
     said, found = ResultWriter(), array("q")

@@ -11,8 +11,8 @@ from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.questions import Questions
 from judge.ask.silence import Silence
+from judge.models.journal import Journal
 from judge.models.model import Model
-from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion, Request
 
 
@@ -31,7 +31,7 @@ class Cashier:
     def __init__(
         self,
         model: Model,
-        journal: OpenJournal,
+        journal: Journal,
         questions: Questions,
         budget: Budget,
         account: Account,

@@ -32,8 +32,8 @@ from judge.ask.tally import Tally
 from judge.ask.tasks import Task
 from judge.errors import CallError, StructureUnsupported, TransientError
 from judge.files.paths import StrPath
+from judge.models.journal import HeldElsewhere, Journal
 from judge.models.model import Model
-from judge.models.open_journal import HeldElsewhere, OpenJournal
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.runs.records import Turn
@@ -52,7 +52,7 @@ class Loop:
     def __init__(
         self,
         model: Model,
-        journal: OpenJournal,
+        journal: Journal,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
         settings: Settings,
@@ -250,7 +250,7 @@ def _without(firsts: Mapping[str, AnswerForm], form: AnswerForm) -> dict[str, An
 def assess(
     wanted: Iterable[Task],
     model: Model,
-    journal: OpenJournal,
+    journal: Journal,
     pool: Pool,
     *,
     turns: Mapping[str, Turn] | None = None,

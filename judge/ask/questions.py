@@ -14,11 +14,9 @@ from judge.ask.suspects import suspects_key
 from judge.ask.tasks import Task, evidence_gap
 from judge.errors import OperationalError
 from judge.models.forms import supported_forms
+from judge.models.journal import Journal, JournalView, looked_ahead
 from judge.models.journal_rows import request_digest
-from judge.models.journal_view import JournalView
-from judge.models.lookahead import looked_ahead
 from judge.models.model import Model, SentRequests
-from judge.models.open_journal import OpenJournal
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -43,7 +41,7 @@ class Questions:
     def __init__(
         self,
         model: Model,
-        journal: OpenJournal | JournalView,
+        journal: Journal | JournalView,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
         account: Account | None = None,
@@ -239,7 +237,7 @@ def facts_of(judge: str) -> tuple[str, ...]:
     return _form_key(judge), _filler_key(judge), suspects_key(judge)
 
 
-def filler_notes(judges: Iterable[str], journal: OpenJournal) -> tuple[str, ...]:
+def filler_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
     """A sentence for each judge that answered the JSON schema with white space; the same however often it did."""
     return tuple(
         f"{judge}: replies to the JSON schema were white space up to the token limit; it was asked in the text form "

@@ -18,9 +18,8 @@ from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError
 from judge.models.backends import open_model
 from judge.models.forms import supported_forms
-from judge.models.journal_view import JournalView
+from judge.models.journal import Journal, JournalView
 from judge.models.model import FREE, Model, ModelOptions
-from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
@@ -40,7 +39,7 @@ class Assess(Protocol):
         self,
         wanted: Sequence[Task],
         model: Model,
-        journal: OpenJournal,
+        journal: Journal,
         pool: Pool,
         *,
         turns: Mapping[str, Turn] | None,
@@ -126,7 +125,7 @@ def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settin
 def ask(
     models: Sequence[Model],
     wanted: Sequence[Task],
-    journal: OpenJournal,
+    journal: Journal,
     pool: Pool,
     *,
     turns: Mapping[str, Turn] | None,
@@ -200,7 +199,7 @@ def ask(
 def forecasts(
     models: Sequence[Model],
     wanted: Sequence[Task],
-    journal: OpenJournal | JournalView,
+    journal: Journal | JournalView,
     pool: Pool,
     turns: Mapping[str, Turn] | None,
 ) -> tuple[tuple[Model, Forecast], ...]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from judge.ask.suspects import Suspects
 from judge.errors import OperationalError, TransientError
-from judge.models.open_journal import OpenJournal
+from judge.models.journal import Journal
 from judge.models.records import Request
 
 Heard = Literal["before", "now"]
@@ -24,7 +24,7 @@ class Silence:
         attempts: Most attempts of a call, for the message.
     """
 
-    def __init__(self, judge: str, journal: OpenJournal, concurrency: int, attempts: int) -> None:
+    def __init__(self, judge: str, journal: Journal, concurrency: int, attempts: int) -> None:
         self._judge = judge
         self._enough = max(_FEWEST, concurrency)
         self._attempts = attempts

@@ -1,6 +1,6 @@
 """Requests that were given up while the judge answered others, so that their own texts may be the cause."""
 
-from judge.models.open_journal import OpenJournal
+from judge.models.journal import Journal
 
 
 class Suspects:
@@ -10,7 +10,7 @@ class Suspects:
     responses that no judge can read would stop every later run as if its server were dead.
     """
 
-    def __init__(self, journal: OpenJournal, judge: str) -> None:
+    def __init__(self, journal: Journal, judge: str) -> None:
         self._journal = journal
         self._key = suspects_key(judge)
         self._digests = set((journal.meta(self._key) or "").split())

@@ -11,7 +11,7 @@ from judge.cli.parser import OneOrMore
 from judge.cli.printing import say
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import DEFAULT_CRITERIA
-from judge.models.journal_rows import lacks_log
+from judge.models.journal_file import lacks_log
 from judge.models.model import ModelOptions, Price
 from judge.models.prices import read_prices
 

@@ -15,12 +15,16 @@ from judge.files.paths import StrPath
 from judge.harness.manifest import JOURNAL
 from judge.harness.reparsing import ReparsePlan, reparse
 from judge.models.address import without_credentials
-from judge.models.journal_check import JournalReport, salvage_journal
-from judge.models.journal_export import export_journal, exported_lines
-from judge.models.journal_merge import merge_journals
-from judge.models.journals import stored_spending, verify_stored
-from judge.models.shared.address import is_database
-from judge.models.spending import JournalSpending
+from judge.models.journal_rows import is_database
+from judge.models.journal_tools import (
+    JournalReport,
+    export_journal,
+    exported_lines,
+    merge_journals,
+    salvage_journal,
+    verify_journal,
+)
+from judge.models.spending import JournalSpending, read_spending
 from judge.text.cells import count
 from judge.text.safe import printable
 
@@ -79,7 +83,7 @@ def _journal(place: StrPath) -> StrPath:
 
 def _verify(args: argparse.Namespace) -> int:
     path = _journal(args.path)
-    report = verify_stored(path)
+    report = verify_journal(path)
     _print_report(report, as_json=args.json)
     if report.problems and not is_database(path):
         say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
@@ -90,6 +94,8 @@ def _salvage(args: argparse.Namespace) -> int:
     path = Path(_journal(args.path))
     report = salvage_journal(path, args.out)
     _print_report(report, as_json=args.json)
+    if report.repeated:
+        say(f"{count(report.repeated, 'completion')} repeated, asked the same at unlike addresses: the first one stays")
     say(f"what is sound is in {args.out}; in place of {path}, it lets the same command go on")
     log = path.with_name(f"{path.name}-wal")
     if log.exists():
@@ -110,7 +116,7 @@ def _print_report(report: JournalReport, *, as_json: bool) -> None:
 
 
 def _stats(args: argparse.Namespace) -> int:
-    spending = stored_spending(_journal(args.path))
+    spending = read_spending(_journal(args.path))
     if args.json:
         print_json(spending)
         return 0

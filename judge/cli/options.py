@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from judge.errors import UsageError
 from judge.harness.manifest import JOURNAL
-from judge.models.shared.address import is_database
+from judge.models.journal_rows import is_database
 from judge.runs.formats import FORMATS
 from judge.runs.profiles import DEFAULT_PROFILE, PROFILES
 from judge.text.ids import CLUSTERS, Cluster

@@ -24,7 +24,7 @@ from judge.harness.requests import REQUESTS, CompletionsPlan, import_completions
 from judge.models.batch.completions import TakenCompletions
 from judge.models.batch.requests import QuestionFile, Shard
 from judge.models.batch.service import BatchService, SubmittedBatch, open_service
-from judge.models.journals import check_database
+from judge.models.journal import check_database
 from judge.text.steps import Step, Steps, quiet
 
 BATCHES = "batches.json"

@@ -13,8 +13,7 @@ from judge.ask.several import forecasts
 from judge.ask.tasks import PickedTasks, Task
 from judge.harness.prepared import Prepared, check_out
 from judge.harness.recheck import expected_again
-from judge.models.journal import Journal
-from judge.models.journal_view import JournalView
+from judge.models.journal import Journal, JournalView
 from judge.models.model import Model
 from judge.records import Record
 

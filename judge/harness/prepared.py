@@ -28,7 +28,7 @@ from judge.harness.manifest import GROWING, JOURNAL, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.address import without_credentials
 from judge.models.families import read_families
-from judge.models.journals import check_database
+from judge.models.journal import check_database
 from judge.models.model import Model, ModelOptions, recorded_options
 from judge.models.secrets import scrub
 from judge.records import Criterion, Record

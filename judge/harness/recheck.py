@@ -28,9 +28,8 @@ from judge.calibrate.recheck import (
 )
 from judge.files.jsonl import jsonl_bytes
 from judge.harness.prepared import Prepared
-from judge.models.lookahead import looked_ahead
+from judge.models.journal import Journal, looked_ahead
 from judge.models.model import Model
-from judge.models.open_journal import OpenJournal
 from judge.records import Record
 
 RECHECK = "recheck.jsonl"
@@ -67,7 +66,7 @@ class Rechecked(Record, frozen=True):
 def ask_again(
     prepared: Prepared,
     replies: Sequence[Judgment | Failure],
-    journal: OpenJournal,
+    journal: Journal,
     spent: float,
     report: Callable[[Progress], None] | None = None,
     account: Account | None = None,
@@ -186,7 +185,7 @@ def _digests(pair: tuple[Judgment, Judgment | Failure]) -> list[str]:
     return [reply.request_digest for reply in pair if reply.request_digest]
 
 
-def _item(first: Judgment, second: Judgment | Failure, journal: OpenJournal) -> RecheckedItem:
+def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> RecheckedItem:
     before = journal.get(first.request_digest)
     after = journal.get(second.request_digest) if second.request_digest else None
     given = isinstance(second, Judgment)

@@ -1,7 +1,6 @@
 """The replies of a judged folder, read again by today's parser: what `judge journal reparse` does, from Python."""
 
 import contextlib
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,16 +18,8 @@ from judge.files.paths import JobPlan, StrPath
 from judge.harness.earlier import earlier_options, read_earlier_pool
 from judge.harness.manifest import JOURNAL
 from judge.models.forms import answer_labels
-from judge.models.journal_rows import (
-    DamagedRow,
-    Recorded,
-    columns_of,
-    open_to_read,
-    question_digest,
-    read_row,
-    salvage_hint,
-    unreadable,
-)
+from judge.models.journal import JournalView
+from judge.models.journal_rows import Recorded, question_digest
 from judge.models.records import Request
 from judge.pool.records import PooledResponse
 from judge.records import Criterion
@@ -110,7 +101,7 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
     return ReparseOutcome(read, len(results) - read, tuple(changes), warnings)
 
 
-class _Replies:
+class _Replies(JournalView):
     """The completions of a journal, by digest."""
 
     def __init__(self, path: Path) -> None:
@@ -118,43 +109,23 @@ class _Replies:
             shared = "journal" in earlier_options(path.parent)
             hint = f"; `judge journal merge URL -o {path}` brings the completions of its shared journal here"
             raise InputError(f"{path}: no such journal{hint if shared else ''}")
-        self._path = path
+        super().__init__([path])
         self._last: Recorded | None = None
-        try:
-            self._connection = open_to_read(path)
-            self._query = f"SELECT {columns_of(self._connection)} FROM completion WHERE digest = ?"  # noqa: S608 - names of columns only
-        except sqlite3.Error as error:
-            raise InputError(f"{path}: cannot be read as a journal: {unreadable(path, error)}") from error
 
-    def get(self, digest: str) -> Recorded | None:
+    def find(self, digest: str) -> Recorded | None:
         """The completion of a request; None if the journal has none."""
         # Most inquiries end with their first completion, which is looked up as both.
         if self._last is None or self._last.digest != digest:
-            self._last = self._read(digest)
+            self._last = super().find(digest)
         return self._last
-
-    def _read(self, digest: str) -> Recorded | None:
-        try:
-            row = self._connection.execute(self._query, (digest,)).fetchone()
-            return None if row is None else read_row(row)
-        except DamagedRow as error:
-            raise InputError(
-                f"{self._path}: damaged at the completion {digest}: {error}; {salvage_hint(self._path)}"
-            ) from error
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{self._path}: cannot be read as a journal: {unreadable(self._path, error)}") from error
 
     def first(self, digest: str) -> Recorded | None:
         """The first completion of the inquiry whose last request has this digest; None if it is not there."""
-        last = self.get(digest)
+        last = self.find(digest)
         if last is None or last.messages[-2].role != "assistant":
             return last
         # A repair shows the first reply and asks once more.
-        return self.get(question_digest(last.judge, last.parameters, last.messages[:-2], last.sample))
-
-    def close(self) -> None:
-        """Release the file."""
-        self._connection.close()
+        return self.find(question_digest(last.judge, last.parameters, last.messages[:-2], last.sample))
 
 
 def _results(folder: Path) -> Sequence[Judgment | Failure]:
@@ -214,7 +185,7 @@ def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse,
     try:
         asked = next(talk)
         while True:
-            entry = replies.get(question_digest(first.judge, first.parameters, asked.messages, asked.sample))
+            entry = replies.find(question_digest(first.judge, first.parameters, asked.messages, asked.sample))
             if entry is None:
                 return ASKED_AGAIN
             asked = talk.send(entry.completion)

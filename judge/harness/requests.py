@@ -21,8 +21,7 @@ from judge.harness.prepared import Prepared, check_out
 from judge.models.batch.completions import TakenCompletions, take_completions
 from judge.models.batch.requests import QUESTIONS, OpenQuestion, QuestionFile, Shard, write_questions, write_shards
 from judge.models.batch.service import offer_of
-from judge.models.journal_view import JournalView
-from judge.models.journals import check_database, open_journal
+from judge.models.journal import JournalView, check_database, open_journal
 from judge.models.model import Price
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet

@@ -30,10 +30,7 @@ from judge.harness.prepared import Plan, Prepared, check_out, prepare
 from judge.harness.recheck import Rechecked, ask_again
 from judge.harness.reported import reported
 from judge.models.backends import backend_facts
-from judge.models.digests import DigestSet
-from judge.models.journals import open_journal
-from judge.models.lookahead import looked_ahead
-from judge.models.open_journal import OpenJournal
+from judge.models.journal import Journal, looked_ahead, open_journal
 from judge.models.records import Completion
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
@@ -170,9 +167,8 @@ def carry_out(
         said = (*model_notes(replies), *filler_notes((model.name for model in prepared.models), journal))
         if any(backend_facts(name).checker for name in prepared.judges):
             # A reply that several judgments share is one.
-            seen = DigestSet()
-            first = (reply for reply in replies if isinstance(reply, Judgment) and seen.add(reply.request_digest))
-            said += alone_notes(_recorded(journal, first))
+            once = {reply.request_digest: reply for reply in replies if isinstance(reply, Judgment)}
+            said += alone_notes(_recorded(journal, once.values()))
         if prepared.servers:
             said += server_notes(_recorded(journal, replies))
         outcome = Outcome(
@@ -233,7 +229,7 @@ def run(plan: Plan, report: Callable[[Progress], None] | None = None, *, progres
             return carry_out(prepared, reporter, FetchReporter(line), line)
 
 
-def _recorded(journal: OpenJournal, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
+def _recorded(journal: Journal, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
     """The judge and the completion of every judgment."""
     for reply in looked_ahead(replies, journal, lambda reply: filter(None, [reply.request_digest])):
         completion = journal.get(reply.request_digest) if isinstance(reply, Judgment) else None

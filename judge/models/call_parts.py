@@ -5,13 +5,13 @@ It is kept among the facts of the journal, so that neither a failure of a later 
 
 import hashlib
 
-from judge.models.open_journal import OpenJournal
+from judge.models.journal import Journal
 
 
 class CallParts:
     """The parts of all calls to one judge."""
 
-    def __init__(self, journal: OpenJournal) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._kept: set[str] = set()
         """Digests of calls of which the journal keeps parts."""

@@ -10,9 +10,9 @@ import msgspec
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.forms import answer_schema, group_schema, nuggets_schema
 from judge.models.http_errors import error_for, read_refusal, shorten
+from judge.models.journal_rows import storable
 from judge.models.records import Completion, Request
 from judge.models.secrets import redact, scrub, scrubbed
-from judge.models.storable import storable
 
 
 def refuse_threads(threads: int | None, name: str) -> None:

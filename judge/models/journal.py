@@ -1,157 +1,140 @@
 """The journal: every paid completion, by the digest of its request, so that no call is paid for twice.
 
-SQLite in WAL mode, one writer. A completion counts only after its commit has reached the disk; commits are
-grouped, so that many completions share one wait for the disk. Each row is checked when it is read (`journal_rows`),
-and the index when the journal is opened (`journal_sum`).
+A completion counts only after its commit has reached the disk; commits are grouped, so that many completions share one
+wait for the disk. A journal is a file that one process writes, or a database that several processes share.
 """
 
 import asyncio
 import contextlib
-import sqlite3
+import queue
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
-from judge.errors import InputError, OperationalError
+import msgspec
+
+from judge.errors import InputError, JudgeError, OperationalError, UsageError
+from judge.files.extras import need_extra
 from judge.files.paths import StrPath
+from judge.models.journal_file import UNREADABLE, FileStore, unreadable
 from judge.models.journal_rows import (
-    ADD_CHECKSUM,
-    COLUMNS,
-    INSERT,
-    SCHEMA,
+    ADD_META,
     SCHEMA_VERSION,
-    WIDE_CACHE,
-    WITHOUT_CHECKSUMS,
+    SET_META,
     DamagedRow,
-    check_row,
-    columns_of,
+    Recorded,
+    Row,
     completion_of,
+    is_database,
     new_row,
-    open_to_read,
-    salvage_hint,
-    times_of,
-    unreadable,
+    other_version,
+    recorded,
 )
-from judge.models.journal_sum import SUM, DigestSum, DisorderError, KnownDigests, ascending, first_apart
-from judge.models.journal_writer import GroupWriter
-from judge.models.open_journal import QuestionClaims
+from judge.models.journal_store import (
+    SHARED,
+    Store,
+    checked,
+    checked_rows,
+    damaged,
+    fact,
+    facts_of,
+    open_store,
+    paged,
+    rows_of,
+    stored_rows,
+)
 from judge.models.records import Completion, Message, Request
-from judge.models.spending import CallFacts, call_sample
+from judge.models.spending import CallFacts
 
-_SELECT = f"SELECT {', '.join(COLUMNS)} FROM completion WHERE digest = ?"  # noqa: S608 - names of columns only
-_THERE = "SELECT 1 FROM completion WHERE digest = ?"
-_IN_INDEX = "SELECT digest FROM completion ORDER BY digest"
-_IN_TABLE = "SELECT digest FROM completion NOT INDEXED"
-_ADOPT = f"INSERT OR IGNORE INTO completion ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - names of columns only
-_TOGETHER = 10_000
-"""Most completions that one transaction takes over."""
+if TYPE_CHECKING:
+    from judge.models.postgres import DatabaseStore
+
+_GROUP = 512
+"""Most completions in one commit."""
+_PAUSE = 0.005
+"""Least seconds between the beginnings of two commits: what comes meanwhile shares the next one."""
+_TOGETHER = 1000
+"""Completions that are taken over in one transaction."""
+_AHEAD = 250
+"""Items whose answers are fetched from a database at once, and kept in memory until the next."""
+
+_Item = TypeVar("_Item")
+
+
+class HeldElsewhere(Exception):
+    """Another process is asking this question."""
+
+
+class RecordedAnswer(NamedTuple):
+    """A completion that the journal holds by now, and the digest of the request that it answers."""
+
+    digest: str
+    completion: Completion
+
+
+class QuestionClaims(Protocol):
+    """Which process asks which question, where several processes share a journal."""
+
+    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
+        """Lease a question before it is asked.
+
+        Args:
+            digests: The requests with which the question can be asked, one for each answer form, in the order that
+                every process gives them. The lease is on the first one, whichever is sent.
+            request: The one that is to be sent.
+
+        Returns:
+            A future with the answer to the first request that the journal holds by now. It gives None if the question
+            is ours to ask, until the completion of the first request is written or until `release`. It raises
+            HeldElsewhere where another process is asking the question, and an OperationalError where the journal cannot
+            be reached.
+        """
+        ...
+
+    def release(self, digest: str) -> None:
+        """Let go of a question, named by its first digest."""
+        ...
+
+    def give_up(self, error: BaseException) -> None:
+        """End every wait for a lease with an error."""
+        ...
 
 
 class Journal:
-    """A journal file, open in one process at a time; without a path, the journal is kept in memory only.
+    """A journal that this process writes.
+
+    Args:
+        place: A file, which is made if it is not there, or the address of a database; None for one in memory.
+        max_wait: Most seconds for which a database that is away is waited for.
 
     Raises:
-        InputError: The file is no journal of this version, is a link, or another process holds it.
-        OperationalError: The disk cannot be written.
+        UsageError: The address cannot be read, or the server refuses the user or the database.
+        InputError: The place is no journal of this version, is a link, or another process holds the file.
+        OperationalError: The server cannot be reached.
     """
 
     claims: QuestionClaims | None = None
-    """None: no other process has the file, so nothing need be claimed."""
+    """What is to be leased before it is asked; None where this process alone has the journal."""
 
-    def __init__(self, path: StrPath | None) -> None:
-        self._path = None if path is None else Path(path)
-        self._name = "the journal in memory" if path is None else str(self._path)
-        self._lock = threading.Lock()
-        self._known = KnownDigests()
-        if self._path is not None and self._path.is_symlink():
-            raise InputError(f"{self._name}: a link where the journal has to be; move it away or name its folder")
+    def __init__(self, place: StrPath | None, max_wait: float = 300.0) -> None:
+        self.store = _written(place, max_wait)
         try:
-            if self._path is not None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-            address = ":memory:" if self._path is None else self._path.absolute().as_uri()
-            self._connection = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
-        except (OSError, sqlite3.Error) as error:
-            raise InputError(f"{self._name}: cannot be opened as a journal: {error}") from error
-        try:
-            # Exclusive: a second process on the same journal would pay for the same calls again.
-            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.executescript(SCHEMA)
-            self._settle_version()
-            self._sum = self._read_sum()
-            # Only now: the look at the whole index would fill it with pages that nobody needs again.
-            self._connection.execute(WIDE_CACHE)
-        except sqlite3.Error as error:
-            self._connection.close()
-            raise InputError(f"{self._name}: cannot be used as a journal: {unreadable(path, error)}") from error
-        except InputError:
-            self._connection.close()
+            # Hashes take a third of the memory of the digests; a question that only seems known is looked up.
+            self._known = set(map(hash, self.store.digests()))
+        except BaseException as error:
+            self.store.close()
+            if isinstance(error, UNREADABLE):
+                why = unreadable(place, error)
+                raise InputError(f"{self.store.name}: cannot be used as a journal: {why}") from error
             raise
-        self._identity = self._there()
-        self._writer = GroupWriter(self._name, self._commit, self._checkpoint, self._known.add)
-
-    def _settle_version(self) -> None:
-        """Write the version into a new journal, and give an older one its column of checksums."""
-        version = self.meta("schema")
-        if version == WITHOUT_CHECKSUMS:
-            with self._connection:
-                self._connection.execute(ADD_CHECKSUM)
-                self._connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (SCHEMA_VERSION,))
-        elif version is None:
-            self.set_meta("schema", SCHEMA_VERSION)
-        elif version != SCHEMA_VERSION:
-            raise InputError(
-                f"{self._name}: journal of schema version {version}, this version of judge writes {SCHEMA_VERSION}"
-            )
-
-    def _read_sum(self) -> DigestSum:
-        """The sum of the digests in the index, which finds a completion.
-
-        Raises:
-            InputError: Table and index differ, so that a paid completion would not be found.
-        """
-        try:
-            indexed = ascending(row[0] for row in self._connection.execute(_IN_INDEX))
-            found = DigestSum().plus(self._known.noting(indexed))
-        except DisorderError as error:
-            raise self._damaged(f"its index is damaged at the completion {error}") from error
-        if self.meta(SUM) == found.text():
-            return found
-        # Another program wrote it, or an older version of judge, which kept no sum; else the index is damaged.
-        if DigestSum().plus(row[0] for row in self._connection.execute(_IN_TABLE)) != found:
-            first = first_apart(lambda: self._digests(_IN_TABLE), lambda: self._digests(_IN_INDEX))
-            raise self._damaged(f"its index is damaged{first and f' at the completion {first}'}")
-        self.set_meta(SUM, found.text())
-        return found
-
-    def _digests(self, query: str) -> Iterator[str]:
-        return (str(digest) for (digest,) in self._connection.execute(query))
-
-    def _damaged(self, why: str) -> InputError:
-        return InputError(f"{self._name}: {why}{'' if self._path is None else f'; {salvage_hint(self._path)}'}")
-
-    def _there(self) -> tuple[int, int] | None:
-        """What the file system calls the journal's file; None if it is not there."""
-        try:
-            status = self._path.stat() if self._path is not None else None
-        except OSError:
-            return None
-        return (status.st_dev, status.st_ino) if status else None
-
-    def check_there(self) -> None:
-        """Refuse to go on where the file was moved, removed or replaced: what is written now would be lost.
-
-        Raises:
-            OperationalError: The file is not there any more.
-        """
-        if self._there() != self._identity:
-            raise OperationalError(
-                f"{self._name}: was moved, removed or replaced while it was in use, so nothing more is asked; the "
-                "completions that were paid for are where the file went"
-            )
+        self._ahead: dict[str, Row] = {}
+        """The rows that were fetched last, by digest."""
+        self._writer = _Writer(self.store, self._add, self._note)
+        if self.store.shared:
+            self.claims = self._writer
 
     def __enter__(self) -> Self:
         return self
@@ -162,38 +145,69 @@ class Journal:
         self.close()
 
     def __len__(self) -> int:
-        return self._sum.number
-
-    def __bool__(self) -> bool:
-        return self._sum.number > 0
+        """How many completions it holds, as far as this process knows."""
+        return len(self._known)
 
     def __contains__(self, digest: str) -> bool:
-        """Whether a completion is recorded under a digest.
-
-        Raises:
-            InputError: The journal cannot be read there.
-        """
-        if not self._known.may_hold(digest):
-            return False
-        try:
-            with self._lock:
-                return self._connection.execute(_THERE, (digest,)).fetchone() is not None
-        except sqlite3.Error as error:
-            raise self._damaged(f"damaged at the completion {digest}: {error}") from error
+        """Whether a completion is recorded under a digest."""
+        return hash(digest) in self._known and digest in self.times([digest])
 
     def close(self) -> None:
-        """Write the queued completions and release the file."""
+        """Write the queued completions, let go of every question and release the place."""
         self._writer.close()
-        # Back to a single plain file: it can be copied, and read from a folder that cannot be written to.
-        with contextlib.suppress(sqlite3.Error):
-            self._connection.execute("PRAGMA journal_mode = DELETE")
-        self._connection.close()
+        self.store.close()
+
+    def check_there(self) -> None:
+        """Refuse results that the journal would not give again.
+
+        Raises:
+            OperationalError: The file is not there any more, or another process recorded an answer of its own because
+                a lease of this one had ended.
+        """
+        self.store.check_there()
+        if self._writer.replaced:
+            raise OperationalError(
+                f"{self.store.name}: this process was not heard of for longer than a lease, and another one asked "
+                f"{self._writer.replaced} of its questions again; the same command takes these answers"
+            )
+
+    # ---------------------------------------------------------------- what is read
+
+    def get(self, digest: str) -> Completion | None:
+        """The completion recorded under a digest; None if there was none when the journal was opened or since then.
+
+        Raises:
+            InputError: The journal is damaged at this completion.
+        """
+        if hash(digest) not in self._known:
+            # The writer has the store while it waits for the disk, and most questions are new.
+            return None
+        if digest in self._ahead:
+            return _completion(self.store, checked(self.store, self._ahead[digest]))
+        row = checked_rows(self.store, [digest]).get(digest)
+        return None if row is None else _completion(self.store, row)
+
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Fetch what a database holds under some digests, for the `get` of each that follows; of a file, nothing."""
+        if self.store.shared:
+            self._ahead = rows_of(self.store, (digest for digest in digests if hash(digest) in self._known))
+
+    def times(self, digests: Iterable[str]) -> dict[str, str]:
+        """When completions were recorded, by digest: UTC, as `2025-01-31T12:00:00.000Z`; others are left out."""
+        return _times(self.store, digests)
+
+    def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
+        """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time.
+
+        What cannot be read is left out: this is for estimates alone.
+        """
+        return [call[1:] for call in _sample(self.store, judge, most)]
 
     def meta(self, key: str) -> str | None:
         """A fact kept beside the completions, such as the answer form that an endpoint takes; None if not set."""
-        with self._lock:
-            row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+        return fact(self.store, key)
+
+    # ---------------------------------------------------------------- what is written
 
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact beside the completions, on the disk.
@@ -201,101 +215,14 @@ class Journal:
         Raises:
             OperationalError: The disk cannot be written.
         """
-        self._change("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(key, value)])
+        self._change(SET_META, [(key, value)])
 
     def drop_meta(self, keys: Sequence[str]) -> None:
-        """Remove facts; a key that is not set stays so.
-
-        Raises:
-            OperationalError: The disk cannot be written.
-        """
+        """Remove facts; a key that is not set stays so. Errors are those of `set_meta`."""
         self._change("DELETE FROM meta WHERE key = ?", [(key,) for key in keys])
 
-    def _change(self, statement: str, values: Sequence[tuple[str, ...]]) -> None:
-        try:
-            with self._lock, self._connection:
-                self._connection.executemany(statement, values)
-        except sqlite3.Error as error:
-            raise OperationalError(f"{self._name}: cannot be written: {error}") from error
-
-    def get(self, digest: str) -> Completion | None:
-        """The completion recorded under a digest, or None.
-
-        Raises:
-            InputError: The journal is damaged at this completion.
-        """
-        if not self._known.may_hold(digest):
-            # The writer has the lock while it waits for the disk, and most questions are new.
-            return None
-        try:
-            with self._lock:
-                row = self._connection.execute(_SELECT, (digest,)).fetchone()
-            if row is None:
-                return None
-            # The digest of the row is the one that was asked for, so a row of another question fails the check.
-            check_row(row)
-            return completion_of(row)
-        except (sqlite3.Error, DamagedRow) as error:
-            raise self._damaged(f"damaged at the completion {digest}: {error}") from error
-
-    def ahead(self, digests: Iterable[str]) -> None:
-        """Nothing: a look at a file is quick."""
-
-    def times(self, digests: Iterable[str]) -> dict[str, str]:
-        """When the completions of some digests were recorded; those that are not here are left out."""
-        with self._lock:
-            return times_of(self._connection, digests)
-
-    def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
-        """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time.
-
-        What cannot be read is left out: this is for estimates alone.
-        """
-        # What is damaged is said where its completion is wanted.
-        with self._lock, contextlib.suppress(sqlite3.Error):
-            return [(messages, facts) for _, messages, facts in call_sample(self._connection, judge, most)]
-        return []
-
-    def adopt(self, path: StrPath) -> None:
-        """Copy the completions of another journal into this one, so that no call is paid for again.
-
-        What is copied before an error stays; the same call goes on from there.
-
-        Raises:
-            InputError: The other journal cannot be read, or this one cannot be written.
-        """
-        try:
-            with contextlib.closing(open_to_read(Path(path))) as source:
-                completions = source.execute(f"SELECT {columns_of(source)} FROM completion")  # noqa: S608 - names of columns only
-                facts = source.execute("SELECT * FROM meta WHERE key NOT IN ('schema', ?)", (SUM,)).fetchall()
-                # The `-wal` file grows as large as a transaction.
-                while rows := list(map(_checked, completions.fetchmany(_TOGETHER))):
-                    with self._lock, self._connection:
-                        total = self._add(_ADOPT, self._noted(rows))
-                    self._sum = total
-                with self._lock, self._connection:
-                    self._connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", facts)
-        except (sqlite3.Error, DamagedRow) as error:
-            raise InputError(f"{path}: its completions cannot be taken over: {unreadable(path, error)}") from error
-
-    async def put(
-        self,
-        digest: str,
-        judge: str,
-        parameters: Mapping[str, Any],
-        request: Request,
-        completion: Completion,
-    ) -> None:
-        """Record a completion; returns when it is on the disk. Arguments and errors are those of `write`."""
-        await self.write(digest, judge, parameters, request, completion)
-
     def write(
-        self,
-        digest: str,
-        judge: str,
-        parameters: Mapping[str, Any],
-        request: Request,
-        completion: Completion,
+        self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
     ) -> "asyncio.Future[None]":
         """Begin to record a completion; the future is done when it is on the disk, or raises an OperationalError.
 
@@ -312,10 +239,16 @@ class Journal:
         try:
             row = new_row(digest, judge, parameters, request, completion)
         except UnicodeEncodeError as error:
-            raise OperationalError(f"{self._name}: cannot be written: {error}") from error
+            raise OperationalError(f"{self.store.name}: cannot be written: {error}") from error
         return self._writer.put(row)
 
-    def record(self, rows: Iterable[tuple[Any, ...]]) -> int:
+    async def put(
+        self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
+    ) -> None:
+        """Record a completion; returns when it is on the disk. Arguments and errors are those of `write`."""
+        await self.write(digest, judge, parameters, request, completion)
+
+    def record(self, rows: Iterable[Row]) -> int:
         """Record completions that came another way, all or none of them; one whose digest is here stays as it is.
 
         Args:
@@ -327,42 +260,484 @@ class Journal:
         Raises:
             OperationalError: The disk cannot be written.
         """
-        before = len(self)
+        listed = list(rows)
+        new, _ = self._add(listed)
+        self._note([row[0] for row in listed])
+        return new
+
+    def adopt(self, path: StrPath) -> None:
+        """Copy the completions of a journal's file into this one, so that no call is paid for again.
+
+        What is copied before an error stays; the same call goes on from there.
+
+        Raises:
+            InputError: The other journal cannot be read.
+            OperationalError: This one cannot be written.
+        """
+        with contextlib.closing(open_store(path)) as source:
+            for page in paged((row for _, row in stored_rows(source)), _TOGETHER):
+                self.record(page)
+            self._change(ADD_META, facts_of(source))
+
+    def _change(self, statement: str, values: Sequence[Sequence[object]]) -> None:
         try:
-            with self._lock, self._connection:
-                total = self._add(INSERT, self._noted(rows))
-        except sqlite3.Error as error:
-            raise OperationalError(f"{self._name}: cannot be written: {error}") from error
-        self._sum = total
-        return len(self) - before
+            self.store.change(statement, values)
+        except UNREADABLE as error:
+            raise OperationalError(f"{self.store.name}: cannot be written: {error}") from error
 
-    def _commit(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        with self._lock, self._connection:
-            total = self._add(INSERT, rows)
-        self._sum = total
+    def _add(self, rows: Sequence[Row]) -> tuple[int, dict[str, str]]:
+        """Add rows in one transaction; gives how many were new, and the checksums that are there now, by digest.
 
-    def _add(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> DigestSum:
-        """Insert rows whose digests are new, and give the new sum; part of a transaction that the caller ends."""
-        total = self._sum.plus(row[0] for row in rows if self._connection.execute(statement, row).rowcount)
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (SUM, total.text()))
-        return total
+        Raises:
+            OperationalError: The disk cannot be written, or a row did not arrive.
+        """
+        try:
+            new = self.store.insert(rows)
+            found = rows_of(self.store, [row[0] for row in rows], "digest, checksum")
+        except UNREADABLE as error:
+            raise OperationalError(f"{self.store.name}: cannot be written: {error}") from error
+        there = {digest: str(row[1]) for digest, row in found.items()}
+        lost = [row[0] for row in rows if row[0] not in there]
+        if lost:
+            raise OperationalError(
+                f"{self.store.name}: cannot be written: of {len(rows)} completions, {len(lost)} are not in the table "
+                f"after their commit, {lost[0]} for one; a trigger or another program removes them"
+            )
+        return new, there
 
-    def _noted(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        for row in rows:
-            self._known.add((row[0],))
-            yield row
-
-    def _checkpoint(self) -> None:
-        """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
-        self.check_there()
-        # Where this fails, for a full disk say, the completions are as safe as before in the `-wal` file.
-        with contextlib.suppress(sqlite3.Error), self._lock:
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    def _note(self, digests: Iterable[str]) -> None:
+        self._known.update(map(hash, digests))
 
 
-def _checked(row: tuple[Any, ...]) -> tuple[Any, ...]:
+class JournalView:
+    """The completions of several journals, read as if they were in one; the first one that holds a digest answers.
+
+    Nothing is changed. A journal that another process is writing is read too; what came in its last second or two may
+    be missing.
+
+    Args:
+        places: The journals: files, or addresses of the databases of shared ones.
+
+    Raises:
+        UsageError: A database cannot be used as its address says.
+        InputError: One of them is no journal of this version.
+        OperationalError: A database cannot be reached.
+    """
+
+    def __init__(self, places: Iterable[StrPath]) -> None:
+        self._stores: list[Store] = []
+        self._ahead: dict[str, Row | None] = {}
+        """What databases hold of the digests that were fetched last."""
+        try:
+            for place in places:
+                self._stores.append(open_store(place, live=True))
+                if self._stores[-1].version not in (None, SCHEMA_VERSION):
+                    raise other_version(self._stores[-1].name, str(self._stores[-1].version))
+            self._some = any(store.query("SELECT 1 FROM completion LIMIT 1") for store in self._stores)
+        except JudgeError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __bool__(self) -> bool:
+        """Whether they held any completion when they were opened."""
+        return self._some
+
+    def close(self) -> None:
+        """Release the places."""
+        for store in self._stores:
+            store.close()
+
+    def meta(self, key: str) -> str | None:
+        """A fact kept beside the completions; None if it is in no journal."""
+        values = (fact(store, key) for store in self._stores)
+        return next((value for value in values if value is not None), None)
+
+    def get(self, digest: str) -> Completion | None:
+        """The completion recorded under a digest, or None.
+
+        Raises:
+            InputError: A journal is damaged at this completion.
+        """
+        found = self._row(digest)
+        return None if found is None else _completion(*found)
+
+    def find(self, digest: str) -> Recorded | None:
+        """The completion with the request that it answers. Errors are those of `get`."""
+        found = self._row(digest)
+        if found is None:
+            return None
+        try:
+            return recorded(found[1])
+        except DamagedRow as error:
+            raise damaged(found[0], digest, error) from error
+
+    def times(self, digests: Iterable[str]) -> dict[str, str]:
+        """When completions were recorded, by digest; `Journal.times` has the form."""
+        wanted = list(digests)
+        return {digest: time for store in reversed(self._stores) for digest, time in _times(store, wanted).items()}
+
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Fetch what databases hold under some digests, for the `get` of each that follows; of files, nothing."""
+        shared = [store for store in self._stores if store.shared]
+        wanted = list(digests) if shared else []
+        self._ahead = dict.fromkeys(wanted)
+        for store in reversed(shared):
+            self._ahead |= rows_of(store, wanted)
+
+    def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
+        """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time."""
+        drawn = {call[0]: call[1:] for store in reversed(self._stores) for call in _sample(store, judge, most)}
+        return [drawn[digest] for digest in sorted(drawn)[:most]]
+
+    def _row(self, digest: str) -> tuple[Store, Row] | None:
+        for store in self._stores:
+            if store.shared and digest in self._ahead:
+                fetched = self._ahead[digest]
+                row = None if fetched is None else checked(store, fetched)
+            else:
+                try:
+                    row = checked_rows(store, [digest]).get(digest)
+                except InputError:
+                    # A page may be written while it is read, so a second look decides.
+                    if not isinstance(store, FileStore) or not store.reopen():
+                        raise
+                    row = checked_rows(store, [digest]).get(digest)
+            if row is not None:
+                return store, row
+        return None
+
+
+def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300.0) -> Journal:
+    """Open the journal that a job writes.
+
+    Args:
+        file: The journal's file, for a job that has a journal of its own. Where the job shares one, it takes over what
+            this file holds.
+        shared: The address of the database of a shared journal; None for a journal of one's own.
+        max_wait: Most seconds for which a server that is away is waited for.
+
+    Raises:
+        UsageError: The address cannot be read, or the server refuses the user or the database.
+        InputError: The place cannot be used as a journal.
+        OperationalError: The server cannot be reached, or the disk cannot be written.
+    """
+    if shared is None:
+        if is_database(file):
+            raise UsageError("the address of a shared journal stands where a file has to be: give it as `shared`")
+        return Journal(file)
+    check_database(shared)
+    journal = Journal(shared, max_wait)
     try:
-        check_row(row)
+        if Path(file).exists():
+            journal.adopt(file)
+    except BaseException:
+        journal.close()
+        raise
+    return journal
+
+
+def paid_journals(file: Path, shared: str | None = None) -> list[StrPath]:
+    """Where the completions are that a job need not pay for again, before it opens its journal."""
+    return [*(() if shared is None else (shared,)), *((file,) if file.exists() else ())]
+
+
+def check_database(shared: str | None) -> None:
+    """Refuse an address with which no shared journal can be opened; nothing is sent.
+
+    Args:
+        shared: The address; None for a journal in a file.
+
+    Raises:
+        UsageError: It is none, it cannot be read, or psycopg is not installed.
+    """
+    if shared is None:
+        return
+    if not is_database(shared):
+        raise UsageError("the address of a shared journal must begin with postgresql://")
+    need_extra("postgres", SHARED)
+    from judge.models.postgres import read_database  # needs the extra
+
+    read_database(shared)
+
+
+def looked_ahead(
+    items: Iterable[_Item], journal: Journal | JournalView, digests: Callable[[_Item], Iterable[str]]
+) -> Iterator[_Item]:
+    """The items as they come, each after the journal has fetched what it holds of it.
+
+    Args:
+        items: What the answers are wanted for.
+        journal: The journal; one in a file fetches nothing, because a look at it is quick.
+        digests: The requests whose answers are wanted for an item; called only where the journal fetches them.
+    """
+    for page in paged(items, _AHEAD):
+        journal.ahead(digest for item in page for digest in digests(item))
+        yield from page
+    journal.ahead(())
+
+
+def _written(place: StrPath | None, max_wait: float) -> "FileStore | DatabaseStore":
+    """The place of a journal, opened to be written."""
+    if not is_database(place):
+        return FileStore(None if place is None else Path(place), writing=True)
+    need_extra("postgres", SHARED)
+    from judge.models.postgres import DatabaseStore  # needs the extra
+
+    return DatabaseStore(place, max_wait, writing=True)
+
+
+def _completion(store: Store, row: Row) -> Completion:
+    try:
+        return completion_of(row)
     except DamagedRow as error:
-        raise DamagedRow(f"damaged at the completion {row[0]}: {error}") from error
-    return row
+        raise damaged(store, row[0], error) from error
+
+
+def _times(store: Store, digests: Iterable[str]) -> dict[str, str]:
+    try:
+        return {row[0]: str(row[1]) for row in rows_of(store, digests, "digest, recorded").values()}
+    except UNREADABLE as error:
+        raise InputError(f"{store.name}: cannot be read as a journal: {unreadable(store.name, error)}") from error
+
+
+def _sample(store: Store, judge: str, most: int) -> list[tuple[str, tuple[Message, ...], CallFacts]]:
+    """Digest, messages and facts of at most `most` calls to a judge."""
+    # Digests are as good as random, so the first ones are a fair sample.
+    query = "SELECT digest, messages, completion FROM completion WHERE judge = ? ORDER BY digest LIMIT ?"
+    drawn: list[tuple[str, tuple[Message, ...], CallFacts]] = []
+    # What is damaged is said where its completion is wanted.
+    with contextlib.suppress(*UNREADABLE):
+        for digest, messages, completion in store.query(query, (judge, most)):
+            with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+                asked = msgspec.json.decode(messages, type=tuple[Message, ...])
+                drawn.append((digest, asked, msgspec.json.decode(completion, type=CallFacts)))
+    return drawn
+
+
+class _Write(NamedTuple):
+    row: Row
+    loop: asyncio.AbstractEventLoop
+    done: "asyncio.Future[None]"
+
+
+class _Take(NamedTuple):
+    digests: tuple[str, ...]
+    loop: asyncio.AbstractEventLoop
+    answer: "asyncio.Future[RecordedAnswer | None]"
+
+
+class _Writer:
+    """The thread that writes completions in the order in which they come, and takes leases; `QuestionClaims` too.
+
+    Args:
+        store: The journal.
+        add: Adds rows, as `Journal._add` does; called in the thread.
+        note: Takes digests of rows that are on the disk; called in the loop that waits for them.
+    """
+
+    def __init__(
+        self,
+        store: "FileStore | DatabaseStore",
+        add: Callable[[Sequence[Row]], tuple[int, dict[str, str]]],
+        note: Callable[[Iterable[str]], None],
+    ) -> None:
+        self.store = store
+        self._add = add
+        self._note = note
+        self.replaced = 0
+        """Completions of this process that came when another one's was recorded."""
+        self._queue: queue.SimpleQueue[_Write | _Take | str | None] = queue.SimpleQueue()
+        self._failure: OperationalError | None = None
+        self._gone: OperationalError | None = None
+        self._waiting: set[_Take] = set()
+        self._unreleased: set[str] = set()
+        self._next = self._ticked = time.monotonic()
+        self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
+        self._thread.start()
+
+    def put(self, row: Row) -> "asyncio.Future[None]":
+        """Begin to write a row; the future is done when it is on the disk, or raises an OperationalError.
+
+        Raises:
+            OperationalError: The disk could not be written before; nothing more is.
+        """
+        if self._failure is not None:
+            raise self._failure
+        loop = asyncio.get_running_loop()
+        write = _Write(row, loop, loop.create_future())
+        self._queue.put(write)
+        return write.done
+
+    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
+        """Lease a question before it is asked; only its digests count here."""
+        loop = asyncio.get_running_loop()
+        take = _Take(digests, loop, loop.create_future())
+        self._waiting.add(take)
+        self._queue.put(take)
+        return take.answer
+
+    def release(self, digest: str) -> None:
+        """Let go of a question, named by its first digest."""
+        self._queue.put(digest)
+
+    def give_up(self, error: BaseException) -> None:
+        """End every wait for a lease with an error; called in the loop that waits."""
+        for take in self._waiting:
+            if not take.answer.done():
+                take.answer.set_exception(error)
+
+    def close(self) -> None:
+        """Write what is in the queue and end the thread."""
+        if not isinstance(self.store, FileStore):
+            self.store.hurry()
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        stopping = unsaved = False
+        while not stopping:
+            due = self._ticked + self.store.period - time.monotonic()
+            group, stopping = self._next_group(max(0.0, due) if unsaved or self.store.shared else None)
+            writes = [item for item in group if isinstance(item, _Write)]
+            lost = self._commit(writes)
+            unsaved = unsaved or bool(writes)
+            if unsaved or self.store.shared:
+                unsaved = not self._tick() and unsaved
+            self._tell(writes, lost)
+            self._release({item for item in group if isinstance(item, str)})
+            self._lease([item for item in group if isinstance(item, _Take)])
+
+    def _next_group(self, timeout: float | None) -> tuple[list[_Write | _Take | str], bool]:
+        """What came, after a wait for it; and whether nothing more will."""
+        group: list[_Write | _Take | str] = []
+        with contextlib.suppress(queue.Empty):
+            item = self._queue.get(timeout=timeout)
+            if item is not None and (pause := self._next - time.monotonic()) > 0:
+                time.sleep(pause)
+            self._next = time.monotonic() + _PAUSE
+            while item is not None:
+                group.append(item)
+                if len(group) == _GROUP:
+                    break
+                item = self._queue.get_nowait()
+            return group, item is None
+        return group, False
+
+    def _commit(self, writes: Sequence[_Write]) -> OperationalError | None:
+        """Write completions; gives why they are not recorded."""
+        if not writes:
+            return None
+        try:
+            _, there = self._add([write.row for write in writes])
+        except Exception as error:  # noqa: BLE001 - a writer that dies leaves everyone waiting forever
+            # What comes later may still have room, and is then not lost.
+            self._failure = self._unwritten(error)
+            return self._failure
+        if self.store.shared:
+            # Where the connection broke as the transaction ended, the rows that are there may be ours.
+            self.replaced += sum(there[write.row[0]] != write.row[-1] for write in writes)
+        return None
+
+    def _tick(self) -> bool:
+        """Do what is due now and then; False if nothing was."""
+        if time.monotonic() - self._ticked < self.store.period:
+            return False
+        try:
+            self.store.tick()
+        except Exception as error:  # noqa: BLE001 - likewise
+            self._gone = self._unwritten(error)
+        self._ticked = time.monotonic()
+        return True
+
+    def _unwritten(self, error: Exception) -> OperationalError:
+        if isinstance(error, OperationalError):
+            return error
+        return OperationalError(f"{self.store.name}: cannot be written: {error}")
+
+    def _tell(self, writes: Sequence[_Write], lost: OperationalError | None) -> None:
+        # As it is now: a later group may fail before the loop hears of this one.
+        failure = lost or self._gone
+        for loop in {write.loop for write in writes}:
+            # A canceled loop is closed and waits for nothing; its paid completions are written all the same.
+            with contextlib.suppress(RuntimeError):
+                group = [write for write in writes if write.loop is loop]
+                loop.call_soon_threadsafe(self._settle, group, failure, lost is None)
+
+    def _settle(self, group: Sequence[_Write], failure: OperationalError | None, written: bool) -> None:
+        """Tell those who wait for a group; called in their loop."""
+        if written:
+            self._note(write.row[0] for write in group)
+        for write in group:
+            if write.done.done():
+                continue
+            if failure is None:
+                write.done.set_result(None)
+            else:
+                write.done.set_exception(failure)
+
+    # ---------------------------------------------------------------- leases
+
+    def _release(self, digests: set[str]) -> None:
+        self._unreleased |= digests
+        if self._unreleased and not isinstance(self.store, FileStore):
+            # What cannot be released now is kept for the next time: the lease would be extended with the others.
+            with contextlib.suppress(JudgeError):
+                self.store.release(sorted(self._unreleased))
+                self._unreleased.clear()
+
+    def _lease(self, takes: Sequence[_Take]) -> None:
+        if not takes or isinstance(self.store, FileStore):
+            return
+        granted: set[str] = set()
+        rows: dict[str, Row] = {}
+        lost: JudgeError | None = None
+        leased = {take.digests[0] for take in takes}
+        self._unreleased -= leased
+        try:
+            granted = self.store.take(sorted(leased))
+            # Only now: a completion may have been committed, and its lease removed, while the statement before began.
+            rows = rows_of(self.store, sorted({digest for take in takes for digest in take.digests}))
+            answered = {take.digests[0] for take in takes if not rows.keys().isdisjoint(take.digests)}
+            self._release(granted & answered)
+            granted -= answered
+        except Exception as error:  # noqa: BLE001 - likewise
+            lost = error if isinstance(error, JudgeError) else OperationalError(f"{self.store.name}: {error}")
+        for loop in {take.loop for take in takes}:
+            own = [take for take in takes if take.loop is loop]
+            try:
+                loop.call_soon_threadsafe(self._settle_leases, own, granted, rows, lost)
+            except RuntimeError:
+                # A canceled loop is closed and asks nothing.
+                self._release({take.digests[0] for take in own} & granted)
+
+    def _settle_leases(
+        self, takes: Sequence[_Take], granted: set[str], rows: Mapping[str, Row], lost: JudgeError | None
+    ) -> None:
+        """Tell those who wait for leases; called in their loop."""
+        self._note(rows)
+        for take in takes:
+            self._waiting.discard(take)
+            first = next((digest for digest in take.digests if digest in rows), None)
+            if take.answer.done():
+                if take.digests[0] in granted:
+                    self.release(take.digests[0])
+            elif lost is not None:
+                take.answer.set_exception(lost)
+            elif first is not None:
+                try:
+                    row = checked(self.store, rows[first])
+                    take.answer.set_result(RecordedAnswer(first, _completion(self.store, row)))
+                except JudgeError as error:
+                    take.answer.set_exception(error)
+            elif take.digests[0] in granted:
+                take.answer.set_result(None)
+            else:
+                take.answer.set_exception(HeldElsewhere(take.digests[0]))

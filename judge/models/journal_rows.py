@@ -1,58 +1,76 @@
-"""The rows of a journal: what they hold, how they are written, and how each one proves itself.
+"""The rows of a journal: what each holds, and the checksum with which it proves itself.
 
-A row's checksum is the SHA-256 over everything that was asked and answered. It shows damage and rows that changed
-places; it is no signature, because whoever rewrites a row can rewrite its checksum.
+A checksum covers everything that was asked and answered. It shows damage and rows that changed places; it is no
+signature, because whoever rewrites a row can rewrite its checksum.
 """
 
-import contextlib
 import hashlib
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeGuard, TypeVar
 
 import msgspec
 
 from judge.errors import InputError
-from judge.files.paths import StrPath
 from judge.models.records import AnswerForm, Completion, Message, Request
+from judge.records import Record
 
-SCHEMA_VERSION = "2"
-WITHOUT_CHECKSUMS = "1"
-"""Schema version of the journals whose rows have no checksum."""
+SCHEMA_VERSION = "3"
+OLDER_VERSIONS = ("1", "2")
+"""Schema versions that are converted: the first had no checksums, and both had the address in the digest."""
 COLUMNS = (
     *("digest", "judge", "parameters", "messages", "sample", "form", "criterion", "turn_id", "response_id"),
     *("completion", "recorded", "checksum"),
 )
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS completion (
-    digest TEXT PRIMARY KEY,
-    judge TEXT NOT NULL,
-    parameters TEXT NOT NULL,
-    messages TEXT NOT NULL,
-    sample INTEGER NOT NULL,
-    form TEXT NOT NULL,
-    criterion TEXT NOT NULL,
-    turn_id TEXT NOT NULL,
-    response_id TEXT NOT NULL,
-    completion TEXT NOT NULL,
-    recorded TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
-    checksum TEXT
-);
-"""
-ADD_CHECKSUM = "ALTER TABLE completion ADD COLUMN checksum TEXT"
-_NO_ROOM = {"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"}
-"""SQLite's names of errors of a full disk; the second is of its `-shm` file."""
-WIDE_CACHE = "PRAGMA cache_size = -65536"
-"""64 MiB of pages for a connection that writes: digests are inserted in no order, so each needs another page."""
-_WAL_MODE = 2
-"""Byte 18 of a journal that is in use, or was when its process was killed."""
-CHECKED = COLUMNS[:10]
-"""The columns under the checksum; the time at which SQLite recorded the row is none of them."""
+Row = tuple[Any, ...]
+"""The values of COLUMNS."""
+NAMES = ", ".join(COLUMNS)
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """
+    CREATE TABLE IF NOT EXISTS completion (
+        digest TEXT NOT NULL PRIMARY KEY,
+        judge TEXT NOT NULL,
+        parameters TEXT NOT NULL,
+        messages TEXT NOT NULL,
+        sample BIGINT NOT NULL,
+        form TEXT NOT NULL,
+        criterion TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        response_id TEXT NOT NULL,
+        completion TEXT NOT NULL,
+        recorded TEXT NOT NULL,
+        checksum TEXT NOT NULL
+    )
+    """,
+)
+INSERT = f"INSERT INTO completion ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (digest) DO NOTHING"  # noqa: S608 - names of columns only
+SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+ADD_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+_ADDRESS = ("base_url", "api_base", "replicas")
+"""Parameters of older journals that say where a judge was asked; the others say what it was asked."""
+_MOST_TOKENS = 2**53
+"""Above this, a count is no count."""
 
 _Kind = TypeVar("_Kind")
 _encoder = msgspec.json.Encoder(order="deterministic")
+
+
+class DamagedRow(Exception):
+    """A row is not what was recorded, and why."""
+
+
+class Recorded(Record, frozen=True):
+    """One completion of a journal, with the request that it answers."""
+
+    digest: str
+    judge: str
+    parameters: dict[str, Any]
+    messages: tuple[Message, ...]
+    sample: int
+    form: AnswerForm
+    completion: Completion
 
 
 def request_digest(judge: str, parameters: Mapping[str, Any], request: Request) -> str:
@@ -65,77 +83,69 @@ def question_digest(judge: str, parameters: Mapping[str, Any], messages: Sequenc
     return hashlib.sha256(_encoder.encode([judge, dict(parameters), messages, sample])).hexdigest()
 
 
-def new_row(
-    digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
-) -> tuple[Any, ...]:
-    """The columns of a row, without the time, which SQLite sets."""
-    row = (
-        digest,
-        judge,
-        _encoder.encode(dict(parameters)).decode(),
-        msgspec.json.encode(request.messages).decode(),
-        request.sample,
-        request.form,
-        request.criterion,
-        request.turn_id,
-        request.response_id,
-        msgspec.json.encode(completion).decode(),
-    )
-    return (*row, checksum(row))
-
-
-INSERT = f"INSERT OR IGNORE INTO completion ({', '.join((*CHECKED, 'checksum'))}) VALUES ({', '.join('?' * 11)})"  # noqa: S608 - names of columns only
-
-
-def checksum(row: Sequence[Any]) -> str:
-    """SHA-256, in hexadecimal, over the ten columns of what was asked and answered."""
-    return hashlib.sha256(_encoder.encode(list(row[: len(CHECKED)]))).hexdigest()
-
-
-class Recorded(NamedTuple):
-    """One completion of a journal, with the request that it answers."""
-
-    digest: str
-    judge: str
-    parameters: dict[str, Any]
-    messages: tuple[Message, ...]
-    sample: int
-    form: AnswerForm
-    completion: Completion
-    sealed: bool
-    """Whether a checksum vouches for the row; an older version of judge wrote none."""
-
-
-class DamagedRow(Exception):
-    """A row is not what was recorded, and why."""
-
-
-def check_row(row: Sequence[Any]) -> None:
-    """Refuse a row of COLUMNS that is not what was recorded.
+def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion) -> Row:
+    """The row of a completion that came now.
 
     Raises:
-        DamagedRow: The row contradicts its checksum.
+        UnicodeEncodeError: The request holds what is no text.
     """
-    if row[-1] is not None and row[-1] != checksum(row):
+    return _sealed(
+        (
+            *(
+                digest,
+                judge,
+                _encoder.encode(dict(parameters)).decode(),
+                msgspec.json.encode(request.messages).decode(),
+            ),
+            *(request.sample, request.form, request.criterion, request.turn_id, request.response_id),
+            msgspec.json.encode(completion).decode(),
+            datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z",
+        )
+    )
+
+
+def with_completion(row: Row, completion: Completion) -> Row:
+    """The row with another completion, and the checksum of that."""
+    return _sealed((*row[:9], msgspec.json.encode(completion).decode(), row[10]))
+
+
+def _sealed(values: Row) -> Row:
+    return (*values, checksum(values))
+
+
+def checksum(row: Row) -> str:
+    """SHA-256, in hexadecimal, over every column but the last, each after its length in bytes."""
+    texts = [str(value).encode() for value in row[: len(COLUMNS) - 1]]
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(text), text) for text in texts)).hexdigest()
+
+
+def check_row(row: Row) -> None:
+    """Refuse a row that is not what was recorded.
+
+    Raises:
+        DamagedRow: The row contradicts its checksum, or has none.
+    """
+    if row[-1] is None:
+        raise DamagedRow("it has no checksum")
+    if row[-1] != checksum(row):
         raise DamagedRow("its content is not what was recorded")
 
 
-def completion_of(row: Sequence[Any]) -> Completion:
-    """The completion of a row of COLUMNS.
+def completion_of(row: Row) -> Completion:
+    """The completion of a row.
 
     Raises:
         DamagedRow: It is of another form.
     """
-    return _decoded(row[COLUMNS.index("completion")], Completion)
+    return _decoded(row[9], Completion)
 
 
-def read_row(row: Sequence[Any]) -> Recorded:
-    """A row of COLUMNS, checked.
+def recorded(row: Row) -> Recorded:
+    """What a row holds.
 
     Raises:
-        DamagedRow: The row contradicts its checksum or is of another form.
+        DamagedRow: It is of another form.
     """
-    check_row(row)
     return Recorded(
         digest=row[0],
         judge=row[1],
@@ -144,7 +154,6 @@ def read_row(row: Sequence[Any]) -> Recorded:
         sample=row[4],
         form=row[5],
         completion=completion_of(row),
-        sealed=row[-1] is not None,
     )
 
 
@@ -155,153 +164,98 @@ def _decoded(text: str, kind: type[_Kind]) -> _Kind:
         raise DamagedRow(f"its content is not of a journal: {error}") from error
 
 
-def contradiction(row: Sequence[Any]) -> str:
-    """Why a row of COLUMNS is not what was recorded; empty if it is.
+def todays_row(row: Row, version: str | None) -> Row:
+    """A row, checked, as this version of judge records it: the address is no part of the digest any more.
 
-    A row without a checksum must at least have the digest of its question.
-    """
-    try:
-        entry = read_row(row)
-    except DamagedRow as error:
-        return str(error)
-    if entry.sealed or entry.digest == question_digest(entry.judge, entry.parameters, entry.messages, entry.sample):
-        return ""
-    return "its digest is not that of its question"
-
-
-def columns_of(connection: sqlite3.Connection) -> str:
-    """The names of COLUMNS for a query, with NULL for the checksums that an older journal lacks."""
-    present = {row[1] for row in connection.execute("PRAGMA table_info(completion)")}
-    return ", ".join(name if name in present or name != "checksum" else "NULL" for name in COLUMNS)
-
-
-def lacks_log(path: StrPath) -> bool:
-    """Whether a journal was copied or moved away from its `-wal` file, which holds the latest completions."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            in_use = file.read(19)[18:] == bytes([_WAL_MODE])
-    except OSError:
-        return False
-    return in_use and not path.with_name(f"{path.name}-wal").exists()
-
-
-def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that changes nothing of the journal and of its `-wal` file.
-
-    Where a process was killed that wrote the journal, SQLite leaves a `-shm` file, which holds no completion.
+    Args:
+        row: The row; the first version had no checksums, so that only the digest speaks for the question.
+        version: The schema version of its journal; None where only the checksum tells.
 
     Raises:
-        sqlite3.Error: The file cannot be opened.
+        DamagedRow: The row is not what was recorded.
     """
-    # SQLite would make a `-wal` file where there is none, and nobody could tell any more that it is missing.
-    how = "immutable=1" if lacks_log(path) else "mode=ro"
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=0)
+    if version == SCHEMA_VERSION or (version is None and (row[-1] is None or row[-1] == checksum(row))):
+        check_row(row)
+        return row
+    old = recorded(row)
+    if row[-1] is None:
+        if old.digest != question_digest(old.judge, old.parameters, old.messages, old.sample):
+            raise DamagedRow("its digest is not that of its question")
+    elif row[-1] != hashlib.sha256(_encoder.encode(list(row[:10]))).hexdigest():
+        raise DamagedRow("its content is not what was recorded")
+    parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
+    address = next((str(old.parameters[name]) for name in _ADDRESS if old.parameters.get(name)), None)
+    completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
+    return _sealed(
+        (
+            *(question_digest(old.judge, parameters, old.messages, old.sample), old.judge),
+            *(_encoder.encode(parameters).decode(), *row[3:9], msgspec.json.encode(completion).decode(), row[10]),
+        )
+    )
 
 
-def times_of(connection: sqlite3.Connection, digests: Iterable[str]) -> dict[str, str]:
-    """When completions were recorded, by digest: UTC, as `2025-01-31T12:00:00.000Z`; unknown digests are left out.
+def other_version(name: str, version: str) -> InputError:
+    """The error about a journal of another version, which names the command that converts an older one."""
+    why = f"{name}: journal of schema version {version}, this version of judge reads and writes {SCHEMA_VERSION}"
+    if version not in OLDER_VERSIONS:
+        return InputError(why)
+    way = f"merge {name}" if is_database(name) else f"salvage {name}"
+    return InputError(f"{why}: `judge journal {way} -o NEW` converts it")
 
-    Raises:
-        sqlite3.Error: The journal cannot be read.
+
+def is_database(place: object) -> TypeGuard[str]:
+    """Whether a journal's place is the address of a database, not a path.
+
+    >>> is_database("postgresql://localhost/judge"), is_database("out/journal.sqlite")
+    (True, False)
     """
-    query = "SELECT recorded FROM completion WHERE digest = ?"
-    rows = ((digest, connection.execute(query, (digest,)).fetchone()) for digest in digests)
-    return {digest: str(row[0]) for digest, row in rows if row is not None}
+    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
 
 
-def read_times(path: StrPath, digests: Iterable[str]) -> dict[str, str]:
-    """The same of a journal that no process is writing; empty where it cannot be read."""
-    if not Path(path).is_file():
-        return {}
-    try:
-        with contextlib.closing(open_to_read(Path(path))) as connection:
-            return times_of(connection, digests)
-    except sqlite3.Error:
-        return {}
+def storable(completion: Completion) -> Completion:
+    """The completion with None for each fact that no provider can have meant, and with text that UTF-8 can hold.
 
-
-def salvage_hint(path: object) -> str:
-    """What to do about a damaged journal, in words."""
-    return f"`judge journal verify {path}` lists what is damaged, `judge journal salvage {path} -o NEW` keeps the rest"
-
-
-def out_of_reach(error: Exception) -> str:
-    """Why SQLite cannot use a journal that may be sound, in words; empty if the error is of another kind."""
-    if "locked" in str(error):
-        return "another judge process is using it"
-    if getattr(error, "sqlite_errorname", "") in _NO_ROOM:
-        return "its disk is full, and SQLite needs a little room beside a journal that was not closed"
-    return ""
-
-
-def unreadable(path: object, error: Exception) -> str:
-    """Why a journal cannot be read and what to do about it, in words."""
-    if reason := out_of_reach(error):
-        return reason
-    why = str(error)
-    return why if "unable to open" in why else f"{why}; {salvage_hint(path)}"
-
-
-def read_journal(path: StrPath) -> Iterator[Recorded]:
-    """The completions of a journal that no process is writing, in the order of their digests; each is checked.
-
-    Raises:
-        InputError: The file is missing, is no journal, or is damaged.
+    A reply is paid for whatever it says of itself: a count of 1.5 tokens or a probability of nan costs no grade.
     """
-    return (entry for _, _, entry in placed_rows(path))
+    prompt, cached = _count(completion.prompt_tokens), _count(completion.cached_tokens)
+    return msgspec.structs.replace(
+        completion,
+        text=_text(completion.text) or "",
+        finish_reason=_text(completion.finish_reason),
+        model=_text(completion.model),
+        system_fingerprint=_text(completion.system_fingerprint),
+        prompt_tokens=prompt,
+        completion_tokens=_count(completion.completion_tokens),
+        # Of a prompt, no more than all of it is cached.
+        cached_tokens=None if prompt is not None and cached is not None and cached > prompt else cached,
+        cost=_amount(completion.cost),
+        latency=_amount(completion.latency),
+        probabilities=_probabilities(completion.probabilities),
+        endpoint=_text(completion.endpoint),
+        raw=_text(completion.raw),
+    )
 
 
-def journal_rows(path: StrPath) -> Iterator[tuple[Any, ...]]:
-    """The rows of COLUMNS of a journal that no process is writing, in the order of their digests; each is checked.
-
-    Raises:
-        InputError: The file is missing, is no journal, or is damaged.
-    """
-    return (row for _, row, _ in placed_rows(path))
+def _text(value: object) -> str | None:
+    # A reply cut within an emoji ends in a lone surrogate.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
 
 
-class PlacedRow(NamedTuple):
-    """A row of COLUMNS, with what `row_at` and `line_at` find it by."""
-
-    place: int
-    """The number of the row in its table; in an exported file, the byte at which its line begins."""
-    row: tuple[Any, ...]
-    entry: Recorded
-    """What the row holds."""
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 0 <= value <= _MOST_TOKENS and value == int(value) else None
 
 
-def placed_rows(path: StrPath) -> Iterator[PlacedRow]:
-    """As `journal_rows`, each with its place.
-
-    Raises:
-        InputError: The file is missing, is no journal, or is damaged.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such journal")
-    try:
-        connection = open_to_read(path)
-        try:
-            query = f"SELECT {columns_of(connection)}, rowid FROM completion ORDER BY digest"  # noqa: S608 - names of columns only
-            for *values, place in connection.execute(query):
-                row = tuple(values)
-                yield PlacedRow(place, row, read_row(row))
-        finally:
-            connection.close()
-    except DamagedRow as error:
-        raise InputError(f"{path}: damaged at the completion {row[0]}: {error}; {salvage_hint(path)}") from error
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a journal: {unreadable(path, error)}") from error
+def _amount(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
 
 
-def row_at(connection: sqlite3.Connection, place: int) -> Recorded | None:
-    """What the row at a place of a journal holds, checked; None if there is no such row.
-
-    Raises:
-        DamagedRow: It is not what was recorded.
-        sqlite3.Error: The journal cannot be read.
-    """
-    query = f"SELECT {columns_of(connection)} FROM completion WHERE rowid = ?"  # noqa: S608 - names of columns only
-    row = connection.execute(query, (place,)).fetchone()
-    return None if row is None else read_row(row)
+def _probabilities(values: object) -> dict[str, float] | None:
+    if not isinstance(values, dict):
+        return None
+    amounts = {label: _amount(value) for label, value in values.items() if isinstance(label, str)}
+    # Part of the labels would be another distribution.
+    return amounts if len(amounts) == len(values) and None not in amounts.values() else None  # type: ignore[return-value]

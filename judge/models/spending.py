@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import sqlite3
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,9 +11,9 @@ import msgspec
 
 from judge.errors import InputError
 from judge.files.paths import StrPath
-from judge.models.journal_rows import open_to_read, unreadable
+from judge.models.journal_rows import is_database
+from judge.models.journal_store import open_store, stored_rows
 from judge.models.prices import Price
-from judge.models.records import Message
 from judge.records import Record
 from judge.text.ids import natural_key
 
@@ -81,65 +80,6 @@ class _Row(CallFacts, frozen=True):
     system_fingerprint: str | None = None
 
 
-class _Sums:
-    """The completions of one judge, added up as they are read: a journal may hold more than memory does."""
-
-    def __init__(self) -> None:
-        self.completions = self.attempts = 0
-        self.prompt_tokens = self.completion_tokens = self.cached_tokens = self.counted = 0
-        self.costs, self.seconds = array("d"), array("d")
-        self.first, self.last = "~", ""
-        self.words: Counter[tuple[str | None, ...]] = Counter()
-
-    def add(self, took: _Row, form: str, recorded: str) -> None:
-        """Count a completion."""
-        self.completions += 1
-        self.attempts += took.attempts
-        if took.prompt_tokens is not None and took.completion_tokens is not None:
-            self.counted += 1
-            self.prompt_tokens += took.prompt_tokens
-            self.completion_tokens += took.completion_tokens
-            self.cached_tokens += took.cached_tokens or 0
-        if took.cost is not None:
-            self.costs.append(took.cost)
-        if took.latency is not None:
-            self.seconds.append(took.latency)
-        self.first, self.last = min(self.first, recorded), max(self.last, recorded)
-        self.words[form, took.finish_reason, took.model, took.system_fingerprint] += 1
-
-    def spending(self, judge: str) -> JournalSpending:
-        """What they took."""
-        seconds = sorted(self.seconds)
-        forms, finish_reasons, models, fingerprints = map(self._counted, range(4))
-        return JournalSpending(
-            judge=judge,
-            completions=self.completions,
-            attempts=self.attempts,
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=self.completion_tokens,
-            counted=self.counted,
-            cost=math.fsum(self.costs),
-            priced=len(self.costs),
-            seconds=math.fsum(seconds),
-            timed=len(seconds),
-            first=self.first,
-            last=self.last,
-            cached_tokens=self.cached_tokens,
-            seconds_p50=_percentile(seconds, 50),
-            seconds_p95=_percentile(seconds, 95),
-            forms=forms,
-            finish_reasons=finish_reasons,
-            models=models,
-            fingerprints=fingerprints,
-        )
-
-    def _counted(self, place: int) -> dict[str, int]:
-        counts: Counter[str] = Counter()
-        for words, count in self.words.items():
-            counts[words[place] or ""] += count
-        return dict(sorted(counts.items()))
-
-
 class CallSum:
     """The calls of one judge, added up as they come; equal calls in any order give equal sums.
 
@@ -152,7 +92,7 @@ class CallSum:
         self._completions = self._attempts = self._counted = 0
         self._prompt_tokens = self._cached_tokens = self._completion_tokens = 0
         # Sums of floats depend on their order, so every one is kept.
-        self._costs, self._seconds = array("d"), array("d")
+        self.costs, self.seconds = array("d"), array("d")
 
     def add(self, call: CallFacts) -> None:
         """Count a call."""
@@ -165,9 +105,9 @@ class CallSum:
             self._completion_tokens += call.completion_tokens
         cost = self._cost(call)
         if cost is not None:
-            self._costs.append(cost)
+            self.costs.append(cost)
         if call.latency is not None:
-            self._seconds.append(call.latency)
+            self.seconds.append(call.latency)
 
     def _cost(self, call: CallFacts) -> float | None:
         if call.cost is not None or self._price is None or not call.prompt_tokens or call.completion_tokens is None:
@@ -184,10 +124,10 @@ class CallSum:
             cached_tokens=self._cached_tokens,
             completion_tokens=self._completion_tokens,
             counted=self._counted,
-            cost=round(sum(sorted(self._costs)), 9),
-            priced=len(self._costs),
-            seconds=round(sum(sorted(self._seconds)), 3),
-            timed=len(self._seconds),
+            cost=round(sum(sorted(self.costs)), 9),
+            priced=len(self.costs),
+            seconds=round(sum(sorted(self.seconds)), 3),
+            timed=len(self.seconds),
         )
 
 
@@ -199,56 +139,67 @@ def add_up(judge: str, calls: Iterable[CallFacts], price: Price | None = None) -
     return total.spending(judge)
 
 
-def read_spending(path: StrPath) -> tuple[JournalSpending, ...]:
+class _JournalSum(CallSum):
+    """The completions of one judge in a journal, added up as they are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first, self._last = "~", ""
+        self._words: Counter[tuple[str | None, ...]] = Counter()
+
+    def count(self, took: _Row, form: str, recorded: str) -> None:
+        """Count a completion."""
+        self.add(took)
+        self._first, self._last = min(self._first, recorded), max(self._last, recorded)
+        self._words[form, took.finish_reason, took.model, took.system_fingerprint] += 1
+
+    def in_journal(self, judge: str) -> JournalSpending:
+        """What they took, under the name of the judge."""
+        seconds = sorted(self.seconds)
+        sums = msgspec.structs.asdict(self.spending(judge))
+        forms, finish_reasons, models, fingerprints = map(self._by_word, range(4))
+        return JournalSpending(
+            **{**sums, "cost": math.fsum(self.costs), "seconds": math.fsum(seconds)},
+            first=self._first,
+            last=self._last,
+            seconds_p50=_percentile(seconds, 50),
+            seconds_p95=_percentile(seconds, 95),
+            forms=forms,
+            finish_reasons=finish_reasons,
+            models=models,
+            fingerprints=fingerprints,
+        )
+
+    def _by_word(self, place: int) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for words, count in self._words.items():
+            counts[words[place] or ""] += count
+        return dict(sorted(counts.items()))
+
+
+def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
     """What each judge's completions took, in natural order of the judges' names.
 
-    Raises:
-        InputError: The file is missing, is no journal, or another process is using it.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such journal")
-    try:
-        with contextlib.closing(open_to_read(path)) as connection:
-            return spending_of(connection.execute("SELECT judge, completion, form, recorded FROM completion"))
-    except (sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read as a journal: {unreadable(path, error)}") from error
-
-
-def spending_of(rows: Iterable[tuple[str, str, str, str]]) -> tuple[JournalSpending, ...]:
-    """What each judge's completions took, of rows with judge, completion, form and time.
+    Args:
+        place: A journal that no process is writing, or the address of a shared one.
 
     Raises:
-        msgspec.MsgspecError: A completion is of another form.
+        UsageError: The database cannot be used as its address says.
+        InputError: The place holds no journal, or a damaged one, or another process is using it.
+        OperationalError: The database cannot be reached.
     """
-    by_judge: dict[str, _Sums] = {}
+    if not is_database(place) and not Path(place).is_file():
+        raise InputError(f"{place}: no such journal")
+    by_judge: dict[str, _JournalSum] = {}
     decoder = msgspec.json.Decoder(_Row)
-    for judge, completion, form, recorded in rows:
-        by_judge.setdefault(judge, _Sums()).add(decoder.decode(completion), form, recorded)
-    return tuple(by_judge[judge].spending(judge) for judge in sorted(by_judge, key=natural_key))
-
-
-def call_sample(
-    connection: sqlite3.Connection, judge: str, most: int
-) -> list[tuple[str, tuple[Message, ...], CallFacts]]:
-    """Digest, messages and facts of at most `most` calls to a judge in a journal; the same ones each time.
-
-    Rows that cannot be read are left out: this is for estimates alone.
-
-    Raises:
-        sqlite3.Error: The journal cannot be read.
-    """
-    # Digests are as good as random, so the first ones are a fair sample.
-    query = (
-        "SELECT CAST(digest AS TEXT), CAST(messages AS BLOB), CAST(completion AS BLOB) FROM completion "
-        "WHERE judge = ? ORDER BY digest LIMIT ?"
-    )
-    drawn: list[tuple[str, tuple[Message, ...], CallFacts]] = []
-    for digest, messages, completion in connection.execute(query, (judge, most)):
-        with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
-            asked = msgspec.json.decode(messages, type=tuple[Message, ...])
-            drawn.append((digest, asked, msgspec.json.decode(completion, type=CallFacts)))
-    return drawn
+    with contextlib.closing(open_store(place)) as store:
+        for _, row in stored_rows(store):
+            try:
+                took = decoder.decode(row[9])
+            except msgspec.MsgspecError as error:
+                raise InputError(f"{place}: damaged at the completion {row[0]}: {error}") from error
+            by_judge.setdefault(row[1], _JournalSum()).count(took, row[5], row[10])
+    return tuple(by_judge[judge].in_journal(judge) for judge in sorted(by_judge, key=natural_key))
 
 
 def _percentile(ordered: list[float], percent: int) -> float | None:

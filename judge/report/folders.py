@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_
 from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
 from judge.harness.recheck import RECHECK
-from judge.models.journal_rows import lacks_log, read_times
+from judge.models.journal import JournalView
+from judge.models.journal_file import lacks_log
 from judge.models.spending import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
@@ -131,7 +132,7 @@ def read_folder(
         corrected=corrected,
         compared=compared,
         rechecked=asked_again,
-        recorded=read_times(
+        recorded=_times(
             folder / JOURNAL,
             (digest for item in asked_again for digest in (item.request_digest, item.again_request_digest) if digest),
         ),
@@ -274,6 +275,15 @@ def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[Rechecked
         if off := {item.grade, item.again_grade} - grades[item.criterion]:
             raise InputError(f"{path}: grade {shown(off.pop())} of {shown(item.response_id)}: not on the scale")
     return kept
+
+
+def _times(path: Path, digests: Iterable[str]) -> dict[str, str]:
+    """When completions were recorded, by digest; empty where the journal cannot be read."""
+    try:
+        with JournalView([path]) as journal:
+            return journal.times(digests)
+    except InputError:
+        return {}
 
 
 def _spending(path: Path) -> tuple[JournalSpending, ...] | str:

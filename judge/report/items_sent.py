@@ -1,12 +1,14 @@
 """What was sent to a judge and what came back, from the journal; a text that many requests quote stays one text."""
 
+import contextlib
 import re
-import sqlite3
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from judge.models.journal_rows import DamagedRow, Recorded, columns_of, open_to_read, read_row, unreadable
+from judge.errors import InputError
+from judge.models.journal import JournalView
+from judge.models.journal_rows import Recorded
 
 # A fenced text holds no `<`, so every such line is ours, and what stands between two of them is one text.
 _TAG = re.compile(r"(<[a-z_]+(?: n=\"[0-9]+\")?>\n|\n</[a-z_]+>\n?)")
@@ -21,17 +23,12 @@ class Sent:
 
     def __init__(self, path: Path | None) -> None:
         self.problem: str | None = None
-        self._connection: sqlite3.Connection | None = None
-        self._query = ""
-        if path is None:
-            return
+        self._view: JournalView | None = None
         try:
-            self._connection = open_to_read(path)
-            columns = columns_of(self._connection)
-            self._query = f"SELECT {columns} FROM completion WHERE digest = ?"  # noqa: S608 - names of columns only
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            self.problem = f"{path.parent.name}/{path.name} cannot be read: {unreadable(path, error)}"
-            self.close()
+            self._view = None if path is None else JournalView([path])
+        except InputError as error:
+            why = str(error).removeprefix(f"{path}: ")
+            self.problem = f"{path.parent.name}/{path.name}: {why}" if path else why
 
     def __enter__(self) -> Self:
         return self
@@ -43,19 +40,17 @@ class Sent:
 
     def close(self) -> None:
         """Let go of the journal."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._view is not None:
+            self._view.close()
+            self._view = None
 
     def find(self, digest: str | None) -> Recorded | None:
         """The completion of a request; None if the journal does not hold it, or holds it damaged."""
-        if self._connection is None or digest is None:
+        if self._view is None or digest is None:
             return None
-        try:
-            row = self._connection.execute(self._query, (digest,)).fetchone()
-            return read_row(row) if row else None
-        except (sqlite3.Error, DamagedRow, UnicodeDecodeError):
-            return None
+        with contextlib.suppress(InputError):
+            return self._view.find(digest)
+        return None
 
 
 def pieces(message: str) -> list[str]:

@@ -14,10 +14,8 @@ from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import ContextLengthError, StructureUnsupported
 from judge.models.backends import open_model
-from judge.models.journal import Journal
-from judge.models.journals import open_journal
+from judge.models.journal import Journal, RecordedAnswer, open_journal
 from judge.models.model import ModelOptions
-from judge.models.open_journal import RecordedAnswer
 from judge.models.records import Completion, Request
 from tests.ask.test_loop import Answer, Scripted, criterion, pool
 from tests.mock import ask, start_mock

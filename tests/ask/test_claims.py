@@ -11,8 +11,7 @@ from judge.ask.loop import assess
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import tasks
 from judge.errors import OperationalError, RejectedError
-from judge.models.journal import Journal
-from judge.models.open_journal import HeldElsewhere, RecordedAnswer
+from judge.models.journal import HeldElsewhere, Journal, RecordedAnswer
 from judge.models.records import Completion, Request
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool, reason
 

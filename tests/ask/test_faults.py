@@ -14,7 +14,7 @@ from judge.ask.tasks import tasks
 from judge.errors import AuthenticationError, OperationalError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
-from judge.models.journal_rows import read_journal
+from judge.models.journal_tools import read_journal
 from judge.models.model import ModelOptions
 from tests.ask.test_loop import criterion, pool
 from tests.conftest import PROJECT

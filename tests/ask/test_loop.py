@@ -651,7 +651,7 @@ def test_a_disk_that_fails_ends_the_run_and_settles_nothing_that_it_lost(tmp_pat
     seen: list[Progress] = []
     one = pool([f"t{index}" for index in range(30)])
     with Journal(tmp_path / "j") as journal:
-        journal._connection.execute("PRAGMA max_page_count = 12")
+        journal.store._connection.execute("PRAGMA max_page_count = 12")
         model = Scripted(default=Completion("Grade: 2" + " " * 4000, "stop", "m"))
         with pytest.raises(OperationalError, match="full"):
             assess(tasks(one, [criterion()]), model, journal, one, settings=QUICK, report=seen.append)

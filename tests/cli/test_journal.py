@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
-from judge.models.journal_check import verify_journal
+from judge.models.journal_tools import verify_journal
 from tests.conftest import PROJECT
 
 EXAMPLE = PROJECT / "examples"

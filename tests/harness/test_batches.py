@@ -18,7 +18,7 @@ from judge.errors import UsageError
 from judge.harness.prepared import Plan, prepare
 from judge.harness.requests import write_requests
 from judge.models.batch.service import AnthropicBatches
-from judge.models.journals import verify_stored
+from judge.models.journal_tools import verify_journal
 from judge.models.model import ModelOptions
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
 from tests.conftest import PROJECT
@@ -160,7 +160,7 @@ def test_a_shared_journal_takes_completions_and_answers_the_next_round(
     folders = ["--requests", str(tmp_path / "round-1"), "--out", str(tmp_path / "out")]
     command = ["completions", "import", str(write(tmp_path / "back.jsonl", back)), *folders, *shared]
     assert main(command) == 1 and main([*command, "--answered-by", "behind-the-alias"]) == 0
-    assert verify_stored(shared[1])[:2] == (len(asked), 0)
+    assert verify_journal(shared[1])[:2] == (len(asked), 0)
     assert not (tmp_path / "out" / "journal.sqlite").exists()
     capsys.readouterr()
     assert requests(tmp_path, 2, *shared) == 0

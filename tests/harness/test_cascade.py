@@ -23,7 +23,7 @@ from judge.harness.dry_run import dry_run
 from judge.harness.prepared import Plan, prepare
 from judge.harness.run import run
 from judge.models.backends.checker import Checker
-from judge.models.journal_rows import read_journal
+from judge.models.journal_tools import read_journal
 from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
 from judge.models.spending import read_spending

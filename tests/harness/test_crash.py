@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from judge.models.journal_check import verify_journal
-from judge.models.journal_rows import read_journal
+from judge.models.journal_tools import read_journal, verify_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock, wait_for_paid

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.models.journal_check import verify_journal
-from judge.models.journal_rows import read_journal
+from judge.models.journal_tools import read_journal, verify_journal
 from tests.conftest import PROJECT
 from tests.harness.test_crash import command, finish, started
 from tests.harness.test_run import files

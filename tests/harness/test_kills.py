@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from judge.models.journal_check import verify_journal
+from judge.models.journal_tools import verify_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from judge.harness.manifest import JOURNAL
-from judge.models.journals import verify_stored
+from judge.models.journal_tools import verify_journal
 from tests.conftest import PROJECT
 from tests.harness.test_shared_runs import QUESTIONS, results, wait_for_paid
 from tests.mock import Mock, start_mock
@@ -134,7 +134,7 @@ def test_results_are_those_of_a_run_here_and_each_goes_on_where_the_other_ended(
     assert mock.stats()["max_in_flight"] <= CONCURRENCY
     assert results(tmp_path / "ray") == results(plain)
     assert recorded(tmp_path / "ray") == recorded(plain)
-    assert verify_stored(tmp_path / "ray" / JOURNAL)[:2] == (QUESTIONS, 0)
+    assert verify_journal(tmp_path / "ray" / JOURNAL)[:2] == (QUESTIONS, 0)
     # Nothing is left to be asked here, nor there of what was asked here; no cluster is needed to find that out.
     end(start(mock, tmp_path / "ray"))
     end(start(mock, plain, "--engine", "ray", "--address", "127.0.0.1:9"))
@@ -157,7 +157,7 @@ def test_a_node_that_is_killed_costs_what_it_had_in_flight(
     end(process)
     assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
     assert results(tmp_path / "out") == results(plain)
-    assert verify_stored(tmp_path / "out" / JOURNAL)[:2] == (QUESTIONS, 0)
+    assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (QUESTIONS, 0)
 
 
 def test_a_worker_that_is_killed_costs_what_it_had_in_flight(
@@ -178,7 +178,7 @@ def test_ctrl_c_loses_nothing_and_the_run_goes_on_without_the_cluster(
     wait_for_paid(mock, 40)
     os.killpg(process.pid, signal.SIGINT)
     assert "the same command goes on from here" in end(process, 3)
-    assert verify_stored(tmp_path / "out" / JOURNAL)[:2] == (mock.stats()["paid"], 0)
+    assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (mock.stats()["paid"], 0)
     end(start(mock, tmp_path / "out"))
     assert set(mock.paid_per_item().values()) == {1}
     assert results(tmp_path / "out") == results(plain)
@@ -256,7 +256,7 @@ def test_a_shared_journal_is_the_drivers(
         end(process)
     assert set(mock.paid_per_item().values()) == {1}
     assert results(tmp_path / "ray") == results(tmp_path / "here") == results(plain)
-    assert verify_stored(journal[1])[:2] == (QUESTIONS, 0)
+    assert verify_journal(journal[1])[:2] == (QUESTIONS, 0)
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
@@ -393,7 +393,7 @@ def test_a_head_that_is_killed_ends_the_run_with_code_3(plain: Path, mock: Mock,
         complaint = end(process, 3)
     mock.config(latency=0.0)
     assert complaint.rstrip().endswith("does not answer; the same command goes on from here")
-    assert not verify_stored(tmp_path / "out" / JOURNAL)[1]
+    assert not verify_journal(tmp_path / "out" / JOURNAL)[1]
     end(start(mock, tmp_path / "out"))
     assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
     assert results(tmp_path / "out") == results(plain)

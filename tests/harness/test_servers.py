@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from judge.models.journal_rows import read_journal
+from judge.models.journal_tools import read_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock

@@ -16,7 +16,7 @@ from judge.errors import UsageError
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.harness.evaluation.bench import bench_judges
 from judge.harness.evaluation.bench_asking import BenchPlan
-from judge.models.journals import verify_stored
+from judge.models.journal_tools import verify_journal
 from tests.conftest import PROJECT
 from tests.evaluate.bench_world import dataset, items, write
 from tests.harness.test_run import files
@@ -91,7 +91,7 @@ def test_two_calibrations_at_once_pay_once_and_say_what_one_with_a_file_says(
     for process in processes:
         end(process)
     paid = mock.stats()["paid"]
-    assert paid == verify_stored(url).sound > 0
+    assert paid == verify_journal(url).sound > 0
     assert set(mock.paid_per_item().values()) == {1}
     first, second = (results(tmp_path / name / "out") for name in "ab")
     assert first == second
@@ -151,7 +151,7 @@ def test_what_one_job_paid_for_another_one_takes_from_the_shared_journal(
     own = done("own")
     mock.reset()
     assert done("first", "--journal", url) == own
-    assert verify_stored(url).sound == own[1] > 0
+    assert verify_journal(url).sound == own[1] > 0
     assert not (tmp_path / "first" / "journal.sqlite").exists()
     capsys.readouterr()
     assert done("dry", "--journal", url, "--dry-run")[1] == own[1]
@@ -162,4 +162,4 @@ def test_what_one_job_paid_for_another_one_takes_from_the_shared_journal(
     # What a folder's own journal holds is taken over.
     other = postgres.database()
     assert done("own", "--journal", other)[1] == own[1]
-    assert verify_stored(other).sound == own[1]
+    assert verify_journal(other).sound == own[1]

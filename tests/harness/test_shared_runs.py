@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from judge.ask.filler import is_filler
-from judge.models.journal_export import recorded_rows
-from judge.models.journal_rows import COLUMNS, read_row
-from judge.models.journals import stored_spending, verify_stored
+from judge.models.journal_rows import COLUMNS, recorded
+from judge.models.journal_tools import placed_rows, verify_journal
+from judge.models.spending import read_spending
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
@@ -27,7 +27,7 @@ CONCURRENCY = 4
 QUESTIONS = 2 * 77 - 2
 """77 responses under two prompts, less one without passage text and one whose text stands twice."""
 COMMAND = (
-    "import sys; from judge.models.shared import tables; tables.LEASE = {lease}; "
+    "import sys; from judge.models import postgres; postgres.LEASE = {lease}; "
     "from judge.cli import main; sys.exit(main(sys.argv[1:]))"
 )
 """`judge`, with leases that do not keep a test waiting for a minute."""
@@ -90,7 +90,7 @@ def test_three_processes_pay_once_and_write_the_same(postgres: Postgres, mock: M
     assert all(other == first for other in others)
     assert not any(b"Sesame" in data for name in "abc" for data in files(tmp_path / name).values())
     assert not any("Sesame" in text for text in said)
-    assert verify_stored(url)[:2] == (QUESTIONS, 0)
+    assert verify_journal(url)[:2] == (QUESTIONS, 0)
     # Nothing is left to be asked, from another folder either.
     end(start(mock, tmp_path / "d", url))
     assert mock.stats()["paid"] == QUESTIONS
@@ -111,7 +111,7 @@ def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(
     assert mock.stats()["paid"] == len(asked)
     assert results(tmp_path / "a") == results(tmp_path / "b")
     # Both judges are in the shared journal, and a dry run finds them there.
-    assert {row.judge for row in stored_spending(url)} == {"checker/overlap", "server/mock"}
+    assert {row.judge for row in read_spending(url)} == {"checker/overlap", "server/mock"}
     end(start(mock, tmp_path / "c", url, *more, "--dry-run"))
     end(start(mock, tmp_path / "c", url, *more))
     assert mock.stats()["paid"] == len(asked)
@@ -127,11 +127,11 @@ def test_a_question_is_asked_in_one_form_though_the_processes_learn_of_white_spa
     for process in processes:
         end(process)
     text, sound = set(), set()
-    for row in recorded_rows(url):
-        recorded, question = read_row(row), row[COLUMNS.index("criterion") : COLUMNS.index("completion")]
-        if recorded.form == "text":
+    for _, row in placed_rows(url):
+        entry, question = recorded(row), row[COLUMNS.index("criterion") : COLUMNS.index("completion")]
+        if entry.form == "text":
             text.add(question)
-        elif not is_filler(recorded.completion, recorded.form):
+        elif not is_filler(entry.completion, entry.form):
             sound.add(question)
     assert text
     assert sound
@@ -146,7 +146,7 @@ def test_what_a_killed_process_was_asking_is_asked_by_another(postgres: Postgres
     killed.kill()
     killed.communicate()
     end(other)
-    assert verify_stored(url)[:2] == (QUESTIONS, 0)
+    assert verify_journal(url)[:2] == (QUESTIONS, 0)
     # Calls in flight and replies that were being written are paid for twice, nothing else.
     assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
     assert postgres.execute("SELECT count(*) FROM lease", url=url) == [(0,)]
@@ -183,6 +183,6 @@ def test_a_server_that_stays_away_ends_the_run_and_the_same_command_goes_on(
     finally:
         postgres.start()
     end(start(mock, tmp_path / "out", url))
-    assert verify_stored(url)[:2] == (QUESTIONS, 0)
+    assert verify_journal(url)[:2] == (QUESTIONS, 0)
     # What was in flight as the server died is lost with the process that waited in vain.
     assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY

@@ -12,7 +12,8 @@ import pytest
 
 from judge.errors import InputError, OperationalError
 from judge.models.journal import Journal
-from judge.models.journal_rows import read_journal, request_digest
+from judge.models.journal_rows import request_digest
+from judge.models.journal_tools import read_journal
 from judge.models.records import Completion, Message, Request
 from judge.records import Level, Scale
 from tests.time_limit import PATIENCE
@@ -159,7 +160,7 @@ def test_read_journal_gives_back_what_was_asked(tmp_path: Path) -> None:
 def test_a_full_disk_ends_in_an_operational_error(tmp_path: Path) -> None:
     """max_page_count stands in for the disk: SQLite answers 'database or disk is full' either way."""
     with Journal(tmp_path / "j") as journal:
-        journal._connection.execute("PRAGMA max_page_count = 12")
+        journal.store._connection.execute("PRAGMA max_page_count = 12")
         with pytest.raises(OperationalError, match="full"):
             for i in range(50):
                 put(journal, f"d{i}-", "x" * 4000)
@@ -211,7 +212,7 @@ def test_a_journal_takes_over_what_another_paid_for(tmp_path: Path) -> None:
     with Journal(tmp_path / "c") as journal:
         journal.adopt(tmp_path / "a")
         assert journal.get("d0") == completion("from a")
-    with Journal(tmp_path / "d") as journal, pytest.raises(InputError, match="cannot be taken over"):
+    with Journal(tmp_path / "d") as journal, pytest.raises(InputError, match="cannot be read as a journal"):
         journal.adopt(tmp_path / "absent")
 
 
@@ -253,9 +254,9 @@ def test_a_damaged_completion_is_named(tmp_path: Path) -> None:
 def test_a_journal_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         put(journal, "d", "Grade: 1")
-        journal._connection.execute("ALTER TABLE completion RENAME TO elsewhere")
+        journal.store._connection.execute("ALTER TABLE completion RENAME TO elsewhere")
         for look in (lambda: "d0" in journal, lambda: journal.get("d0")):
-            with pytest.raises(InputError, match=r"j: damaged at the completion d0: no such table: .*journal salvage"):
+            with pytest.raises(InputError, match=r"j: cannot be read as a journal: no such table: .*journal salvage"):
                 look()
         assert "absent" not in journal
 
@@ -270,7 +271,7 @@ def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) ->
 
 
 def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 0.0)
+    monkeypatch.setattr("judge.models.journal_file.CHECKPOINT", 0.0)
     (tmp_path / "out").mkdir()
     with Journal(tmp_path / "out" / "j") as journal:
         put(journal, "d", "Grade: 1")
@@ -290,7 +291,7 @@ def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path, monkeypatch
 def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge.models.journal_writer._CHECKPOINT", 0.05)
+    monkeypatch.setattr("judge.models.journal_file.CHECKPOINT", 0.05)
     with Journal(tmp_path / "j") as journal:
         put(journal, "d", "Grade: 1")
         deadline = time.monotonic() + PATIENCE
@@ -313,7 +314,7 @@ def test_a_journal_is_not_written_through_a_link(tmp_path: Path, there: bool) ->
 
 def test_what_is_being_written_counts_once_it_is_on_the_disk(tmp_path: Path) -> None:
     async def run(journal: Journal) -> None:
-        with journal._lock:
+        with journal.store._lock:
             # The writer waits for the lock.
             write = journal.write("d", "b/m", {}, request(), completion())
             await asyncio.sleep(0.05)

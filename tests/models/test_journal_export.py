@@ -11,11 +11,8 @@ import pytest
 from judge.errors import InputError, UsageError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
-from judge.models.journal_check import verify_journal
-from judge.models.journal_export import export_journal, exported_lines, read_recorded
-from judge.models.journal_merge import merge_journals
-from judge.models.journal_rows import read_journal, request_digest
-from judge.models.journal_sum import SUM, DigestSum
+from judge.models.journal_rows import request_digest
+from judge.models.journal_tools import export_journal, exported_lines, merge_journals, read_journal, verify_journal
 from judge.models.model import ModelOptions
 from judge.models.records import Completion
 from tests.models.test_journal import completion, request
@@ -46,7 +43,7 @@ def test_what_is_exported_is_what_is_recorded(path: Path, tmp_path: Path) -> Non
     assert export_journal(path, out) == 4
     assert out.read_bytes().count(b"\n") == 4
     assert b"".join(exported_lines(path)) == out.read_bytes()
-    assert list(read_recorded(out)) == list(read_recorded(path)) == list(read_journal(path))
+    assert list(read_journal(out)) == list(read_journal(path)) == list(read_journal(path))
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").split("\n")[:-1]]
     assert [line["digest"] for line in lines] == sorted(line["digest"] for line in lines)
     assert {line["completion"]["text"] for line in lines} == {"Grade: 0", "Grade: 1", "Grade: 2", ODD}
@@ -113,7 +110,7 @@ def test_an_export_has_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     path = filled(tmp_path / "journal.sqlite", {"a": told, "b": "Grade: 2"})
     export_journal(path, tmp_path / "j.jsonl")
     assert b"sesame" not in (tmp_path / "j.jsonl").read_bytes()
-    texts = {entry.completion.text: entry.completion.raw for entry in read_recorded(tmp_path / "j.jsonl")}
+    texts = {entry.completion.text: entry.completion.raw for entry in read_journal(tmp_path / "j.jsonl")}
     assert texts == {"Grade: 1": '{"echo": "***"}', "Grade: 2": None}
 
 
@@ -131,7 +128,7 @@ def test_a_damaged_export_is_refused_with_its_line(path: Path, tmp_path: Path, c
     export_journal(path, out)
     out.write_text(change(out.read_text(encoding="utf-8")), encoding="utf-8")  # type: ignore[operator]
     with pytest.raises(InputError, match=rf"j\.jsonl: .*{why}"):
-        list(read_recorded(out))
+        list(read_journal(out))
     with pytest.raises(InputError, match=rf"j\.jsonl: .*{why}"):
         merge_journals([path, out], tmp_path / "new.sqlite")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["j.jsonl", "journal.sqlite"]
@@ -174,10 +171,6 @@ def test_a_merge_keeps_the_first_answer_and_lists_the_others(tmp_path: Path) -> 
         held = {entry.messages[0].content: entry.completion.text for entry in read_journal(new)}
         assert held == {"same": "Grade: 1", "other": "Grade: 2", "only a": "Grade: 0", "only b": "Grade: 1"}
         assert verify_journal(new).problems == ()
-        connection = sqlite3.connect(new)
-        kept = connection.execute("SELECT value FROM meta WHERE key = ?", (SUM,)).fetchone()[0]
-        connection.close()
-        assert kept == DigestSum().plus(entry.digest for entry in read_journal(new)).text()
         with Journal(new) as journal:
             assert journal.meta("form:b/m") == fact
     assert merge_journals([b, a], tmp_path / "ba").conflicts[0].path == str(a)

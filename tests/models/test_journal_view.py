@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
-from judge.models.journal import Journal
-from judge.models.journal_view import JournalView
+from judge.models.journal import Journal, JournalView
 from tests.conftest import PROJECT
 from tests.models.test_journal import completion, put
 from tests.time_limit import PATIENCE

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
 from judge.models.journal import Journal
-from judge.models.journal_export import export_journal
 from judge.models.journal_rows import new_row, request_digest
+from judge.models.journal_tools import export_journal
 from judge.models.recording import Recording
 from judge.models.records import Request
 from tests.models.test_journal import completion, request

@@ -1,7 +1,6 @@
 """Small output folders for the tests of the browser: the files of `judge run`, from records given in words."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from judge.ask.records import Failure, Judgment
 from judge.draw.page import look, policy
 from judge.files.jsonl import jsonl_bytes
 from judge.files.stored import sha256
-from judge.models.journal_rows import INSERT, SCHEMA, new_row
+from judge.models.journal import Journal
+from judge.models.journal_rows import new_row
 from judge.models.records import Completion, Message, Request
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
@@ -140,8 +140,7 @@ def _results(folder: Path, graded: str, missing: str, results: Sequence[Judgment
 
 
 def _journal(path: Path, sent: dict[str, tuple[str, str]]) -> None:
-    connection = sqlite3.connect(path)
-    connection.executescript(SCHEMA)
+    rows = []
     for digest, (asked, reply) in sent.items():
         request = Request(
             response_id="R00001",
@@ -156,9 +155,9 @@ def _journal(path: Path, sent: dict[str, tuple[str, str]]) -> None:
             passages=(),
         )
         completion = Completion(text=reply, finish_reason="stop", model="made-up-1")
-        connection.execute(INSERT, new_row(digest, "server/made-up", {}, request, completion))
-    connection.commit()
-    connection.close()
+        rows.append(new_row(digest, "server/made-up", {}, request, completion))
+    with Journal(path) as journal:
+        journal.record(rows)
 
 
 def write_page(folder: Path, browser: Browser) -> str:

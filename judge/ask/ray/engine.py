@@ -39,8 +39,8 @@ from judge.ask.tally import Tally
 from judge.ask.tasks import Task
 from judge.errors import OperationalError
 from judge.models.call_parts import parts_key
+from judge.models.journal import Journal
 from judge.models.model import Model
-from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.runs.records import Turn
 from judge.text.table import sequence
@@ -67,7 +67,7 @@ class RayEngine:
         self,
         wanted: Iterable[Task],
         model: Model,
-        journal: OpenJournal,
+        journal: Journal,
         pool: Pool,
         *,
         turns: Mapping[str, Turn] | None = None,
@@ -99,7 +99,7 @@ class _Spread:
         self,
         cluster: RayCluster,
         model: Model,
-        journal: OpenJournal,
+        journal: Journal,
         pool: Pool,
         turns: Mapping[str, Turn],
         settings: Settings,

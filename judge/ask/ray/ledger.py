@@ -13,8 +13,8 @@ from judge.ask.questions import Questions
 from judge.ask.ray.messages import Denied, Granted, Kept, Known, SentCompletion, ToWorker, Unkept, WantedQuestion
 from judge.ask.silence import Silence
 from judge.errors import JudgeError
+from judge.models.journal import HeldElsewhere, Journal, RecordedAnswer
 from judge.models.model import Model, SentRequests, Unfinished
-from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
 from judge.models.records import Request
 
 Tell = Callable[[ToWorker], None]
@@ -55,7 +55,7 @@ class Ledger:
 
     def __init__(
         self,
-        journal: OpenJournal,
+        journal: Journal,
         questions: Questions,
         cashier: Cashier,
         silence: Silence,

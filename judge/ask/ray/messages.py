@@ -8,8 +8,8 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.silence import Heard
 from judge.ask.tasks import Task
 from judge.errors import TransientError
+from judge.models.journal import RecordedAnswer
 from judge.models.model import Unfinished
-from judge.models.open_journal import RecordedAnswer
 from judge.models.records import Completion, Request
 from judge.models.spending import CallFacts
 from judge.pool.records import Pool

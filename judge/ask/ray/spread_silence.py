@@ -5,7 +5,7 @@ from collections.abc import Callable
 from judge.ask.ray.messages import FromWorker, GivenUp, Refused
 from judge.ask.silence import Heard, Silence
 from judge.errors import OperationalError, TransientError
-from judge.models.open_journal import OpenJournal
+from judge.models.journal import Journal
 from judge.models.records import Request
 
 
@@ -19,9 +19,7 @@ class WorkerSilence(Silence):
         say: Gives something to the driver.
     """
 
-    def __init__(
-        self, judge: str, journal: OpenJournal, heard: Heard | None, say: Callable[[FromWorker], None]
-    ) -> None:
+    def __init__(self, judge: str, journal: Journal, heard: Heard | None, say: Callable[[FromWorker], None]) -> None:
         super().__init__(judge, journal, 1, 1)
         self._say = say
         if heard == "before":

@@ -40,9 +40,8 @@ from judge.errors import JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model
 from judge.models.endpoints import Endpoint
-from judge.models.journal import Journal
+from judge.models.journal import Journal, RecordedAnswer
 from judge.models.model import Model, ModelOptions, Unfinished
-from judge.models.open_journal import RecordedAnswer
 from judge.models.records import Completion, Request
 from judge.models.spending import CallFacts
 from judge.records import Criterion

@@ -25,8 +25,7 @@ from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calib
 from judge.harness.calibration.asking import ProgressReport, gold_tasks
 from judge.harness.dry_run import model_forecasts
 from judge.harness.manifest import JOURNAL
-from judge.models.journal import Journal
-from judge.models.journal_view import JournalView
+from judge.models.journal import Journal, JournalView
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder

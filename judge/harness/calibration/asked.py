@@ -37,10 +37,8 @@ from judge.harness.calibration.plan import ASKING, CalibrationPlan
 from judge.harness.cascade import address_option
 from judge.harness.dry_run import ModelForecast, checker_forecasts, model_forecasts
 from judge.harness.manifest import JOURNAL, MANIFEST
-from judge.models.journal_view import JournalView
-from judge.models.journals import open_journal, paid_journals
+from judge.models.journal import Journal, JournalView, open_journal, paid_journals
 from judge.models.model import Model, recorded_options
-from judge.models.open_journal import OpenJournal
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.records import Criterion
@@ -188,7 +186,7 @@ class AskedLabels:
             )
         return dev
 
-    def _ask(self, model: Model, dev: tuple[GoldRow, ...], journal: OpenJournal) -> None:
+    def _ask(self, model: Model, dev: tuple[GoldRow, ...], journal: Journal) -> None:
         """Ask a model, alone and in cascades, about the responses without test grades."""
         plan, pool, cascades = self._plan, self._pool, self._cascades
         wanted = self._tasks(dev, self._prompts)
@@ -200,7 +198,7 @@ class AskedLabels:
             self._bounds += cascades.bounds(model, wanted, answers, lambda said: self._tried(dev, said))
         self._costs += group_costs(model.name, questions, self._prompts, lambda group: self._tasks(dev, group))
 
-    def _ask_chosen(self, column: Column, rows: tuple[GoldRow, ...], journal: OpenJournal) -> None:
+    def _ask_chosen(self, column: Column, rows: tuple[GoldRow, ...], journal: Journal) -> None:
         """Ask the judge of a column about the responses with test grades."""
         prompt = [self._comparison.prompts[column.prompt]] if column.prompt else []
         wanted = self._tasks(rows, prompt)

@@ -16,8 +16,8 @@ from judge.ask.tasks import Task
 from judge.gold import match
 from judge.gold.rows import GoldRow
 from judge.harness.calibration.plan import CalibrationPlan
+from judge.models.journal import Journal
 from judge.models.model import Model
-from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
@@ -67,7 +67,7 @@ class Asking:
         return self.open(self._named[judge], prompts)
 
     def ask(
-        self, model: Model, wanted: Sequence[Task], journal: OpenJournal, pool: Pool, turns: Mapping[str, Turn] | None
+        self, model: Model, wanted: Sequence[Task], journal: Journal, pool: Pool, turns: Mapping[str, Turn] | None
     ) -> StoredResults:
         """Ask the model every task, within the rest of the budget.
 
@@ -92,7 +92,7 @@ class Asking:
             folder=self._plan.out,
         )
 
-    def check(self, opened: OpenCascade, wanted: Sequence[Task], journal: OpenJournal, pool: Pool) -> CheckerAnswers:
+    def check(self, opened: OpenCascade, wanted: Sequence[Task], journal: Journal, pool: Pool) -> CheckerAnswers:
         """Ask the checker of a cascade what it can judge, within the rest of the budget.
 
         Returns:

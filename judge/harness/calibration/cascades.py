@@ -21,8 +21,8 @@ from judge.errors import UsageError
 from judge.harness.calibration.asking import Asking
 from judge.harness.calibration.group_costs import calls_of, prompt_tokens_of, reply_tokens_of
 from judge.harness.calibration.plan import CalibrationPlan
+from judge.models.journal import Journal
 from judge.models.model import Model, Price
-from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -71,7 +71,7 @@ class PlannedCascades:
         wanted: Sequence[Task],
         answers: Sequence[Judgment | Failure],
         questions: Questions,
-        journal: OpenJournal,
+        journal: Journal,
         pool: Pool,
     ) -> list[Judgment | Failure]:
         """The results of each cascade with a model that was asked everything.
@@ -120,7 +120,7 @@ class PlannedCascades:
         opened: OpenCascade,
         model: Model,
         wanted: Sequence[Task],
-        journal: OpenJournal,
+        journal: Journal,
         pool: Pool,
         turns: Mapping[str, Turn] | None,
     ) -> list[Judgment | Failure]:

@@ -10,7 +10,7 @@ from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.gold import seal_of
 from judge.harness.cascade import check_cascade
-from judge.models.journals import check_database
+from judge.models.journal import check_database
 from judge.models.model import ModelOptions
 from judge.records import Criterion
 from judge.text.ids import Cluster, check_cluster

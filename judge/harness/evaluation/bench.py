@@ -36,8 +36,7 @@ from judge.harness.evaluation.bench_asking import (
 from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
 from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.prepared import judging_options
-from judge.models.journal_view import JournalView
-from judge.models.journals import open_journal, paid_journals
+from judge.models.journal import JournalView, open_journal, paid_journals
 from judge.models.spending import Spending
 from judge.records import Record
 from judge.text.ids import natural_key

@@ -22,10 +22,8 @@ from judge.evaluate.datasets import Dataset
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.evaluation.bench_data import ReadDataset, choose_datasets, read_dataset
 from judge.models.backends import backend_facts, open_model
-from judge.models.journal import Journal
-from judge.models.journals import check_database
+from judge.models.journal import Journal, check_database
 from judge.models.model import Model, ModelOptions
-from judge.models.open_journal import OpenJournal
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
@@ -171,7 +169,7 @@ def _unaskable(read: ReadDataset, prompt: Criterion) -> str | None:
 
 def ask_bench(
     prepared: PreparedBench,
-    journal: OpenJournal,
+    journal: Journal,
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,
 ) -> BenchAnswers:

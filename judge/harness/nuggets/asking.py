@@ -32,8 +32,7 @@ from judge.harness.manifest import JOURNAL, MANIFEST
 from judge.harness.nuggets.creation_plan import bank_notes
 from judge.harness.nuggets.scoring import read_pool_with_runs
 from judge.harness.prepared import judging_options
-from judge.models.journal_view import JournalView
-from judge.models.journals import check_database, open_journal, paid_journals
+from judge.models.journal import JournalView, check_database, open_journal, paid_journals
 from judge.models.model import Model, ModelOptions
 from judge.nuggets.forms import bank_bytes, read_bank
 from judge.nuggets.records import NuggetBank

@@ -22,9 +22,7 @@ from judge.files.progress import ProgressLine
 from judge.harness.dry_run import ModelForecast, model_forecasts
 from judge.harness.manifest import JOURNAL
 from judge.harness.nuggets.creation_plan import CREATED, NuggetCreatePlan, PreparedCreation, prepare_creation
-from judge.models.journal_view import JournalView
-from judge.models.journals import open_journal, paid_journals
-from judge.models.open_journal import OpenJournal
+from judge.models.journal import Journal, JournalView, open_journal, paid_journals
 from judge.nuggets.creation import (
     TurnMerging,
     candidates_of,
@@ -117,7 +115,7 @@ class _Steps:
     def __init__(
         self,
         prepared: PreparedCreation,
-        journal: OpenJournal,
+        journal: Journal,
         account: Account,
         report: Callable[[Progress], None] | None,
         fetching: Fetching | None,

@@ -20,7 +20,7 @@ from judge.files.paths import JobPlan, StrPath
 from judge.files.stored import read_stored, sha256
 from judge.harness.manifest import MANIFEST
 from judge.harness.prepared import judging_options
-from judge.models.journals import check_database
+from judge.models.journal import check_database
 from judge.models.model import Model, ModelOptions
 from judge.nuggets.creation import (
     BLOCK,

@@ -22,7 +22,6 @@ from judge.harness.probe.plan import Posed, PreparedProbe, task_of
 from judge.models.backends import backend_facts, open_model
 from judge.models.journal import Journal
 from judge.models.model import Model
-from judge.models.open_journal import OpenJournal
 from judge.records import Criterion
 
 Given = Judgment | Failure
@@ -32,7 +31,7 @@ Answered = Mapping[int, Given]
 
 def ask_probe(
     prepared: PreparedProbe,
-    journal: OpenJournal,
+    journal: Journal,
     account: Account,
     report: Callable[[Progress], None] | None = None,
     fetching: Fetching | None = None,

@@ -30,8 +30,7 @@ from judge.harness.prepared import judging_options
 from judge.harness.probe.asking import ask_probe, overlap_answers, pairs_of, probed_judges
 from judge.harness.probe.bound import check_bound, with_probe
 from judge.harness.probe.plan import PreparedProbe, ProbePlan, prepare_probe
-from judge.models.journal_view import JournalView
-from judge.models.journals import open_journal, paid_journals
+from judge.models.journal import JournalView, open_journal, paid_journals
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
 

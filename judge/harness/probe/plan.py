@@ -26,7 +26,7 @@ from judge.harness.earlier import read_earlier_pool
 from judge.harness.manifest import JOURNAL
 from judge.harness.pooling import Pooling, pool_runs
 from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, judging_options
-from judge.models.journals import check_database
+from judge.models.journal import check_database
 from judge.models.model import Model, ModelOptions
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown

@@ -12,9 +12,9 @@ import msgspec
 from judge.errors import InputError, JudgeError
 from judge.models.batch.requests import OpenQuestion, QuestionFile
 from judge.models.batch.service import bare_model, offer_of
+from judge.models.journal import Journal
 from judge.models.journal_rows import new_row
 from judge.models.model import Price
-from judge.models.open_journal import OpenJournal
 from judge.models.records import Completion
 from judge.text.safe import printable, shown
 from judge.text.steps import Step, Steps, counted, quiet
@@ -78,7 +78,7 @@ _DAMAGE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 def take_completions(
     paths: Sequence[Path],
     questions: QuestionFile,
-    journal: OpenJournal,
+    journal: Journal,
     answered_by: Collection[str] = (),
     steps: Steps = quiet,
 ) -> TakenCompletions:
@@ -127,7 +127,7 @@ def take_completions(
     return taken
 
 
-def _record(rows: dict[str, tuple[Any, ...]], journal: OpenJournal, taken: TakenCompletions) -> None:
+def _record(rows: dict[str, tuple[Any, ...]], journal: Journal, taken: TakenCompletions) -> None:
     new = journal.record(rows.values())
     taken.taken, taken.repeated = taken.taken + new, taken.repeated + len(rows) - new
     rows.clear()

@@ -9,10 +9,10 @@ import msgspec
 from judge.errors import ContentFilterError, RejectedError
 from judge.models.chat import read_completion
 from judge.models.http_errors import read_refusal
+from judge.models.journal_rows import storable
 from judge.models.label_probabilities import with_probabilities
 from judge.models.records import Completion, Message, Request
 from judge.models.secrets import redact, scrub, scrubbed
-from judge.models.storable import storable
 
 CHAT = "/v1/chat/completions"
 """The endpoint that every line of OpenAI's format names."""

@@ -1,9 +1,9 @@
 import pytest
 
 from judge.errors import UsageError
-from judge.models import journals
+from judge.models.journal import open_journal
+from judge.models.journal_rows import is_database
 from judge.models.secrets import scrub
-from judge.models.shared.address import is_database, read_database
 
 
 def test_a_place_is_a_database_by_its_beginning() -> None:
@@ -14,7 +14,7 @@ def test_a_place_is_a_database_by_its_beginning() -> None:
 
 
 def test_the_name_of_a_database_has_no_credentials() -> None:
-    pytest.importorskip("psycopg")
+    read_database = pytest.importorskip("judge.models.postgres", exc_type=ImportError).read_database
     address = read_database("postgresql://ann:s%40fe-word@db.example.org:5433/judge?sslmode=require")
     assert address.name == "postgresql://db.example.org:5433/judge"
     assert address.parameters["password"] == "s@fe-word"
@@ -39,7 +39,7 @@ def test_the_name_of_a_database_has_no_credentials() -> None:
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused_without_its_password(url: str, why: str) -> None:
-    pytest.importorskip("psycopg")
+    read_database = pytest.importorskip("judge.models.postgres", exc_type=ImportError).read_database
     with pytest.raises(UsageError, match=why.replace("?", r"\?")) as caught:
         read_database(url)
     assert "fo/rest1" not in str(caught.value)
@@ -49,9 +49,9 @@ def test_an_address_that_cannot_be_used_is_refused_without_its_password(url: str
 def test_the_driver_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.files.extras.has_extra", lambda name: False)
     with pytest.raises(UsageError, match=r"pip install 'judge\[postgres\]'"):
-        journals.open_journal("out/journal.sqlite", "postgresql://h/d")
+        open_journal("out/journal.sqlite", "postgresql://h/d")
 
 
 def test_a_shared_journal_is_no_file() -> None:
     with pytest.raises(UsageError, match="must begin with postgresql://"):
-        journals.open_journal("out/journal.sqlite", "other.sqlite")
+        open_journal("out/journal.sqlite", "other.sqlite")

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,21 +16,14 @@ from judge.ask.questions import Questions
 from judge.ask.tasks import tasks
 from judge.errors import InputError, OperationalError, UsageError
 from judge.models.call_parts import CallParts
-from judge.models.journal import Journal
-from judge.models.journal_export import exported_lines
-from judge.models.journal_merge import merge_journals
+from judge.models.journal import HeldElsewhere, Journal, JournalView, RecordedAnswer, looked_ahead, open_journal
 from judge.models.journal_rows import new_row
-from judge.models.journal_view import JournalView
-from judge.models.journals import open_journal, stored_spending, verify_stored
-from judge.models.lookahead import looked_ahead
-from judge.models.open_journal import HeldElsewhere, OpenJournal, RecordedAnswer
+from judge.models.journal_tools import exported_lines, merge_journals, verify_journal
 from judge.models.records import Completion
+from judge.models.spending import read_spending
 from tests.ask.test_loop import Scripted, criterion, pool
 from tests.models.test_journal import completion, request
 from tests.postgres import Postgres
-
-if TYPE_CHECKING:
-    from judge.models.shared.journal import SharedJournal
 
 pytestmark = pytest.mark.slow
 
@@ -43,19 +36,17 @@ def url(postgres: Postgres) -> str:
 
 
 @pytest.fixture
-def two(url: str) -> "Iterator[tuple[SharedJournal, SharedJournal]]":
+def two(url: str) -> Iterator[tuple[Journal, Journal]]:
     """The journal, as two processes have it open."""
     with opened(url) as first, opened(url) as second:
         yield first, second
 
 
-def opened(url: str, max_wait: float = 60.0) -> "SharedJournal":
-    from judge.models.shared.journal import SharedJournal
-
-    return SharedJournal(url, max_wait)
+def opened(url: str, max_wait: float = 60.0) -> Journal:
+    return Journal(url, max_wait)
 
 
-def put(journal: OpenJournal, *digests: str, text: str = "Grade: 1") -> None:
+def put(journal: Journal, *digests: str, text: str = "Grade: 1") -> None:
     async def run() -> None:
         await asyncio.gather(
             *(journal.write(digest, "b/m", {"t": 0}, request(), completion(text)) for digest in digests)
@@ -64,12 +55,12 @@ def put(journal: OpenJournal, *digests: str, text: str = "Grade: 1") -> None:
     asyncio.run(run())
 
 
-def claimed(journal: "SharedJournal", *digests: str) -> list[Any]:
+def claimed(journal: Journal, *digests: str) -> list[Any]:
     """What becomes of claims: True for ours, False for another process's, or the completion."""
     return claimed_in_forms(journal, *((digest,) for digest in digests))
 
 
-def claimed_in_forms(journal: "SharedJournal", *questions: tuple[str, ...]) -> list[Any]:
+def claimed_in_forms(journal: Journal, *questions: tuple[str, ...]) -> list[Any]:
     """The same of questions that can be asked with several requests."""
 
     async def run() -> list[Any]:
@@ -134,8 +125,8 @@ def test_the_rows_are_those_of_a_file(url: str, tmp_path: Path) -> None:
     lines = list(exported_lines(url))
     assert lines == list(exported_lines(tmp_path / "own.sqlite"))
     assert lines == list(exported_lines(tmp_path / "merged.sqlite"))
-    assert verify_stored(url)[:2] == (len(DIGESTS), 0)
-    assert stored_spending(url) == stored_spending(tmp_path / "own.sqlite")
+    assert verify_journal(url)[:2] == (len(DIGESTS), 0)
+    assert read_spending(url) == read_spending(tmp_path / "own.sqlite")
     with JournalView([url]) as view, JournalView([tmp_path / "own.sqlite"]) as own:
         assert view
         assert view.get(DIGESTS[3]) == hostile
@@ -152,7 +143,7 @@ def test_a_view_of_a_new_database_is_empty_and_changes_nothing(postgres: Postgre
     assert postgres.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", url=url) == [(0,)]
 
 
-def test_a_question_belongs_to_one_process_at_a_time(two: "tuple[SharedJournal, SharedJournal]") -> None:
+def test_a_question_belongs_to_one_process_at_a_time(two: tuple[Journal, Journal]) -> None:
     first, second = two
     assert claimed(first, *DIGESTS[:3]) == [True, True, True]
     assert claimed(second, *DIGESTS[:4]) == [False, False, False, True]
@@ -166,7 +157,7 @@ def test_a_question_belongs_to_one_process_at_a_time(two: "tuple[SharedJournal, 
 
 
 def test_a_question_that_can_be_asked_in_two_forms_belongs_to_one_process(
-    two: "tuple[SharedJournal, SharedJournal]",
+    two: tuple[Journal, Journal],
 ) -> None:
     first, second = two
     forms = DIGESTS[:2]
@@ -188,7 +179,7 @@ def test_many_claims_at_once_give_each_question_to_one(url: str) -> None:
     results: list[list[Any]] = []
     with opened(url) as first, opened(url) as second, opened(url) as third:
 
-        def claim(journal: "SharedJournal", wanted: list[str]) -> None:
+        def claim(journal: Journal, wanted: list[str]) -> None:
             results.append([wanted[place] for place, ours in enumerate(claimed(journal, *wanted)) if ours is True])
 
         orders = (digests, digests[::-1], digests[300:] + digests[:300])
@@ -213,35 +204,54 @@ def test_a_process_that_ends_lets_go_of_its_questions(postgres: Postgres, url: s
 def test_the_lease_of_a_dead_process_expires_and_that_of_a_living_one_is_extended(
     postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge.models.shared.tables.LEASE", 1)
+    monkeypatch.setattr("judge.models.postgres.LEASE", 1)
     with opened(url) as first, opened(url) as second:
         assert claimed(first, DIGESTS[0]) == [True]
         dead = "INSERT INTO lease VALUES (%s, 'dead', clock_timestamp() + %s * interval '1 s')"
         postgres.execute(dead, DIGESTS[1], -0.1, url=url)
-        postgres.execute(dead, DIGESTS[2], 60, url=url)
+        assert claimed(second, *DIGESTS[:2]) == [False, True]
         # A third of the lease is the time between two signs of life.
         threading.Event().wait(1.5)
-        assert claimed(second, *DIGESTS[:3]) == [False, True, False]
+        assert claimed(second, DIGESTS[0]) == [False]
+
+
+def test_a_lease_ends_one_lease_after_the_server_s_now_though_its_clock_was_set_back(
+    postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judge.models.postgres.LEASE", 1)
+    with opened(url) as first, opened(url) as second:
+        assert claimed(first, DIGESTS[0]) == [True]
+        # As they stand after the clock has lost a day.
+        postgres.execute("INSERT INTO lease VALUES (%s, 'dead', now())", DIGESTS[1], url=url)
+        postgres.execute("UPDATE lease SET expires = now() + interval '1 day'", url=url)
+        threading.Event().wait(1.5)
+        # A living process extends its own.
+        assert claimed(second, *DIGESTS[:2]) == [False, True]
 
 
 def test_after_a_start_of_the_server_every_holder_has_the_time_of_a_lease(
     postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge.models.shared.tables.LEASE", 3600)
+    monkeypatch.setattr("judge.models.postgres.LEASE", 3600)
     with opened(url) as journal:
         postgres.execute("INSERT INTO lease VALUES (%s, 'away', now() - interval '1 s')", DIGESTS[0], url=url)
         assert claimed(journal, DIGESTS[0]) == [False]
 
 
 def test_results_on_an_answer_that_another_process_gave_again_are_refused(
-    postgres: Postgres, two: "tuple[SharedJournal, SharedJournal]", url: str
+    postgres: Postgres, two: tuple[Journal, Journal], url: str
 ) -> None:
     first, second = two
     claimed(first, DIGESTS[0])
     postgres.execute("UPDATE lease SET holder = 'another'", url=url)
-    put(second, DIGESTS[0], text="Grade: 0")
+    row = new_row(DIGESTS[0], "b/m", {"t": 0}, request(), completion("Grade: 0"))
+
+    async def write() -> None:
+        await second._writer.put(row)
+
+    asyncio.run(write())
     # The same answer again, as after a connection that broke while its transaction ended, is no contradiction.
-    put(second, DIGESTS[0], text="Grade: 0")
+    asyncio.run(write())
     second.check_there()
     put(first, DIGESTS[0], text="Grade: 1")
     assert first.get(DIGESTS[0]) == completion("Grade: 0")
@@ -277,7 +287,7 @@ def test_a_damaged_row_is_never_an_answer(postgres: Postgres, url: str) -> None:
         assert isinstance(error, InputError)
     with pytest.raises(InputError, match="damaged"):
         list(exported_lines(url))
-    assert verify_stored(url) == (1, 0, ((DIGESTS[0], "its content is not what was recorded"),))
+    assert verify_journal(url)[:3] == (1, 0, ((DIGESTS[0], "its content is not what was recorded"),))
 
 
 def test_a_database_of_something_else_is_refused_and_left_as_it_is(postgres: Postgres, url: str) -> None:
@@ -338,15 +348,14 @@ def test_a_server_that_stays_away_ends_the_wait(postgres: Postgres, url: str) ->
 def test_a_process_that_stands_still_in_a_claim_blocks_nobody_for_long(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from judge.models.shared import connection, tables
-    from judge.models.shared.address import read_database
+    from judge.models import postgres
 
     # As if its machine had gone between the claim and its commit.
-    monkeypatch.setitem(connection._WRITING, "idle_in_transaction_session_timeout", "1s")
-    other = connection.SharedConnection(read_database(url), 5.0)
+    monkeypatch.setitem(postgres._WRITING, "idle_in_transaction_session_timeout", "1s")
+    other = postgres.DatabaseStore(url, 5.0, writing=True)
     with opened(url) as journal, contextlib.closing(other), contextlib.closing(other._connect()) as still:
         still.autocommit = False
-        still.execute(tables.CLAIM, {"holder": "still", "lease": tables.LEASE, "digests": [DIGESTS[0]]})
+        still.execute(postgres._TAKE, other._named(DIGESTS[:1]))
         assert claimed(journal, DIGESTS[0], DIGESTS[1]) == [True, True]
 
 
@@ -356,16 +365,16 @@ def test_a_process_that_stands_still_in_a_claim_blocks_nobody_for_long(
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """An item for each transaction, so for each wait for a server that is far away."""
-    from judge.models.shared.connection import SharedConnection
+    from judge.models.postgres import DatabaseStore
 
     made: list[None] = []
-    run = SharedConnection.run
+    run = DatabaseStore._run
 
     def counted(self: Any, *arguments: Any) -> Any:
         made.append(None)
         return run(self, *arguments)
 
-    monkeypatch.setattr(SharedConnection, "run", counted)
+    monkeypatch.setattr(DatabaseStore, "_run", counted)
     return made
 
 
