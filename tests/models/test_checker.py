@@ -80,6 +80,13 @@ def test_a_claim_that_two_passages_bear_out_only_together_is_unsupported() -> No
     assert at_threshold.support == (SentenceSupport(("p1",), 0.6),)
 
 
+def test_the_likeliest_passage_comes_first() -> None:
+    """Of ferry, tickets, cost and nine, p1 holds one and p2 three."""
+    found = judged("checker/overlap@0.2", "Ferry tickets cost nine.")
+    assert isinstance(found, Judgment)
+    assert found.support == (SentenceSupport(("p2", "p1"), 0.75),)
+
+
 def test_a_language_model_brings_no_support_in_its_reply() -> None:
     """Whatever a reply says beside the labels, it moves neither the expected grade nor the citations."""
     entry = {"label": "unsupported", "probability": 1.0, "passages": [1, 2]}
