@@ -43,7 +43,7 @@ HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
 ASYNC = {
     *("ask.loop", "ask.calls", "ask.cashier", "ask.attempts", "ask.own_loop", "models", "desk"),
-    *("ask.ray.engine", "ask.ray.ledger", "ask.ray.cluster", "ask.ray.worker"),
+    *("ask.ray.engine", "ask.ray.client", "ask.ray.worker"),
 }
 """Where asyncio may be: calls of the loop are made in `ask.calls`, and wait in `ask.cashier` for money and in
 `ask.attempts` for their turn; the journal's writer wakes the loop that waits for it; the driver of a Ray cluster waits
