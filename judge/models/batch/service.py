@@ -296,9 +296,8 @@ def open_service(judge: str, parameters: Mapping[str, Any]) -> BatchService:
     """
     opened = offer_of(judge).service
     if opened is None:
-        served = {name for name, offer in OFFERS.items() if offer.service is not None}
         raise UsageError(
-            f"{judge}: batches can be submitted for {batch_judges(served)}; hand the files over yourself, and "
-            "`judge completions import` takes what comes back"
+            f"{judge}: `judge batch` knows no service for it; hand the files over yourself, and `judge completions "
+            "import` takes what comes back"
         )
     return opened(judge, parameters)
