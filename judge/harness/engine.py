@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, get_args
 
+from judge.ask.asking import Assess
 from judge.ask.loop import assess
 from judge.ask.ray.client import address_of
-from judge.ask.several import Assess
 from judge.errors import UsageError
 from judge.files.extras import need_extra
 from judge.models.model import ModelOptions
