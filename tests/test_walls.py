@@ -42,12 +42,12 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
 ASYNC = {
-    *("ask.loop", "ask.calls", "ask.cashier", "ask.attempts", "ask.own_loop", "models", "desk"),
+    *("ask.loop", "ask.calls", "ask.own_loop", "models", "desk"),
     *("ask.ray.engine", "ask.ray.client", "ask.ray.worker"),
 }
-"""Where asyncio may be: calls of the loop are made in `ask.calls`, and wait in `ask.cashier` for money and in
-`ask.attempts` for their turn; the journal's writer wakes the loop that waits for it; the driver of a Ray cluster waits
-for its workers, and each of these runs the loop."""
+"""Where asyncio may be: calls of the loop are made in `ask.calls`, and wait there for money and for their turn; the
+journal's writer wakes the loop that waits for it; the driver of a Ray cluster waits for its workers, and each of these
+runs the loop."""
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

@@ -20,23 +20,17 @@ from judge.errors import StructureUnsupported, UsageError
 from judge.models.journal import Journal
 from judge.models.model import ModelOptions, Price
 from judge.pool.records import Pool
+from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool
-
-pytestmark = pytest.mark.usefixtures("no_waiting")
 
 GROUNDED = criterion("groundedness", ("passages", "response"))
 GROUP = combine([criterion(), GROUNDED])
 BOTH = "groundedness: 2\nnaturalness: 3"
 
 
-@pytest.fixture
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.ask.attempts._wait", lambda faults: 0.0)
-
-
 def judged(tmp_path: Path, model: Scripted, of: Pool, **options: Any) -> list[Judgment | Failure]:
     with Journal(tmp_path / "journal") as journal:
-        return assess(tasks(of, GROUP), model, journal, of, settings=QUICK, **options)
+        return assess_at_once(tasks(of, GROUP), model, journal, of, settings=QUICK, **options)
 
 
 def said(results: Sequence[Judgment | Failure]) -> list[tuple[str, str, int | str, bool]]:

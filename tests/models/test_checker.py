@@ -6,8 +6,7 @@ import pytest
 from msgspec import structs
 
 from judge.ask.criteria import find_criterion
-from judge.ask.inquiry import inquiry
-from judge.ask.outcome import outcome
+from judge.ask.inquiry import inquiry, outcome
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment, SentenceSupport, Verdict
 from judge.ask.tasks import Task
