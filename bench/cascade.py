@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from judge.ask.cascade import Cascade
+from judge.ask.opening import ask_free
 from judge.ask.records import Judgment
-from judge.harness.evaluation.bench_asking import BenchPlan, ask_bench, prepare_bench
-from judge.models.journal import Journal
+from judge.harness.evaluation.bench_asking import BenchPlan, read_bench
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
 from judge.stats.tables import topic_tables
@@ -37,10 +37,10 @@ def main() -> None:
         plan = BenchPlan(
             data=data, out=data, model="checker/overlap", datasets=[name], prompts=["groundedness/sentences"]
         )
-        prepared = prepare_bench(plan)
-        with Journal(None) as journal:
-            results = {one.response_id: one for one in ask_bench(prepared, journal).results}
-        drawn = prepared.sets[0].drawn
+        inputs = read_bench(plan)
+        answers = ask_free(inputs.judge.models[0], inputs.tasks, inputs.pool, inputs.turns)
+        results = {answer.response_id: answer for answer in answers}
+        drawn = inputs.sets[0].drawn
         items = list(zip(drawn.ids, drawn.items, strict=True))
         people = np.array([item.grade in drawn.dataset.positive for _, item in items])
         found = [results[response_id] for response_id, _ in items]

@@ -42,12 +42,12 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
 ASYNC = {
-    *("ask.loop", "ask.calls", "ask.cashier", "ask.attempts", "ask.own_loop", "models", "desk"),
-    *("ask.ray.engine", "ask.ray.ledger", "ask.ray.cluster", "ask.ray.worker"),
+    *("ask.loop", "ask.calls", "ask.own_loop", "models", "desk"),
+    *("ask.ray.engine", "ask.ray.client", "ask.ray.worker"),
 }
-"""Where asyncio may be: calls of the loop are made in `ask.calls`, and wait in `ask.cashier` for money and in
-`ask.attempts` for their turn; the journal's writer wakes the loop that waits for it; the driver of a Ray cluster waits
-for its workers, and each of these runs the loop."""
+"""Where asyncio may be: calls of the loop are made in `ask.calls`, and wait there for money and for their turn; the
+journal's writer wakes the loop that waits for it; the driver of a Ray cluster waits for its workers, and each of these
+runs the loop."""
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
@@ -143,10 +143,19 @@ def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
     assert {module for module in asynchronous if not {module, room(module)} & ASYNC} == set()
 
 
-def test_calibration_does_not_import_the_loop() -> None:
-    for module, path in MODULES.items():
-        if room(module) == "calibrate":
-            assert not any(name.startswith("judge.ask.loop") for name in imported(path))
+OPENERS = {"open_model", "open_journal", "Journal", "assess", "forecast"}
+OPENS = {
+    *("ask.asking", "ask.opening", "ask.ray.worker", "ask.ray.engine", "harness.doctor.examined", "harness.requests"),
+    *("harness.calibration.comparison", "harness.evaluation.bench_asking", "harness.probe.asking"),
+}
+"""The one way to ask; workers of a cluster, each with a model and a journal of its own; the doctor, which tries judges
+outside any journal; requests, which other engines answer; and three modules that name a baseline for `ask_free`."""
+
+
+def test_nothing_else_opens_a_model_or_a_journal() -> None:
+    calls = {(module, getattr(node.func, "id", "")) for module, path in MODULES.items() if room(module) != "models"
+             for node in ast.walk(syntax(path)) if isinstance(node, ast.Call)}  # fmt: skip
+    assert {module for module, name in calls if name in OPENERS} == OPENS
 
 
 def test_every_room_has_fast_tests(request: pytest.FixtureRequest) -> None:

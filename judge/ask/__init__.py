@@ -1,10 +1,10 @@
 """Ask: the question to a judge, the meaning of its reply, and the loop that asks everything once.
 
-criteria   prompts, found by name; prompt_file: one file, checked on load; front_matter: its TOML header
+criteria   prompts, found by name; prompt_file: one file, checked on load
 subjects   what criteria are about: responses, dialogues, nuggets
 prompt     a criterion and a pooled response as messages; blocks: strangers' texts between tags that hold them
-verdict    reads a completion, never with a default; reply: finds the verdict in a reply
-group      criteria asked together in one request; group_verdict: reads what its reply says of each
+verdict    reads a completion of one criterion or of a group, never with a default
+group      criteria asked together in one request
 tasks      the judgments to make
 inquiry    one task asked, and once more after an unreadable reply; outcome: its judgment or failure
 questions  what one judge is asked, and what the journal answers already; forecast: the same, counted

@@ -68,7 +68,9 @@ class Budget:
 
         The caller gives the amount back with `release`.
         """
-        if self._most is not None and 0 < self._in_flight >= self._most - self.spent:
+        if self._most is None:
+            return 0.0
+        if 0 < self._in_flight >= self._most - self.spent:
             return None
         reserved = self._charged / self._calls if self._calls else 0.0
         if self._price is not None:

@@ -1,96 +1,142 @@
 """The calls of the loop: from a request to its completion, which comes from the journal wherever it can.
 
-Nothing is asked twice: every completion goes through the journal, and tasks with the same question share one call,
-also where one of them would be asked in another answer form than the other.
+A call waits for money and for its turn, is made again while its failures may pass, and is recorded before it counts.
 """
 
 import asyncio
 import functools
-from collections.abc import Callable
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from judge.ask.attempts import Attempts
-from judge.ask.cashier import Cashier
-from judge.ask.silence import Silence
-from judge.errors import AuthenticationError, CallError, TransientError
+import msgspec
+import tenacity
+
+from judge.ask.account import Account
+from judge.ask.budget import Budget
+from judge.ask.estimates import TYPICAL_REPLY, estimated_tokens, grades_of
+from judge.ask.pace import Pace, Ticket
+from judge.ask.questions import Questions
+from judge.ask.settings import Settings
+from judge.ask.stop import StopRule
+from judge.errors import AuthenticationError, CallError, OperationalError, RateLimitError, TransientError
 from judge.models.call_parts import CallParts
-from judge.models.journal import Journal, QuestionClaims, RecordedAnswer
+from judge.models.journal import Journal, QuestionClaims
 from judge.models.journal_rows import storable
 from judge.models.model import FREE, Model
 from judge.models.records import Completion, Request
+from judge.text.steps import duration
 
+LONGEST_BACKOFF = 60.0
+"""Most seconds between two attempts of a call where the provider names no time."""
+_CERTAIN = 5
+"""Least refusals in a row after which a provider is believed to take no calls."""
+_PAUSE = 1.0
+"""Seconds of a common pause that are worth a word."""
 _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
 
 
+class Clock(NamedTuple):
+    """The time of a loop; in a test, it passes as soon as somebody sleeps."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
 class AnsweredInForm(Exception):
-    """The question has an answer in another form than the one that was to be asked."""
+    """The journal that other processes write holds an answer in another form than the one that was to be asked."""
 
     def __init__(self, digest: str) -> None:
         super().__init__(digest)
         self.digest = digest
 
 
-class _Call(NamedTuple):
-    """A call in flight."""
-
-    digest: str
-    """Of its request."""
-    reply: asyncio.Task[Completion]
-
-
 class Calls:
-    """The calls of one loop to one judge.
+    """The calls of one loop to one judge; all of them share one pace and one budget.
 
     Args:
-        model: The judge.
+        questions: The judge's questions.
         journal: Holds every paid completion.
-        cashier: Pays for the calls.
-        attempts: Sends the calls.
-        silence: Counts what the judge answers.
-        given_up: Called with a call's last failure, digest, request and `far`, when it is given up.
-        check: Raises what stopped the loop.
-        end: Stops the loop with an error.
+        settings: The limits.
+        account: Where calls are entered.
+        rule: Says when the judge answers nothing any more.
+        tell: Called when all calls are held back.
+        clock: The time.
     """
 
     def __init__(
         self,
-        model: Model,
+        questions: Questions,
         journal: Journal,
-        cashier: Cashier,
-        attempts: Attempts,
-        silence: Silence,
-        given_up: Callable[[TransientError, str, Request, bool], None],
-        check: Callable[[], None],
-        end: Callable[[BaseException], None],
+        settings: Settings,
+        account: Account,
+        rule: StopRule,
+        tell: Callable[[], None],
+        clock: Clock,
     ) -> None:
-        self._model = model
+        self._questions = questions
+        self._model = questions.model
         self._journal = journal
-        self._claims = journal.claims
-        self._cashier = cashier
-        self._attempts = attempts
-        self._silence = silence
-        self._given_up = given_up
-        self._check = check
-        self._end = end
-        self._parts = CallParts(journal)
-        model.keep(self._parts)
-        self._in_flight: dict[str, _Call] = {}
-        """By question, which the first digest in which it can be asked stands for."""
-        self._unwritten: dict[str, asyncio.Future[None]] = {}
+        self._settings = settings
+        self._account = account
+        self.rule = rule
+        self._tell = tell
+        self._clock = clock
+        self.budget = Budget(self._model, settings.max_cost, settings.known_prices)
+        self._pace = Pace(settings.rpm, settings.tpm, clock.now)
+        self._retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            stop=tenacity.stop_after_attempt(settings.attempts),
+            wait=_wish_or_backoff,
+            sleep=self.pause,
+            reraise=True,
+        )
+        self._parts = CallParts(self._journal)
+        self._model.keep(self._parts)
+        self.stopped: BaseException | None = None
+        """Why no further call begins; None while calls may begin."""
         self.at_once = 0
         """Calls in flight at most; so many paid completions may be on their way to the disk."""
-        self._free = _FREE_UNWRITTEN if model.price() == FREE else 0
+        self._free = _FREE_UNWRITTEN if self._model.price() == FREE else 0
+        self._unwritten: dict[str, asyncio.Future[None]] = {}
+        """What writes the completion of each digest."""
+        self._line = asyncio.Lock()
+        """Held by the call that is first in line."""
+        self._first: asyncio.Future[None] | None = None
+        """The sleep of that call."""
+        self._sleeping: set[asyncio.Future[None]] = set()
+        self._paid = asyncio.Event()
+        """Set when those that wait for money should look again."""
+
+    def stop(self, error: BaseException) -> None:
+        """Begin no further call; those in flight are finished and recorded. The first error is the one that counts."""
+        self.stopped = self.stopped or error
+        self._paid.set()
+        for sleep in self._sleeping:
+            sleep.cancel()
+        if self._journal.claims is not None:
+            self._journal.claims.give_up(error)
+
+    def check(self) -> None:
+        """Raise what stopped the calls."""
+        if self.stopped is not None:
+            raise self.stopped
+
+    def limited(self) -> str:
+        """How a rate limit holds the calls back, in few words; empty if it does not."""
+        held = self._pace.held()
+        if held > _PAUSE:
+            return f"rate limit: waiting {duration(held)}"
+        if not self._line.locked():
+            return ""
+        return "rate limit" if self._pace.rate is None else f"rate limit: {self._pace.rate:.3g} calls/s"
 
     def write_of(self, digest: str | None) -> "asyncio.Future[None] | None":
         """What writes a completion to the disk; None if nothing does."""
         return None if digest is None else self._unwritten.get(digest)
-
-    def stop(self, error: BaseException) -> None:
-        """Let nobody wait for leave to ask, because the loop has stopped."""
-        self._attempts.wake()
-        if self._claims is not None:
-            self._claims.give_up(error)
 
     async def written(self) -> None:
         """Wait until every completion is on the disk."""
@@ -105,80 +151,46 @@ class Calls:
         """
         self._parts.forget()
 
-    async def completion(self, digest: str, request: Request, firsts: tuple[str, ...], *, far: bool) -> Completion:
-        """The completion of a request: from the journal, from an identical call in flight, or from the model.
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until the calls are stopped.
+
+        Raises:
+            OperationalError: The calls are stopped.
+        """
+        await asyncio.wait([self._sleep(seconds)])
+        self.check()
+
+    async def completion(self, digest: str, request: Request, forms: Sequence[str]) -> Completion:
+        """The completion of a request, from the journal or from the judge.
 
         Args:
             digest: The digest of the request.
             request: The request.
-            firsts: Digests of the first requests with which its task can be asked, one for each answer form, in the
-                same order for every task and every process.
-            far: Whether it has least to do with what was asked before it.
+            forms: Where other processes write the journal, the digests of the first requests with which the question
+                can be asked, one for each answer form, in the same order for every process.
 
         Raises:
-            AnsweredInForm: There is an answer to another one of `firsts`.
+            AnsweredInForm: The journal holds an answer to another one of `forms`.
             HeldElsewhere: Another process is asking the question.
             CallError: The call failed.
-            OperationalError: No further call can succeed, or the loop was stopped.
+            OperationalError: No further call can succeed, or the calls are stopped.
         """
-        forms = firsts if digest in firsts else (digest,)
-        question = forms[0]
-        while (call := self._in_flight.get(question)) is not None:
-            if call.digest == digest:
-                try:
-                    return await asyncio.shield(call.reply)
-                except AnsweredInForm as other:
-                    # The task that asked may have more forms left than this one.
-                    if other.digest in forms:
-                        raise
-                    continue
-            await asyncio.wait([call.reply])
-            if call.digest not in forms:
-                # The answer was of no use, and is on its way to the disk.
-                if (write := self.write_of(call.digest)) is not None:
-                    await asyncio.wait([write])
-            elif not call.reply.cancelled() and call.reply.exception() is None:
-                raise AnsweredInForm(call.digest)
-        if self._claims is None:
-            recorded = self._recorded(forms)
-            if recorded is not None:
-                return _in_form(recorded, digest)
-            reply = asyncio.ensure_future(self._ask(digest, request, far=far))
-        else:
-            reply = asyncio.ensure_future(self._claim(self._claims, forms, digest, request, far=far))
-        self._in_flight[question] = _Call(digest, reply)
-        reply.add_done_callback(functools.partial(self._replied, question, digest))
-        return await reply
+        claims = self._journal.claims
+        if claims is None:
+            recorded = self._journal.get(digest)
+            return await self._ask(digest, request) if recorded is None else recorded
+        return await self._claim(claims, tuple(forms) if digest in forms else (digest,), digest, request)
 
-    def _recorded(self, forms: tuple[str, ...]) -> RecordedAnswer | None:
-        """The answer that the journal holds; that in the first form, if there are several."""
-        found = ((digest, self._journal.get(digest)) for digest in forms)
-        return next((RecordedAnswer(digest, known) for digest, known in found if known is not None), None)
-
-    def _replied(self, question: str, digest: str, _: "asyncio.Future[Completion]") -> None:
-        """A call has ended; its completion is shared until it is on the disk, where the journal answers for it."""
-        write = self._unwritten.get(digest)
-        if write is None:
-            del self._in_flight[question]
-        else:
-            write.add_done_callback(lambda _: self._in_flight.pop(question))
-
-    async def _claim(
-        self, claims: QuestionClaims, forms: tuple[str, ...], digest: str, request: Request, *, far: bool
-    ) -> Completion:
-        """The completion of a request in a journal that other processes write too.
-
-        Raises:
-            HeldElsewhere: One of them is asking it.
-            AnsweredInForm: One of them has an answer in another form.
-        """
-        self._check()
+    async def _claim(self, claims: QuestionClaims, forms: tuple[str, ...], digest: str, request: Request) -> Completion:
+        self.check()
         recorded = await claims.claim(*forms, request=request)
         if recorded is not None:
-            self._silence.remembered()
-            return _in_form(recorded, digest)
+            self.rule.recalled()
+            if recorded.digest != digest:
+                raise AnsweredInForm(recorded.digest)
+            return recorded.completion
         try:
-            completion = await self._ask(digest, request, far=far)
+            completion = await self._ask(digest, request)
         except BaseException:
             claims.release(forms[0])
             raise
@@ -190,23 +202,29 @@ class Calls:
                 write.add_done_callback(lambda _: claims.release(forms[0]))
         return completion
 
-    async def _ask(self, digest: str, request: Request, *, far: bool) -> Completion:
-        reserved = await self._cashier.afford(request, self._check)
+    async def _ask(self, digest: str, request: Request) -> Completion:
+        """Pay for a call, make it, and begin to record its completion."""
+        reserved = await self._afford(request)
         try:
-            completion = await self._attempts.complete(request)
-            completion = self._cashier.charge(request, storable(completion))
+            completion: Completion = await self._retrying.copy()(self._attempt, request, itertools.count(1))
+            self.rule.answered()
+            completion = self.budget.charge(request, storable(completion))
         except TransientError as error:
-            self._given_up(error, digest, request, far)
+            if (end := self.rule.given_up(error, request)) is not None:
+                self.stop(end)
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
-            raise AuthenticationError(f"{error}{self._silence.about(request)}") from error
+            raise AuthenticationError(f"{error}{self.rule.about(request)}") from error
         except CallError:
-            self._silence.refused()
+            self.rule.refused()
             raise
         finally:
-            self._cashier.release(reserved)
-        write = self._cashier.record(digest, self._model.parameters(request), request, completion)
+            self.budget.release(reserved)
+            self._paid.set()
+        name = self._model.name
+        self._account.ask(name, digest, request, completion, self._questions.sent(request))
+        write = self._journal.write(digest, name, self._model.parameters(request), request, completion)
         self._unwritten[digest] = write
         write.add_done_callback(functools.partial(self._written, digest))
         if len(self._unwritten) > max(self.at_once, self._free):
@@ -216,20 +234,135 @@ class Calls:
 
     def _written(self, digest: str, write: "asyncio.Future[None]") -> None:
         """A completion is on the disk; one that cannot be written stays among the unwritten, and settles nothing."""
-        error = write.exception()
-        if error is not None:
-            self._end(error)
+        if (error := write.exception()) is not None:
+            self.stop(error)
             return
         del self._unwritten[digest]
         self._parts.finished(digest)
 
+    async def _afford(self, request: Request) -> float:
+        """Wait until the budget can pay for a call beside those in flight, and give what is set aside for it."""
+        while True:
+            self.check()
+            self.budget.check()
+            reserved = self.budget.reserve(request)
+            if reserved is not None:
+                return reserved
+            self._paid.clear()
+            await self._paid.wait()
 
-def _in_form(recorded: RecordedAnswer, digest: str) -> Completion:
-    """The completion of the request with this digest.
+    async def _attempt(self, request: Request, numbers: Iterator[int]) -> Completion:
+        """Send a request in its turn; one that is refused for a rate limit gets into line again."""
+        tokens = self._tokens(request)
+        while True:
+            ticket = await self._turn(tokens)
+            number, started = next(numbers), self._clock.now()
+            try:
+                completion = await self._model.complete(request)
+            except RateLimitError as error:
+                self._refused(ticket, error)
+                await self.pause(error.retry_after or 0.0)
+            except TransientError as error:
+                self._check_wish(error)
+                self._pace.hold(error.retry_after)
+                raise
+            else:
+                self._pace.answered(ticket, self._model.limits)
+                self._wake()
+                latency = completion.latency or round(self._clock.now() - started, 3)
+                return msgspec.structs.replace(completion, attempts=number, latency=latency)
 
-    Raises:
-        AnsweredInForm: The answer is to another request.
+    def _tokens(self, request: Request) -> int:
+        """The tokens of a call that count against a limit as soon as it is sent, by our own estimate."""
+        return estimated_tokens(request) + counted_reply(self._model, request) if self._pace.counts_tokens else 0
+
+    async def _turn(self, tokens: int) -> Ticket:
+        """Wait until a call of so many tokens may be sent, after those that wait already."""
+        if not self._line.locked() and self._pace.wait(tokens) <= 0:
+            self.check()
+            return self._pace.sent(tokens)
+        async with self._line:
+            while True:
+                self.check()
+                wait = self._pace.wait(tokens)
+                if wait <= 0:
+                    return self._pace.sent(tokens)
+                held = self._pace.held(tokens)
+                if held > self._settings.max_wait:
+                    raise too_long(self._model.name, "its limits are used up", held, self._settings.max_wait)
+                self._first = self._sleep(wait)
+                await asyncio.wait([self._first])
+
+    def _sleep(self, seconds: float) -> "asyncio.Future[None]":
+        """A sleep that ends early when it is canceled or the calls are stopped."""
+        sleep = asyncio.ensure_future(self._clock.sleep(seconds))
+        self._sleeping.add(sleep)
+        sleep.add_done_callback(self._sleeping.discard)
+        return sleep
+
+    def _wake(self) -> None:
+        """Let the first call in line look again, because the pace has changed."""
+        if self._first is not None:
+            self._first.cancel()
+
+    def _refused(self, ticket: Ticket, error: RateLimitError) -> None:
+        """Take note of a refusal for a rate limit.
+
+        Raises:
+            OperationalError: The provider makes us wait for too long.
+        """
+        most, pace = self._settings.max_wait, self._pace
+        pace.refused(ticket, error.retry_after, self._model.limits)
+        self._check_wish(error)
+        if pace.refusing > most and pace.refusals >= _CERTAIN:
+            raise OperationalError(
+                f"{self._model.name} takes no calls: it refused all {pace.refusals} of the last "
+                f"{duration(pace.refusing)} for a rate limit, longer than --max-wait {most:g} (seconds): give the "
+                f"same command again later; the last refusal: {error}"
+            )
+        if pace.held() > _PAUSE:
+            self._tell()
+        self._wake()
+
+    def _check_wish(self, error: TransientError) -> None:
+        """Refuse to wait for longer than the user wants.
+
+        Raises:
+            OperationalError: The provider asks to wait for longer.
+        """
+        if error.retry_after is not None and error.retry_after > self._settings.max_wait:
+            raise too_long(self._model.name, str(error), error.retry_after, self._settings.max_wait)
+
+
+def counted_reply(model: Model, request: Request) -> int:
+    """The tokens of a reply that count against a limit as soon as its request is sent, by our own estimate.
+
+    They are those of a typical reply. Azure counts the longest possible reply, so it does here where the name of the
+    model or its address says Azure.
     """
-    if recorded.digest != digest:
-        raise AnsweredInForm(recorded.digest)
-    return recorded.completion
+    sent = model.parameters(request)
+    longest = sent.get("max_tokens") or sent.get("max_completion_tokens")
+    azure = "azure" in model.name or ".azure." in f"{sent.get('base_url')} {sent.get('api_base')}"
+    return longest if azure and isinstance(longest, int) else TYPICAL_REPLY * grades_of(request)
+
+
+def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalError:
+    """The error for a wait that is longer than the user wants; it says when the same command may be given again."""
+    try:
+        then = f"{datetime.now(UTC) + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
+    except OverflowError:
+        then = "never"
+    return OperationalError(
+        f"{judge}: {why.rstrip('.')}; the provider asks to wait {duration(seconds)}, longer than --max-wait "
+        f"{most:g} (seconds): give the same command again after {then}, or raise --max-wait"
+    )
+
+
+_backoff = tenacity.wait_random_exponential(multiplier=1, max=LONGEST_BACKOFF)
+
+
+def _wish_or_backoff(state: tenacity.RetryCallState) -> float:
+    """Seconds until the next attempt: what the provider asks, else random within an exponentially growing window."""
+    error = state.outcome.exception() if state.outcome else None
+    wish = error.retry_after if isinstance(error, TransientError) else None
+    return _backoff(state) if wish is None else wish

@@ -1,29 +1,31 @@
-"""Asks the checker of a cascade first, and another judge only what the checker leaves open."""
+"""A cascade as a judge: a checker is asked first, and another judge only what the checker leaves open."""
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from judge.ask.account import Account
-from judge.ask.budget import EVERY_OTHER
-from judge.ask.cascade import Cascade, rolls_up_support
-from judge.ask.checked import NOT_ASKED, CheckerAnswers, SettledJudgments
+from judge.ask.asking import Asking, Judge, JudgeForecast, ModelForecast
+from judge.ask.budget import EVERY_OTHER, price_of
+from judge.ask.cascade import Cascade, parse_cascade, rolls_up_support, settled_counts
+from judge.ask.opening import open_one
 from judge.ask.progress import Progress
-from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
-from judge.ask.several import Fetching, ask, open_one
 from judge.ask.stored_results import ResultWriter, StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError
-from judge.models.journal import Journal, JournalView
+from judge.models.address import without_credentials
 from judge.models.model import FREE, Model, ModelOptions
-from judge.pool.records import Pool
+from judge.models.secrets import scrub
 from judge.records import Criterion
-from judge.runs.records import Turn
+from judge.text.steps import Step
+
+CASCADE_URL = "cascade_url"
+"""The option of a judge that is the address of its cascade's checker."""
+_NOT_ASKED = -1
+"""In place of an answer's number, where there is none."""
 
 
 class OpenCascade(NamedTuple):
@@ -56,7 +58,7 @@ class OpenCascade(NamedTuple):
         before: tuple[str, str] | None = None
         for place, task in enumerate(wanted):
             if not self.judges(task.criterion):
-                numbers.append(NOT_ASKED)
+                numbers.append(_NOT_ASKED)
                 continue
             question = task.response.response_id, task.criterion.digest
             if question != before:
@@ -65,34 +67,183 @@ class OpenCascade(NamedTuple):
             numbers.append(len(places) - 1)
         return PickedTasks(wanted, places, sample=0), numbers
 
-    def settled(self, wanted: Sequence[Task], said: Mapping[int, Judgment | Failure], model: str) -> SettledJudgments:
-        """The judgments of the checker that stand, as judgments of the cascade.
+    def check(self, asking: Asking, wanted: Sequence[Task]) -> "CheckerAnswers":
+        """Ask the checker alone.
+
+        Raises:
+            OperationalError: The loop stopped early; every paid completion is in the journal.
+        """
+        name, steps = self.checker.name, asking.progress.steps
+
+        def counted(progress: Progress) -> None:
+            steps(Step(name, progress.done, progress.total, free=progress.recalled))
+
+        once, numbers = self.questions(wanted)
+        return CheckerAnswers(asking.ask_model(self.checker, once, self.settings, counted, None), numbers)
+
+    def recalled(self, asking: Asking, wanted: Sequence[Task]) -> "CheckerAnswers":
+        """What the journal holds of the checker's answers, without those that it would be asked for."""
+        once, numbers = self.questions(wanted)
+        said, found = ResultWriter(), array("q")
+        for result in asking.questions(self.checker, None).settled(once, lambda: None):
+            found.append(_NOT_ASKED if result is None else len(said))
+            if result is not None:
+                said.add(result)
+        known = array("q", (number if number < 0 else found[number] for number in numbers))
+        return CheckerAnswers(said.results(), known)
+
+    def forecast(self, asking: Asking, wanted: Sequence[Task], options: ModelOptions) -> ModelForecast:
+        """What asking the checker would send; a checker in this process reads no prompt and writes no reply."""
+        once, _ = self.questions(wanted)
+        row = asking.forecast_model(self.checker, once, self.settings, options, None)
+        return msgspec.structs.replace(row, prompt_tokens=0, completion_tokens=0) if self.local else row
+
+
+class CheckerAnswers(NamedTuple):
+    """What the checker of a cascade said of tasks; several tasks may share an answer."""
+
+    answers: StoredResults
+    """The answers, each once."""
+    numbers: "array[int]"
+    """For each task the number of its answer among these; negative where the checker said nothing."""
+
+
+class CascadeJudge(Judge):
+    """A checker that judges first, and the judge that is asked what the checker is not sure of.
+
+    Args:
+        opened: The cascade with its checker.
+        rest: The other judge.
+    """
+
+    def __init__(self, opened: OpenCascade, rest: Judge) -> None:
+        super().__init__(rest.models, rest.options, rest.settings, rest.name)
+        self.opened, self.rest = opened, rest
+        self.whole = opened.cascade.judge(rest.name)
+        """The name of the cascade with its other judge."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all models that are asked, the checker first."""
+        return (self.opened.checker.name, *self.rest.names)
+
+    @property
+    def prices(self) -> dict[str, dict[str, float] | None]:
+        """US dollars per million tokens of each model, as far as they are known; the checker comes last."""
+        checker, known = self.opened.checker, self.opened.settings.known_prices
+        price = price_of(checker, known)
+        return {**self.rest.prices, checker.name: None if price is None else price.per_million()}
+
+    def configuration(self) -> dict[str, object]:
+        """Checker and bounds."""
+        return {"cascade": self.opened.cascade.recorded(published_address(self.opened.address))}
+
+    def described(self, criterion: Criterion, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+        """The name of the cascade where its checker judges the criterion; else that of the other judge."""
+        if not self.opened.judges(criterion):
+            return self.rest.described(criterion, options)
+        return self.whole, {**options, **address_option(self.opened.address)}
+
+    def recorded(self, results: Iterable[Judgment | Failure]) -> dict[str, Any]:
+        """What a manifest says: checker and bounds, and how many judgments of each criterion the checker settled."""
+        counts = [
+            {
+                "criterion": row.criterion,
+                "settled": row.settled,
+                "asked": row.asked,
+                "without_evidence": row.without_evidence,
+                "checker_failed": row.checker_failed,
+            }
+            for row in settled_counts(results)
+        ]
+        return {**self.opened.cascade.recorded(published_address(self.opened.address)), "counts": counts}
+
+    def settled(self, said: CheckerAnswers) -> bytearray:
+        """For each task, whether an answer of the checker stands."""
+        stands = bytearray(map(self.opened.cascade.settles, said.answers))
+        return bytearray(number >= 0 and stands[number] for number in said.numbers)
+
+    def left(self, wanted: Sequence[Task], settled: bytearray) -> PickedTasks:
+        """What the other judge is asked."""
+        return PickedTasks(wanted, array("q", (place for place, stands in enumerate(settled) if not stands)))
+
+    def results(
+        self, wanted: Sequence[Task], said: CheckerAnswers, settled: bytearray, rest: Iterable[Judgment | Failure]
+    ) -> Iterator[Judgment | Failure]:
+        """The results of the cascade, in the order of `wanted`.
 
         Args:
             wanted: All tasks.
-            said: What the checker said, by the places of tasks.
-            model: The judge that is asked the rest.
+            said: What the checker said.
+            settled: From `settled`.
+            rest: What the other judge said of the tasks that are `left`.
         """
-        return SettledJudgments(
-            *(said, self.cascade.settles),
-            lambda place, judgment: self.cascade.settled(judgment, model, wanted[place].sample),
-        )
+        others = iter(rest)
+        for task, number, stands in zip(wanted, said.numbers, settled, strict=True):
+            checked = said.answers[number] if number >= 0 else None
+            if stands and isinstance(checked, Judgment):
+                yield self.opened.cascade.settled(checked, self.rest.name, task.sample)
+            else:
+                yield self._named(task, next(others), checked)
 
-    def named(
-        self, task: Task, result: Judgment | Failure, model: str, said: Judgment | Failure | None
-    ) -> Judgment | Failure:
-        """A result of the other judge, as one of the cascade where the checker was asked too.
-
-        Args:
-            task: What was asked.
-            result: What the other judge said.
-            model: The other judge.
-            said: What the checker said; None where it was not asked.
-        """
-        if task.criterion.digest not in self.judged:
+    def _named(self, task: Task, result: Judgment | Failure, checked: Judgment | Failure | None) -> Judgment | Failure:
+        """A result of the other judge, as one of the cascade where the checker was asked too."""
+        if not self.opened.judges(task.criterion):
             return result
-        failed = said.reason if isinstance(said, Failure) and said.reason != "no_passages" else None
-        return msgspec.structs.replace(result, cascade=self.cascade.judge(model), checker_failed=failed)
+        failed = checked.reason if isinstance(checked, Failure) and checked.reason != "no_passages" else None
+        return msgspec.structs.replace(result, cascade=self.whole, checker_failed=failed)
+
+    def ask(self, asking: Asking, wanted: Sequence[Task], report: Callable[[Progress], None]) -> StoredResults:
+        """Ask the checker everything that it can judge, then the other judge what is left; the results of both.
+
+        In the progress, what the checker settles counts as recalled. A failure of the checker is no result.
+        """
+        before = asking.spent
+        said = self.opened.check(asking, wanted)
+        settled = self.settled(said)
+        first = Progress(sum(settled), len(wanted), sum(settled), 0, asking.spent - before)
+        left = self.left(wanted, settled)
+        if not left:
+            report(first)
+        rest = self.rest.ask(asking, left, lambda progress: report(first.plus(progress)))
+        return stored(self.results(wanted, said, settled, rest), asking.place.out)
+
+    def forecast(self, asking: Asking, wanted: Sequence[Task]) -> JudgeForecast:
+        """What asking both would send; a checker in this process is asked here, because that sends nothing."""
+        if self.opened.local:
+            with asking.in_memory() as memory:
+                said = self.opened.check(memory, wanted)
+        else:
+            said = self.opened.recalled(asking, wanted)
+        left = self.left(wanted, self.settled(said))
+        unchecked = sum(self.opened.judges(task.criterion) for task in wanted) - sum(n >= 0 for n in said.numbers)
+        checking = (self.opened.forecast(asking, wanted, self.options),)
+        return self.rest.forecast(asking, left)._replace(left=left, checking=checking, unchecked=unchecked)
+
+
+def check_cascade(cascade: str | None, address: str | None, *, jury: bool, together: bool) -> Cascade | None:
+    """The cascade of a plan, None where it has none.
+
+    Args:
+        cascade: `CHECKER@LOW:HIGH`.
+        address: The checker's address.
+        jury: Whether the plan has several models, or one under several prompts or asked several times.
+        together: Whether the plan asks for several criteria in one call.
+
+    Raises:
+        UsageError: It cannot be read, goes with none of the other options, or is missing where it has an address.
+    """
+    if cascade is None:
+        if address is not None:
+            raise UsageError("--cascade-url is the address of a cascade's checker, which --cascade names")
+        return None
+    if jury:
+        raise UsageError("--cascade asks one model what its checker leaves open, so it does not go with a jury")
+    if together:
+        raise UsageError(
+            "--cascade does not go with --together: a settled criterion would still be asked with the others"
+        )
+    return parse_cascade(cascade)
 
 
 def open_cascade(
@@ -149,138 +300,12 @@ def open_cascade(
     return found
 
 
-def ask_cascade(
-    opened: OpenCascade,
-    model: Model,
-    wanted: Sequence[Task],
-    journal: Journal,
-    pool: Pool,
-    *,
-    turns: Mapping[str, Turn] | None,
-    settings: Settings,
-    checking: Callable[[Progress], None] | None = None,
-    report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
-    account: Account | None = None,
-    folder: Path | None = None,
-) -> StoredResults:
-    """Ask the checker everything it can judge, then the other judge what is left, under one budget.
-
-    Args:
-        opened: The cascade.
-        model: The other judge; the caller has prepared it.
-        wanted: The judgments to make.
-        journal: Holds every completion of both.
-        pool: The pool of the responses.
-        turns: The turns by id, for criteria that show the conversation.
-        settings: Limits on calls and cost; the budget is for both judges together.
-        checking: Called with the progress of the checker.
-        report: Called with the progress over all judgments; those that are settled count as recalled.
-        fetching: Called while a checker is being fetched.
-        account: Where calls and completions are entered.
-        folder: As for `assess`.
-
-    Returns:
-        Judgments and failures, in the order of `wanted`; a failure of the checker is none of them.
-
-    Raises:
-        OperationalError: A loop stopped early; every paid completion is in the journal.
-    """
-    said, spent = ask_checker(
-        *(opened, wanted, journal, pool, settings.max_cost),
-        report=checking,
-        fetching=fetching,
-        account=account,
-        folder=folder,
-    )
-    settled = opened.settled(wanted, said, model.name)
-    before = Progress(len(settled), len(wanted), len(settled), 0, spent)
-
-    def counted(progress: Progress) -> None:
-        if report is not None:
-            report(
-                progress._replace(
-                    done=before.done + progress.done,
-                    total=before.total,
-                    recalled=before.recalled + progress.recalled,
-                    cost=before.cost + progress.cost,
-                )
-            )
-
-    left = PickedTasks(wanted, array("q", (place for place in range(len(wanted)) if place not in settled)))
-    if not left and report is not None:
-        report(before)
-    if settings.max_cost is not None:
-        settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - spent))
-    asked = ((model,), left, journal, pool)
-    rest = iter(ask(*asked, turns=turns, settings=settings, report=counted, account=account, folder=folder))
-    results = (
-        settled[place] if place in settled else opened.named(task, next(rest), model.name, said.get(place))
-        for place, task in enumerate(wanted)
-    )
-    return stored(results, folder)
+def address_option(address: str | None) -> dict[str, str]:
+    """The address of a cascade's checker as an option of the judge; empty where there is none."""
+    url = published_address(address)
+    return {} if url is None else {CASCADE_URL: url}
 
 
-def ask_checker(
-    opened: OpenCascade,
-    wanted: Sequence[Task],
-    journal: Journal,
-    pool: Pool,
-    most: float | None = None,
-    *,
-    report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
-    account: Account | None = None,
-    folder: Path | None = None,
-) -> tuple[CheckerAnswers, float]:
-    """Ask the checker alone.
-
-    Args:
-        opened: The cascade.
-        wanted: All tasks.
-        journal: Holds every completion.
-        pool: The pool of the responses.
-        most: US dollars that may be spent; None without a budget.
-        report: Called after each judgment.
-        fetching: Called while a checker is being fetched.
-        account: Where calls and completions are entered.
-        folder: As for `assess`.
-
-    Returns:
-        What the checker said, by the places of tasks, and the US dollars that it cost.
-
-    Raises:
-        OperationalError: The loop stopped early; every paid completion is in the journal.
-    """
-    spent = 0.0
-
-    def counted(progress: Progress) -> None:
-        nonlocal spent
-        spent = progress.cost
-        if report is not None:
-            report(progress)
-
-    opened.checker.prepare(fetching or (lambda what, done, total: None))
-    settings = msgspec.structs.replace(opened.settings, max_cost=most)
-    once, numbers = opened.questions(wanted)
-    said = ask(
-        *((opened.checker,), once, journal, pool),
-        turns=None,
-        settings=settings,
-        report=counted,
-        account=account,
-        folder=folder,
-    )
-    return CheckerAnswers(said, numbers), spent
-
-
-def recalled(opened: OpenCascade, wanted: Sequence[Task], journal: Journal | JournalView, pool: Pool) -> CheckerAnswers:
-    """What a journal holds of the checker's answers, by the places of tasks, without those that it would be asked."""
-    once, numbers = opened.questions(wanted)
-    said, found = ResultWriter(), array("q")
-    questions = Questions(opened.checker, journal, pool, None)
-    for result in questions.settled(once, lambda: None):
-        found.append(NOT_ASKED if result is None else len(said))
-        if result is not None:
-            said.add(result)
-    return CheckerAnswers(said.results(), (number if number < 0 else found[number] for number in numbers))
+def published_address(address: str | None) -> str | None:
+    """An address as records show it."""
+    return None if address is None else scrub(without_credentials(address))

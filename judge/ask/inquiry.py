@@ -1,13 +1,14 @@
-"""An inquiry of a judge: the request, a second one after an unreadable reply, and what the completion says. Pure."""
+"""An inquiry of a judge: the request, a second one after an unreadable reply, and what becomes of the task. Pure."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple
 
 from judge.ask.prompt import repair
-from judge.ask.records import Unreadable, Verdict
-from judge.ask.verdict import parse, parse_group
-from judge.models.records import NO_SCORE, Completion, Request
-from judge.records import Criterion
+from judge.ask.records import Failure, Judgment, SentenceSupport, Unreadable, Verdict
+from judge.ask.tasks import Task
+from judge.ask.verdict import CUT_OFF, parse, parse_group
+from judge.models.records import NO_SCORE, AnswerForm, Completion, Request
+from judge.records import Criterion, FailureReason
 
 
 class Answer(NamedTuple):
@@ -55,3 +56,86 @@ def _complaint(verdicts: Mapping[str, Verdict | Unreadable]) -> Unreadable:
     if len(details) > 1 or len(unreadable) < len(verdicts):
         details = [f"{name}: {verdict.detail}" for name, verdict in unreadable.items()]
     return Unreadable("unreadable", "; ".join(details))
+
+
+def is_filler(completion: Completion, form: AnswerForm) -> bool:
+    """Whether a reply to a JSON schema was cut off in white space that makes up most of it.
+
+    Constrained decoding lets a weak model write white space for ever, wherever JSON allows it. Nothing in such a reply
+    is a verdict, and the same model may well give one in the text form.
+
+    >>> is_filler(Completion(text='{"rationale":' + " " * 50, finish_reason="length", model=None), "json")
+    True
+    """
+    text = completion.text
+    return form == "json" and completion.finish_reason in CUT_OFF and 2 * len(text.rstrip()) < len(text)
+
+
+def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | Failure:
+    """The judgment or failure that an inquiry ends with; `digest` is that of its last request."""
+    verdict, completion = answer.verdict, answer.completion
+    if isinstance(verdict, Unreadable):
+        return failure(
+            task, judge, verdict.reason, verdict.detail, raw=completion.text or completion.raw, digest=digest
+        )
+    return Judgment(
+        response_id=task.response.response_id,
+        turn_id=task.response.turn_id,
+        topic_id=task.response.topic_id,
+        criterion=task.criterion.name,
+        variant=task.criterion.variant,
+        grade=verdict.grade,
+        unable=verdict.unable,
+        expected=verdict.expected,
+        probabilities=completion.probabilities,
+        rationale=verdict.rationale,
+        sentences=verdict.sentences,
+        judge=judge,
+        model=completion.model,
+        criterion_digest=task.criterion.digest,
+        request_digest=digest,
+        form=answer.request.form,
+        repaired=answer.repaired,
+        sample=task.sample,
+        support=_support(verdict, task.response.passages),
+        nuggets=verdict.nuggets,
+    )
+
+
+def _support(verdict: Verdict, passages: Sequence[str]) -> tuple[SentenceSupport, ...]:
+    """The support of each sentence by keys of passages; empty if a number is none of a passage."""
+    if any(number > len(passages) for _, numbers in verdict.support for number in numbers):
+        return ()
+    return tuple(
+        SentenceSupport(tuple(passages[number - 1] for number in numbers), probability)
+        for probability, numbers in verdict.support
+    )
+
+
+def failure(
+    task: Task, judge: str, reason: FailureReason, detail: str, *, raw: str | None = None, digest: str | None = None
+) -> Failure:
+    """The record of a missing judgment.
+
+    Args:
+        task: The judgment that is missing.
+        judge: The name of the judge.
+        reason: Why it is missing, as a code.
+        detail: Why it is missing, in words.
+        raw: The full reply, if there was one.
+        digest: The digest of the last request, if one was made.
+    """
+    return Failure(
+        response_id=task.response.response_id,
+        turn_id=task.response.turn_id,
+        topic_id=task.response.topic_id,
+        criterion=task.criterion.name,
+        variant=task.criterion.variant,
+        reason=reason,
+        detail=detail,
+        raw=raw,
+        judge=judge,
+        criterion_digest=task.criterion.digest,
+        request_digest=digest,
+        sample=task.sample,
+    )

@@ -1,95 +1,88 @@
 """The loop: pooled responses × criteria × one judge → a Judgment or a Failure for each.
 
-It settles tasks: which one is next, what becomes of each, and when all ends. `calls` asks. A result counts only once
-the completion behind it is on the disk.
+Workers take one task after the other, and `calls` asks. A result counts only once the completion behind it is on the
+disk.
 """
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from judge.ask.account import Account
-from judge.ask.attempts import Attempts
-from judge.ask.budget import Budget, price_of
-from judge.ask.calls import AnsweredInForm, Calls
-from judge.ask.cashier import Cashier
-from judge.ask.inquiry import inquiry
-from judge.ask.line import TaskLine
-from judge.ask.outcome import failure, outcome
+from judge.ask.budget import price_of
+from judge.ask.calls import AnsweredInForm, Calls, Clock
+from judge.ask.inquiry import Answer, failure, inquiry, outcome
+from judge.ask.order import in_order
 from judge.ask.own_loop import finish
-from judge.ask.pace import Pacer
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
-from judge.ask.silence import Silence
-from judge.ask.stored_results import StoredResults
-from judge.ask.tally import Tally
+from judge.ask.stop import StopRule
+from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.ask.tasks import Task
-from judge.errors import CallError, MissingKeyError, StructureUnsupported, TransientError
+from judge.errors import CallError, Interrupted, JudgeError, StructureUnsupported
 from judge.files.paths import StrPath
 from judge.models.journal import HeldElsewhere, Journal
 from judge.models.model import Model
-from judge.models.records import AnswerForm, Completion, Request
+from judge.models.records import Completion, Request
 from judge.pool.records import Pool
 from judge.runs.records import Turn
 from judge.text.table import sequence
 
-_LOOK_AGAIN = 0.5
-"""Seconds after which a question that another process asks is looked at again."""
+_POLL = 0.5
+"""Seconds after which a question that another process asks is polled again."""
 
 
 class Loop:
-    """Settles tasks about one pool by one judge, with one journal; `assess` explains the arguments.
+    """Makes judgments about one pool by one judge, with one journal.
 
-    Where the tasks are a part of others, the `pacer` is that of all parts, and `silence` may know of the other parts.
+    Args:
+        questions: The judge's questions about the pool.
+        journal: Holds every paid completion.
+        settings: Limits on calls and cost.
+        report: As for `assess`, like the arguments that follow.
+        account: Where calls and completions are entered.
+        folder: Where many results lie.
+        clock: The time.
     """
 
     def __init__(
         self,
-        model: Model,
+        questions: Questions,
         journal: Journal,
-        pool: Pool,
-        turns: Mapping[str, Turn] | None,
         settings: Settings,
+        *,
         report: Callable[[Progress], None] | None = None,
         account: Account | None = None,
         folder: Path | None = None,
-        *,
-        pacer: Pacer | None = None,
-        silence: Silence | None = None,
+        clock: Clock = Clock(),  # noqa: B008 - it holds two functions
     ) -> None:
-        self._model = model
+        self._questions = questions
+        self._model = questions.model
         self._journal = journal
-        self._account = account or Account()
-        self._questions = Questions(model, journal, pool, turns, self._account, journal.set_meta)
-        self._silence = silence or Silence(model.name, journal, settings.concurrency, settings.attempts)
         self._settings = settings
-        self._budget = Budget(model, settings.max_cost, settings.known_prices)
-        self._account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
-        self._report = report or (lambda progress: None)
+        self._account = account or Account()
+        self._account.open(self._model.name, price_of(self._model, settings.known_prices), questions.rates())
+        self._report = report
         self._folder = folder
-        self._tally = Tally()
-        self._line = TaskLine((), (), self._is_suspect)
-        self._stop: BaseException | None = None
-        self._stopped = asyncio.Event()
-        self._attempts = Attempts(
-            model,
-            pacer or Pacer(settings.rpm, settings.tpm),
-            settings.attempts,
-            settings.max_wait,
-            self._stopped,
-            self._check,
-            self._tell,
-        )
-        cashier = Cashier(model, journal, self._questions, self._budget, self._account, self._silence)
-        self._calls = Calls(
-            *(model, journal, cashier, self._attempts, self._silence), self._given_up, self._check, self._end
-        )
+        rule = StopRule(self._model.name, settings)
+        self.calls = Calls(questions, journal, settings, self._account, rule, self._tell, clock)
+        self._wanted: Sequence[Task] = ()
+        self._results = ResultWriter(0, folder)
+        self._recalled = self._failures = 0
+        self._waiting: deque[int] = deque()
+        """The numbers of the tasks that are to be asked, in order."""
+        self._elsewhere: deque[int] = deque()
+        """The numbers of the tasks that other processes ask."""
+        self._open: dict[str, asyncio.Future[Judgment | Failure | None]] = {}
+        """What becomes of each question that is being asked; None after an error that ended the run."""
 
     async def run(self, wanted: Sequence[Task]) -> StoredResults:
         """Make a judgment or a failure of every task, in the order of the tasks.
@@ -97,154 +90,200 @@ class Loop:
         Raises:
             OperationalError: No further call can succeed, or the user stopped the run; the paid completions are safe.
         """
-        self._tally = Tally(len(wanted), self._folder)
-        open_tasks = self._tally.recall(wanted, self._questions, self._silence, self._tell)
+        self._wanted = wanted
+        self._results = ResultWriter(len(wanted), self._folder)
+        self._waiting = deque(in_order(wanted, self._recall()).tolist())
         most = self._model.max_concurrency or self._settings.concurrency
-        workers = min(self._settings.concurrency, most, len(open_tasks))
-        if workers:
-            self._calls.at_once = workers
-            self._line = TaskLine(wanted, open_tasks, self._is_suspect)
-            # One of the first calls has another neighborhood, so that it speaks for the judge where theirs are in vain.
-            far = [False] * (workers - 1) + [workers > 1]
-            await asyncio.gather(*(self._work(wanted, far=each) for each in far))
-        await self._calls.written()
-        silent = self._silence.at_the_end()
-        if silent is not None:
-            self._end(silent)
-        if self._stop is not None:
-            raise self._stop
-        self._calls.forget_parts()
+        self.calls.at_once = min(self._settings.concurrency, most, len(self._waiting))
+        await asyncio.gather(*(self._work() for _ in range(self.calls.at_once)))
+        await self.calls.written()
+        dead = self.calls.rule.at_the_end()
+        if dead is not None:
+            self.calls.stop(dead)
+        self.calls.check()
+        self.calls.forget_parts()
         self._journal.check_there()
-        return self._tally.results()
+        return self._results.results()
 
-    async def _work(self, wanted: Sequence[Task], *, far: bool) -> None:
-        while self._line:
-            if self._line.only_elsewhere and not await self._others():
-                return
-            index, far = self._line.take(far=far or self._silence.doubted)
-            try:
-                settled = await self._judge(wanted[index], far=far)
-                write = self._calls.write_of(settled.request_digest)
-                if write is None:
-                    self._settle(index, settled)
-                else:
-                    # The disk is slower than the next call is begun, so nobody waits for it here.
-                    write.add_done_callback(functools.partial(self._settle_written, index, settled))
-            except HeldElsewhere:
-                self._line.leave(index)
-            except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
-                self._end(error)
-            if self._stop is not None:
-                return
-            far = False
+    def run_to_end(self, wanted: Sequence[Task]) -> StoredResults:
+        """As `run`, from synchronous code, even inside a running event loop; the judge is closed then."""
+        return finish(functools.partial(self._run_and_close, wanted), self.drain)
 
-    async def _others(self) -> bool:
-        """Give other processes time for what they ask; False if nothing is left to do for this worker."""
-        self._tell()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), _LOOK_AGAIN)
-        return self._stop is None and bool(self._line)
-
-    def _is_suspect(self, task: Task) -> bool:
-        if not self._silence.suspects:
-            return False
-        requests = (self._questions.request(task, form) for form in self._questions.forms(task.criterion))
-        return any(self._questions.digest(request) in self._silence.suspects for request in requests)
-
-    def _settle_written(self, index: int, settled: Judgment | Failure, write: "asyncio.Future[None]") -> None:
-        if write.exception() is None:
-            try:
-                self._settle(index, settled)
-            except BaseException as error:  # noqa: BLE001 - as in `_work`
-                self._end(error)
-
-    def _settle(self, index: int, settled: Judgment | Failure) -> None:
-        self._tally.settle(index, settled)
-        self._tell()
-
-    def _tell(self) -> None:
-        tally, budget = self._tally, self._budget
-        servers = tuple(self._model.servers)
-        self._report(
-            Progress(
-                len(tally),
-                tally.total,
-                tally.recalled,
-                tally.failures,
-                budget.spent,
-                budget.estimated,
-                servers,
-                self._attempts.limited() or ("waiting for other processes" if self._line.only_elsewhere else ""),
-            )
-        )
+    async def _run_and_close(self, wanted: Sequence[Task]) -> StoredResults:
+        started = time.perf_counter()
+        try:
+            return await self.run(wanted)
+        finally:
+            self._account.last(self._model.name, time.perf_counter() - started)
+            self._account.unfinished(self._model.name, self._model.unfinished)
+            await self._model.aclose()
 
     def drain(self) -> None:
         """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
-        self._end(self._tally.interrupted(len(self._tally)))
+        done, total = len(self._results), len(self._wanted)
+        self.calls.stop(
+            Interrupted(f"stopped with {done} of {total} judgments made; the same command goes on from here")
+        )
 
-    def _given_up(self, error: TransientError, digest: str, request: Request, far: bool) -> None:
-        total, waiting = self._tally.total, len(self._line)
-        silent = self._silence.given_up(error, digest, request, far=far, total=total, waiting=waiting)
-        if silent is not None:
-            self._end(silent)
+    def _recall(self) -> Iterable[int]:
+        """Settle the tasks that need no call, and give the numbers of the others."""
+        for number, settled in enumerate(self._questions.settled(self._wanted, self.calls.rule.recalled)):
+            if settled is None:
+                yield number
+            else:
+                self._recalled += 1
+                self._settle(number, settled)
 
-    def _end(self, error: BaseException) -> None:
-        """Start no new call and raise the first such error at the end; calls in flight are finished and kept."""
-        self._stop = self._stop or error
-        self._stopped.set()
-        self._calls.stop(error)
+    async def _work(self) -> None:
+        """Take one task after the other."""
+        while self.calls.stopped is None and (number := await self._next()) is not None:
+            try:
+                settled = await self._judge(self._wanted[number])
+                write = self.calls.write_of(settled.request_digest)
+                if write is None:
+                    self._settle(number, settled)
+                else:
+                    # The disk is slower than the next call is begun, so nobody waits for it here.
+                    write.add_done_callback(functools.partial(self._settle_written, number, settled))
+            except HeldElsewhere:
+                self._elsewhere.append(number)
+            except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
+                self.calls.stop(error)
 
-    def _check(self) -> None:
-        if self._stop is not None:
-            raise self._stop
+    async def _next(self) -> int | None:
+        """The number of the next task; None if none is left."""
+        if not self._waiting and self._elsewhere:
+            # Time for the other processes.
+            self._tell()
+            with contextlib.suppress(JudgeError):
+                await self.calls.pause(_POLL)
+        line = self._waiting or self._elsewhere
+        return line.popleft() if line and self.calls.stopped is None else None
 
-    async def _judge(self, task: Task, *, far: bool) -> Judgment | Failure:
+    def _settle_written(self, number: int, settled: Judgment | Failure, write: "asyncio.Future[None]") -> None:
+        if write.exception() is None:
+            try:
+                self._settle(number, settled)
+            except BaseException as error:  # noqa: BLE001 - as in `_work`
+                self.calls.stop(error)
+
+    def _settle(self, number: int, settled: Judgment | Failure) -> None:
+        self._results.put(number, settled)
+        self._failures += isinstance(settled, Failure)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._report is None:
+            return
+        elsewhere = "waiting for other processes" if self._elsewhere and not self._waiting else ""
+        self._report(
+            Progress(
+                done=len(self._results),
+                total=len(self._wanted),
+                recalled=self._recalled,
+                failures=self._failures,
+                cost=self.calls.budget.spent,
+                estimated=self.calls.budget.estimated,
+                servers=tuple(self._model.servers),
+                limited=self.calls.limited() or elsewhere,
+            )
+        )
+
+    async def _judge(self, task: Task) -> Judgment | Failure:
+        """The result of a task; tasks with the same question share what one of them asks."""
+        digest, request = self._questions.first(task)
+        while (twin := self._open.get(digest)) is not None:
+            await asyncio.wait([twin])
+            settled, missing = self._questions.recall(task), twin.result()
+            if settled is None and isinstance(missing, Failure):
+                return failure(task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest)
+            if settled is not None:
+                return settled
+        self._open[digest] = asyncio.get_running_loop().create_future()
+        settled = None
+        try:
+            settled = await self._ask(task, digest, request)
+            return settled
+        finally:
+            write = self.calls.write_of(settled.request_digest) if settled is not None else None
+            if write is None:
+                self._close(digest, settled)
+            else:
+                # Those who wait find the answer in the journal then.
+                write.add_done_callback(lambda _: self._close(digest, settled))
+
+    def _close(self, digest: str, settled: Judgment | Failure | None) -> None:
+        """A question is asked no more."""
+        self._open.pop(digest).set_result(settled)
+
+    async def _ask(self, task: Task, digest: str, request: Request) -> Judgment | Failure:
         """Ask until there is an outcome; if an answer form is of no use, go on with the next."""
-        judge, digest = self._model.name, None
-        refusal: CallError | None = None
-        lost: Failure | None = None
+        judge, questions = self._model.name, self._questions
+        forms = questions.forms(task.criterion)
+        if forms[0] != request.form and (settled := questions.recall(task)) is not None:
+            # The same question was answered before the judge refused the form.
+            return settled
+        # Another process may ask the same in another form.
+        others = {} if self._journal.claims is None else questions.first_digests(task)
+        lost = failure(task, judge, "provider_error", "")
         completions: dict[str, Completion] = {}
-        # Another task, or another process, may ask the same in another form.
-        firsts = self._questions.first_digests(task)
-        forms = self._questions.forms(task.criterion)
         while forms:
             form, *forms = forms
-            talk = inquiry(task.criterion, self._questions.request(task, form))
-            before = dict(completions)
+            if form != request.form:
+                request = questions.request(task, form)
+                digest = questions.digest(request)
+            dialogue = _Dialogue(digest, dict(completions))
             try:
-                request = next(talk)
-                while True:
-                    digest = self._questions.digest(request)
-                    completions[digest] = await self._calls.completion(digest, request, tuple(firsts), far=far)
-                    request = talk.send(completions[digest])
+                answer = await self._inquire(task, request, dialogue, tuple(others))
             except AnsweredInForm as other:
-                forms = [firsts[other.digest], form, *(each for each in forms if each != firsts[other.digest])]
-            except StopIteration as stop:
-                settled = outcome(task, stop.value, judge, digest or "")
-                if not self._questions.is_lost(stop.value):
+                forms = [others[other.digest], form, *(each for each in forms if each != others[other.digest])]
+                continue
+            except StructureUnsupported as error:
+                # The outcome rests on no inquiry that was cut short, and a later run does not find it.
+                lost = failure(task, judge, "provider_error", str(error), digest=dialogue.digest)
+                if form == "json" and error.lasting:
+                    questions.refuse_json()
+                if dialogue.completions.keys() == completions.keys():
+                    continue
+            except CallError as error:
+                self._account.rest(judge, dialogue.completions)
+                return failure(task, judge, error.reason, str(error), digest=dialogue.digest)
+            else:
+                completions = dialogue.completions
+                settled = outcome(task, answer, judge, dialogue.digest)
+                if not questions.is_lost(answer):
                     self._account.rest(judge, completions)
                     return settled
-                lost = settled if isinstance(settled, Failure) else None
-                firsts = _without(firsts, form)
-            except StructureUnsupported as error:
-                refusal = error
-                if completions.keys() != before.keys():
-                    # The repair was refused; the answer to the first request would only come back.
-                    firsts = _without(firsts, form)
-                # The outcome rests on no inquiry that was cut short, and a later run does not find it.
-                completions = before
-                if form == "json" and error.lasting:
-                    self._questions.refuse_json()
-            except CallError as error:
-                self._account.rest(judge, completions)
-                return failure(task, judge, error.reason, str(error), digest=digest)
+                lost = settled if isinstance(settled, Failure) else lost
+            # The answer in this form is of no use, and would only come back.
+            others = {known: each for known, each in others.items() if each != form}
         self._account.rest(judge, completions)
-        return lost or failure(task, judge, "provider_error", str(refusal), digest=digest)
+        return lost
+
+    async def _inquire(self, task: Task, request: Request, dialogue: "_Dialogue", others: tuple[str, ...]) -> Answer:
+        """Ask in one answer form."""
+        talk = inquiry(task.criterion, request)
+        following = next(talk)
+        try:
+            while True:
+                if following is not request:
+                    dialogue.digest = self._questions.digest(following)
+                completion = await self.calls.completion(dialogue.digest, following, others)
+                dialogue.completions[dialogue.digest] = completion
+                following = talk.send(completion)
+        except StopIteration as stop:
+            answer: Answer = stop.value
+            return answer
 
 
-def _without(firsts: Mapping[str, AnswerForm], form: AnswerForm) -> dict[str, AnswerForm]:
-    """The first requests in other forms."""
-    return {digest: each for digest, each in firsts.items() if each != form}
+@dataclasses.dataclass
+class _Dialogue:
+    """The requests about one task so far."""
+
+    digest: str
+    """Of the last request."""
+    completions: dict[str, Completion]
+    """By the digests of their requests."""
 
 
 def assess(
@@ -283,29 +322,11 @@ def assess(
         OperationalError: The run stopped early; every paid completion is in the journal.
     """
     wanted, account = sequence(wanted), account or Account()
-    with contextlib.suppress(MissingKeyError):
-        model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
+    model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
     with contextlib.ExitStack() as shown:
         if progress:
             report = shown.enter_context(Reporter(model.name, sys.stderr, report))
-        loop = Loop(
-            model,
-            journal,
-            pool,
-            turns,
-            settings or Settings(),
-            report,
-            account,
-            None if folder is None else Path(folder),
-        )
-
-        async def run() -> StoredResults:
-            started = time.perf_counter()
-            try:
-                return await loop.run(wanted)
-            finally:
-                account.last(model.name, time.perf_counter() - started)
-                account.unfinished(model.name, model.unfinished)
-                await model.aclose()
-
-        return finish(run, loop.drain)
+        questions = Questions(model, journal, pool, turns, account, journal.set_meta)
+        results = None if folder is None else Path(folder)
+        loop = Loop(questions, journal, settings or Settings(), report=report, account=account, folder=results)
+        return loop.run_to_end(wanted)

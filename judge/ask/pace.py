@@ -1,17 +1,18 @@
 """How fast one judge may be asked, by the user's limits, the provider's headers and its refusals. Pure.
 
-All calls of a judge share one pacer, so that one refusal slows all of them. Every method takes the time, in seconds of
-any clock that never goes back.
+All calls of a judge share one pace, so that one refusal slows all of them.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
-from judge.ask.rate import SHORT, LearnedRate
 from judge.models.limits import Allowance, RateLimits
 
 _AT_ONCE = 0.1
 """Seconds' worth of the user's limits that may be sent at once."""
+_SHORT = 1.0
+"""A wish of so many seconds holds only its own call back: whole seconds can say no less, and at a rate it is long."""
 
 
 class Ticket(NamedTuple):
@@ -21,92 +22,101 @@ class Ticket(NamedTuple):
     tokens: int
 
 
-class Pacer:
+class Pace:
     """Says when the next call may be sent.
 
     Args:
         rpm: Requests a minute that the user allows; None for any number.
         tpm: Tokens a minute, likewise.
+        clock: The time in seconds of a clock that never goes back.
     """
 
-    def __init__(self, rpm: int | None = None, tpm: int | None = None) -> None:
-        self._own = tuple(
-            (_Store(limit / 60, max(1.0, _AT_ONCE * limit / 60)), kind)
-            for limit, kind in ((rpm, "requests"), (tpm, "tokens"))
-            if limit is not None
-        )
-        self._told = {"requests": _Store(), "tokens": _Store()}
-        self._knows = False
+    def __init__(self, rpm: int | None, tpm: int | None, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._requests = [_Bucket.of_user(rpm)] if rpm is not None else []
+        self._tokens = [_Bucket.of_user(tpm)] if tpm is not None else []
+        self._told: tuple[_Bucket, _Bucket] | None = None
+        """What the provider's headers say of requests and tokens; None while they say nothing."""
         self._newest = -1
-        self._rate = LearnedRate()
+        self._rate = _Rate()
         self._sent = Ticket(0, 0)
         self._until = -math.inf
         """Until when all calls are held back."""
-        self.refused_since: float | None = None
-        """When the provider began to refuse every call; None while it lets calls through."""
+        self._refused_since: float | None = None
         self.refusals = 0
-        """Refusals since then."""
+        """Refusals since a call was last let through."""
 
-    def rate(self, now: float) -> float | None:
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether a limit of tokens is known."""
+        return bool(self._tokens or self._told)
+
+    @property
+    def rate(self) -> float | None:
         """Calls a second that the provider seems to let through; None while it refuses nothing."""
-        return self._rate.value(now)
+        return self._rate.value(self._clock())
 
-    def held(self, tokens: int, now: float) -> float:
+    @property
+    def refusing(self) -> float:
+        """Seconds for which the provider has refused every call."""
+        return 0.0 if self._refused_since is None else self._clock() - self._refused_since
+
+    def held(self, tokens: int = 0) -> float:
         """Seconds for which the provider holds a call of so many tokens back; 0 if it does not."""
-        wait = self._until - now
-        if self._knows:
-            for kind, store in self._told.items():
-                wait = max(wait, store.wait(tokens if kind == "tokens" else 1, now))
-        return max(0.0, wait)
+        now = self._clock()
+        wait = max(0.0, self._until - now)
+        if self._told is not None:
+            wait = max(wait, self._told[0].wait(1, now), self._told[1].wait(tokens, now))
+        return wait
 
-    def wait(self, tokens: int, now: float) -> float:
+    def wait(self, tokens: int) -> float:
         """Seconds until a call of so many tokens may be sent; 0 if it may be sent now."""
-        wait = self._rate.wait(now)
-        for store, kind in self._own:
-            wait = max(wait, store.wait(tokens if kind == "tokens" else 1, now))
-        return max(wait, self.held(tokens, now))
+        now = self._clock()
+        own = [bucket.wait(1, now) for bucket in self._requests] + [bucket.wait(tokens, now) for bucket in self._tokens]
+        return max(self.held(tokens), self._rate.wait(now), *own)
 
-    def sent(self, tokens: int, now: float) -> Ticket:
+    def sent(self, tokens: int) -> Ticket:
         """Count a call that is sent now."""
+        now = self._clock()
         self._sent = Ticket(self._sent.number + 1, self._sent.tokens + tokens)
-        self._rate.take(now)
-        for store, kind in self._own:
-            store.take(tokens if kind == "tokens" else 1, now)
-        if self._knows:
-            self._told["requests"].take(1, now)
-            self._told["tokens"].take(tokens, now)
+        self._rate.sent(now)
+        for bucket in (*self._requests, *(self._told or ())[:1]):
+            bucket.take(1, now)
+        for bucket in (*self._tokens, *(self._told or ())[1:]):
+            bucket.take(tokens, now)
         return self._sent
 
-    def answered(self, ticket: Ticket, limits: RateLimits | None, now: float) -> None:
+    def answered(self, ticket: Ticket, limits: RateLimits | None) -> None:
         """Take note of a call that was let through, and of what its reply says of the limits."""
-        self.refused_since, self.refusals = None, 0
-        self._rate.passed(ticket.number, now)
-        self._learn(ticket, limits, now)
+        self._refused_since, self.refusals = None, 0
+        self._rate.passed(ticket.number, self._clock())
+        self._learn(ticket, limits)
 
-    def refused(self, ticket: Ticket, wish: float | None, limits: RateLimits | None, now: float) -> None:
+    def refused(self, ticket: Ticket, wish: float | None, limits: RateLimits | None) -> None:
         """Take note of a call that was refused for a limit, and of the seconds that the provider asks to wait."""
-        if self.refused_since is None:
-            self.refused_since = now
+        now = self._clock()
+        self._refused_since = now if self._refused_since is None else self._refused_since
         self.refusals += 1
-        self.hold(wish, now)
+        self.hold(wish)
         self._rate.refused(ticket.number, wish or 0.0, now)
-        self._learn(ticket, limits, now)
+        self._learn(ticket, limits)
 
-    def hold(self, wish: float | None, now: float) -> None:
+    def hold(self, wish: float | None) -> None:
         """Hold all calls back for as long as the provider asks to wait, where that is more than a second."""
-        if wish is not None and wish > SHORT:
-            self._until = max(self._until, now + wish)
+        if wish is not None and wish > _SHORT:
+            self._until = max(self._until, self._clock() + wish)
 
-    def _learn(self, ticket: Ticket, limits: RateLimits | None, now: float) -> None:
+    def _learn(self, ticket: Ticket, limits: RateLimits | None) -> None:
         # Replies overtake each other; only what was sent last is news.
         if limits is None or ticket.number <= self._newest:
             return
-        self._newest, self._knows = ticket.number, True
-        self._told["requests"].learn(limits.requests, self._sent.number - ticket.number, now)
-        self._told["tokens"].learn(limits.tokens, self._sent.tokens - ticket.tokens, now)
+        self._newest, self._told = ticket.number, self._told or (_Bucket(), _Bucket())
+        now = self._clock()
+        self._told[0].learn(limits.requests, self._sent.number - ticket.number, now)
+        self._told[1].learn(limits.tokens, self._sent.tokens - ticket.tokens, now)
 
 
-class _Store:
+class _Bucket:
     """What is left of a limit, which fills up at a constant rate.
 
     Args:
@@ -120,9 +130,14 @@ class _Store:
         self._at = -math.inf
         self._full_at: float | None = None
 
+    @classmethod
+    def of_user(cls, limit: int) -> "_Bucket":
+        """A limit a minute that the user sets."""
+        return cls(limit / 60, max(1.0, _AT_ONCE * limit / 60))
+
     def wait(self, need: float, now: float) -> float:
+        """Seconds until so much may be taken; what is larger than the bucket may be taken when the bucket is full."""
         self._fill(now)
-        # What is larger than the store is sent when the store is full.
         lacking = min(need, self._most) - self._left
         if lacking <= 0:
             return 0.0
@@ -147,8 +162,161 @@ class _Store:
 
     def _fill(self, now: float) -> None:
         if self._rate is not None and now > self._at:
-            # At the first look, a store is full.
             self._left = min(self._most, self._left + (now - self._at) * self._rate)
         elif self._full_at is not None and now >= self._full_at:
             self._left, self._full_at = self._most, None
         self._at = now
+
+
+_SAMPLE = 8
+"""Calls, at least, after which the share that passed says something about the rate."""
+_SLOWEST = 0.5
+"""Calls a second that are always tried; they burden nobody."""
+_FASTEST = 10_000.0
+"""Calls a second that are more than any loop sends."""
+_GROWTH = 0.005
+"""Without refusals the rate grows as exp(0.005 t²): by 13 % in 5 units of time, ever faster after that."""
+
+
+class _Rate:
+    """Calls a second by additive increase and multiplicative decrease, as TCP sends packets.
+
+    The first refusal measures what was let through so far. From then on, refusals lower the rate by the share of the
+    calls that did not pass, and time raises it again. Where nothing passes, the rate is halved; below the last rate at
+    which some calls passed, each call that passes doubles it. Where half the rate makes no more of a hundred calls
+    pass, the refusals have another cause: then they lower nothing as long as some calls pass.
+    """
+
+    def __init__(self) -> None:
+        self._base: float | None = None
+        """The rate at the last change; None where nothing limits it."""
+        self._threshold = math.inf
+        """The rate below which a call that passes doubles it."""
+        self._doubled = False
+        """Whether the last change was such a doubling."""
+        self._since = 0.0
+        """When the last change was."""
+        self._unit = 1.0
+        self._sent = 0
+        self._begun: float | None = None
+        self._first = 1
+        """The number of the first call since the last change."""
+        self._refused = 0
+        """Refusals of these calls."""
+        self._credit = 0.0
+        """Calls that may be sent now, in parts."""
+        self._at = 0.0
+        self._trial = _Trial()
+
+    def value(self, now: float) -> float | None:
+        """Calls a second; None where nothing limits them."""
+        if self._base is None:
+            return None
+        rate = self._base * math.exp(min(20.0, _GROWTH * (max(0.0, now - self._since) / self._unit) ** 2))
+        return None if rate > _FASTEST else rate
+
+    def wait(self, now: float) -> float:
+        """Seconds until the next call may be sent."""
+        rate = self.value(now)
+        if rate is None:
+            self._base = None
+            return 0.0
+        # A call that is sent a little late costs no rate.
+        self._credit = min(1.0 + rate / 20, self._credit + (now - self._at) * rate)
+        self._at = now
+        return max(0.0, 1.0 - self._credit) / rate
+
+    def sent(self, now: float) -> None:
+        """Count a call that is sent; calls have the numbers 1, 2, 3, …."""
+        self._sent += 1
+        self._begun = now if self._begun is None else self._begun
+        self._credit -= 1.0
+
+    def passed(self, number: int, now: float) -> None:
+        """Learn from a call that was let through."""
+        rate = self.value(now)
+        if rate is None or self._tried(False, rate, now):
+            return
+        tried = number - self._first + 1
+        if rate < self._threshold and tried >= (1 if rate < 2 * _SLOWEST else max(1, self._refused * _SAMPLE)):
+            self._change(min(self._threshold, 2 * rate), 0.0, now, doubled=True)
+
+    def refused(self, number: int, wish: float, now: float) -> None:
+        """Learn from a call that was refused with the wish to wait so many seconds."""
+        rate = self.value(now)
+        if (rate is not None and self._tried(True, rate, now)) or number < self._first:
+            # The last change, after which this call would not have been sent so early, has answered it.
+            return
+        self._refused += 1
+        tried = number - self._first + 1
+        passed = max(0, tried - self._refused)
+        if rate is None:
+            span = now - (now if self._begun is None else self._begun)
+            rate = max(1, passed) / max(0.1, span)
+            # What little time or few calls have shown is not believed for long.
+            self._threshold = rate if wish > _SHORT or span > 1.0 else math.inf
+            self._credit, self._at = 0.0, now
+            self._change(rate, wish, now)
+        elif not passed and tried >= max(_SAMPLE / 2, rate / 100):
+            rate = max(_SLOWEST, rate / 2)
+            self._threshold = rate if self._doubled else self._threshold
+            self._change(rate, wish, now)
+        elif passed and tried >= max(_SAMPLE, rate / 20) and not self._trial.useless:
+            # A refusal that holds all calls back costs more.
+            most = 0.8 if wish > _SHORT else 0.95
+            self._threshold = max(_SLOWEST, rate * min(most, max(0.5, passed / tried)))
+            self._change(self._threshold, wish, now)
+        else:
+            # Too little to tell, but no time to go faster.
+            self._base, self._since = rate, now
+
+    def _tried(self, refused: bool, rate: float, now: float) -> bool:
+        """Whether a call has shown that a lower rate is of no use, so that the rate has risen again."""
+        better = self._trial.count(refused, rate, now)
+        if better is not None:
+            self._threshold = better
+            self._change(better, 0.0, now)
+        return better is not None
+
+    def _change(self, rate: float, wish: float, now: float, *, doubled: bool = False) -> None:
+        self._base, self._since = rate, now + (wish if wish > _SHORT else 0.0)
+        self._unit = max(wish, 1.0, min(10.0, 20 / rate))
+        self._first, self._refused, self._begun, self._doubled = self._sent + 1, 0, now, doubled
+
+
+class _Trial:
+    """Compares the shares of calls that pass at different rates, over at least 32 calls and a second each."""
+
+    def __init__(self) -> None:
+        self.useless = False
+        """Whether a lower rate lets no larger share of the calls pass."""
+        self._calls = self._refused = 0
+        self._rates, self._since = 0.0, math.inf
+        self._share, self._rate = 0.0, 0.0
+        """The share with which others are compared, and its rate."""
+
+    def count(self, refused: bool, rate: float, now: float) -> float | None:
+        """Count a call; a higher rate to go on at, if half of it has let no larger share of the calls pass."""
+        self._since = min(self._since, now)
+        self._calls += 1
+        self._refused += refused
+        self._rates += rate
+        if self._calls < 4 * _SAMPLE or now < self._since + 1.0:
+            return None
+        share, mean = 1 - self._refused / self._calls, self._rates / self._calls
+        self._calls = self._refused = 0
+        self._rates, self._since = 0.0, now
+        if self.useless:
+            # Under a limit, twice the rate halves that share.
+            self.useless = share > 0.67 * self._share
+            self._share, self._rate = (share + self._share) / 2, mean
+            return min(_FASTEST, 2 * mean) if self.useless else None
+        if 0 < share < 1 and mean < 1.1 * _SLOWEST:
+            self.useless, self._share, self._rate = True, share, mean
+            return 2 * mean
+        if mean >= self._rate or not 0 < share < min(1.0, 1.2 * self._share):
+            self._share, self._rate = share, mean
+        elif mean < self._rate / 2:
+            self.useless = True
+            return self._rate
+        return None

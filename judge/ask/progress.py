@@ -1,13 +1,18 @@
-"""The progress of the judging loop, and of fetching a model's weights."""
+"""The progress of a job that asks: its steps, the judgments of the loop, and the fetching of a model's weights."""
 
+import contextlib
+import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self, TextIO
 
 from judge.files.progress import ProgressLine
 from judge.models.endpoints import Endpoint
 from judge.text.cells import count
-from judge.text.steps import Step
+from judge.text.steps import Step, Steps, quiet
+
+Fetching = Callable[[str, int, int], None]
+"""Called while a model is fetched, with its name, the bytes fetched and the bytes in all."""
 
 
 class Progress(NamedTuple):
@@ -27,6 +32,19 @@ class Progress(NamedTuple):
     """How each server does, as it changes, where a judge is asked at several addresses."""
     limited: str = ""
     """How a rate limit holds the calls back, in few words; empty if it does not."""
+
+    def plus(self, more: "Progress") -> "Progress":
+        """The progress of a job after the progress of a part that follows this one; the total stays."""
+        return Progress(
+            self.done + more.done,
+            self.total,
+            self.recalled + more.recalled,
+            self.failures + more.failures,
+            self.cost + more.cost,
+            self.estimated + more.estimated,
+            self.servers + more.servers,
+            more.limited,
+        )
 
 
 class Reporter:
@@ -114,6 +132,57 @@ class FetchReporter:
         if done == total:
             # Two bars cannot share a terminal, and the bar of the loop may come next.
             self._line.clear()
+
+
+class JobProgress:
+    """The one place to which a job tells its progress.
+
+    Args:
+        line: Shows it; None where nothing shows it.
+        report: Called with the progress of every judge, after each judgment.
+    """
+
+    def __init__(self, line: ProgressLine | None = None, report: Callable[[Progress], None] | None = None) -> None:
+        self._line = line
+        self._report = report
+        self._reporters: dict[str, Reporter] = {}
+        self.steps: Steps = quiet if line is None else line
+        """Takes the steps of the job."""
+        self.fetching: Fetching = _unseen if line is None else FetchReporter(line)
+        """Takes how much of a model's weights has been fetched."""
+
+    def of(self, judge: str) -> Callable[[Progress], None]:
+        """What takes the progress of a judge."""
+        if self._line is None:
+            return self._report or (lambda progress: None)
+        if judge not in self._reporters:
+            self._reporters[judge] = Reporter(judge, self._line, self._report)
+        return self._reporters[judge]
+
+    def close(self) -> None:
+        """Say how far each judge came that did not come to its end."""
+        for reporter in self._reporters.values():
+            reporter.__exit__()
+
+
+def _unseen(step: str, done: int, total: int) -> None:
+    """Show nothing of what is fetched."""
+
+
+@contextlib.contextmanager
+def job_progress(shown: bool | ProgressLine, report: Callable[[Progress], None] | None = None) -> Iterator[JobProgress]:
+    """What a job tells its progress to, until the block ends.
+
+    Args:
+        shown: Where it is shown: on a line of the caller; or, if true, as a bar in a notebook or on a terminal and
+            elsewhere as a line now and then; or nowhere.
+        report: Called after each judgment, too.
+    """
+    with contextlib.ExitStack() as open_lines:
+        line = open_lines.enter_context(ProgressLine(sys.stderr)) if shown is True else shown or None
+        progress = JobProgress(line, report)
+        open_lines.callback(progress.close)
+        yield progress
 
 
 def _extra(progress: Progress) -> str:

@@ -5,12 +5,9 @@ from typing import NamedTuple
 
 from judge.ask.account import Account
 from judge.ask.estimates import TokenRates, learned_rates, prompt_bytes
-from judge.ask.filler import SchemaReplies, is_filler
-from judge.ask.inquiry import Answer, inquiry
-from judge.ask.outcome import failure, outcome
+from judge.ask.inquiry import Answer, failure, inquiry, is_filler, outcome
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment
-from judge.ask.suspects import suspects_key
 from judge.ask.tasks import Task, evidence_gap
 from judge.errors import OperationalError
 from judge.models.forms import supported_forms
@@ -24,6 +21,8 @@ from judge.runs.records import Turn
 
 _SAMPLE = 1000
 """Calls of the journal from which estimates are learned."""
+_FEW, _SHARE = 3, 0.1
+"""With so many replies of white space to the JSON schema, and such a share of all, a judge is asked in text first."""
 
 
 class Questions:
@@ -47,17 +46,15 @@ class Questions:
         account: Account | None = None,
         remember: Callable[[str, str], None] | None = None,
     ) -> None:
-        self._model = model
+        self.model = model
         self._journal = journal
         self._pool = pool
         self._turns = turns or {}
         self._account = account or Account()
         self._remember = remember or (lambda key, value: None)
-        self._form_key = _form_key(model.name)
-        self._structured = journal.meta(self._form_key) != "text"
-        self._replies = SchemaReplies()
-        self._filler_key = _filler_key(model.name)
-        self._filler = journal.meta(self._filler_key)
+        self._structured = journal.meta(_form_key(model.name)) != "text"
+        self._replies = self._filler = 0
+        """Replies to the JSON schema, and those of them that were white space."""
 
     def forms(self, criterion: Criterion) -> list[AnswerForm]:
         """The answer forms to try, the preferred one first: those that both judge and criterion support.
@@ -65,35 +62,38 @@ class Questions:
         Raises:
             OperationalError: They share no form.
         """
-        offered = [form for form in self._model.forms if form in supported_forms(criterion)]
+        offered = [form for form in self.model.forms if form in supported_forms(criterion)]
         if not self._structured and offered != ["json"]:
             offered = [form for form in offered if form != "json"]
-        if self._filler == _MANY:
+        if self._filler >= max(_FEW, _SHARE * self._replies):
             # Still there for a recording, which holds some answers in this form alone.
             offered.sort(key=lambda form: form == "json")
         if not offered:
-            raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
+            raise OperationalError(f"{self.model.name} cannot be asked {criterion.prompt_id} in any answer form")
         return offered
 
     def refuse_json(self) -> None:
         """Remember, in the journal too, that the judge takes no JSON schema."""
         if self._structured:
             self._structured = False
-            self._remember(self._form_key, "text")
+            self._remember(_form_key(self.model.name), "text")
 
     def is_lost(self, answer: Answer) -> bool:
-        """Whether white space under the JSON schema cost a judgment, so that the next form is to be tried.
+        """Whether white space under the JSON schema cost a judgment, so that the next form is to be tried."""
+        self._count(answer)
+        lost = is_filler(answer.completion, answer.request.form)
+        if lost and self._filler == 1:
+            self._remember(_filler_key(self.model.name), "some")
+        return lost
 
-        Once too many replies are so, the text form is tried first. The journal remembers both.
-        """
-        self._replies.count(answer.completion, answer.request.form)
-        if not is_filler(answer.completion, answer.request.form):
-            return False
-        known = _MANY if self._replies.hopeless else self._filler or _SOME
-        if known != self._filler:
-            self._filler = known
-            self._remember(self._filler_key, known)
-        return True
+    def _count(self, answer: Answer) -> None:
+        self._replies += answer.request.form == "json"
+        self._filler += is_filler(answer.completion, answer.request.form)
+
+    def first(self, task: Task) -> tuple[str, Request]:
+        """Digest and request of the preferred form of a task; equal questions have equal digests."""
+        request = self.request(task, self._shared_forms(task)[0])
+        return self.digest(request), request
 
     def first_digests(self, task: Task) -> dict[str, AnswerForm]:
         """The digests of the first requests with which a task can be asked, in the same order for every process."""
@@ -111,16 +111,16 @@ class Questions:
 
     def digest(self, request: Request) -> str:
         """The digest of a request, under which the journal keeps its completion."""
-        return request_digest(self._model.name, self._model.parameters(request), request)
+        return request_digest(self.model.name, self.model.parameters(request), request)
 
     def sent(self, request: Request) -> SentRequests | None:
         """What a request takes where the judge asks in words of its own; None where it is sent as it is."""
-        return self._model.sent(request)
+        return self.model.sent(request)
 
     def rates(self) -> TokenRates:
         """What the judge's tokens come to, as far as the journal tells."""
         sizes, prompts, replies = [], [], []
-        for messages, call in self._journal.sample(self._model.name, _SAMPLE):
+        for messages, call in self._journal.sample(self.model.name, _SAMPLE):
             if call.prompt_tokens and call.completion_tokens:
                 sizes.append(prompt_bytes(messages))
                 prompts.append(call.prompt_tokens)
@@ -130,7 +130,7 @@ class Questions:
     def gap(self, task: Task) -> Failure | None:
         """The failure of a task that lacks the passages that its criterion needs."""
         gap = evidence_gap(task, self._pool)
-        return None if gap is None else failure(task, self._model.name, "no_passages", gap)
+        return None if gap is None else failure(task, self.model.name, "no_passages", gap)
 
     def recall(self, task: Task) -> Judgment | Failure | None:
         """The outcome of the task, in any form, if the journal holds every completion that it needs."""
@@ -138,9 +138,9 @@ class Questions:
         if found is None:
             return None
         for answer in found.answers:
-            self._replies.count(answer.completion, answer.request.form)
-        self._account.rest(self._model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
-        return outcome(task, found.answers[-1], self._model.name, found.digest)
+            self._count(answer)
+        self._account.rest(self.model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
+        return outcome(task, found.answers[-1], self.model.name, found.digest)
 
     def settled(self, tasks: Iterable[Task], remembered: Callable[[], object]) -> Iterator[Judgment | Failure | None]:
         """For each task its outcome where that needs no call; None where it does.
@@ -190,7 +190,7 @@ class Questions:
 
     def _shared_forms(self, task: Task) -> list[AnswerForm]:
         """The answer forms that judge and criterion support, in the judge's order."""
-        return [form for form in self._model.forms if form in supported_forms(task.criterion)]
+        return [form for form in self.model.forms if form in supported_forms(task.criterion)]
 
     def _walked(self, task: Task, form: AnswerForm) -> "_Found | tuple[str, Request]":
         """The end of an inquiry in one form if the journal holds it all, else the first request that it lacks."""
@@ -220,10 +220,6 @@ class _Found(NamedTuple):
     """Every request and its completion, by digest."""
 
 
-_SOME, _MANY = "some", "many"
-"""How many replies of a judge to the JSON schema were white space, as the journal remembers it."""
-
-
 def _form_key(judge: str) -> str:
     return f"form:{judge}"
 
@@ -234,7 +230,7 @@ def _filler_key(judge: str) -> str:
 
 def facts_of(judge: str) -> tuple[str, ...]:
     """The names of all facts about a judge that a journal remembers."""
-    return _form_key(judge), _filler_key(judge), suspects_key(judge)
+    return _form_key(judge), _filler_key(judge)
 
 
 def filler_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.filler import CUT_OFF
 from judge.ask.records import Unreadable, Verdict
 from judge.models.forms import answer_labels
 from judge.models.records import NO_SCORE, AnswerForm, Completion
@@ -28,6 +27,8 @@ MOST_LISTED = 50
 LONGEST_NUGGET = 500
 """Most characters of a nugget; a longer text is no single fact."""
 
+CUT_OFF = frozenset({"length", "max_tokens"})
+"""Finish reasons of a reply that ended at the token limit."""
 _TRUNCATED = Unreadable("truncated", "the reply was cut off at the token limit")
 """What is said of a reply that might have gone on to a verdict."""
 _OPENING = " \t\r\n*_`\"'“‘([{"

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from judge.ask.labels import Labels
-from judge.ask.several import MOST_SAMPLES
+from judge.ask.opening import MOST_SAMPLES
 from judge.calibrate.baselines import CONSTANT
 from judge.errors import InputError, UsageError
 from judge.gold import GoldByResponse, check_scale

@@ -8,7 +8,6 @@ measures the judges whose labels were released with the data, and asks nobody.
 import argparse
 from pathlib import Path
 
-from judge.ask.progress import FetchReporter, Reporter
 from judge.cli.asking import (
     ASKING,
     add_dry_run_option,
@@ -95,11 +94,7 @@ def main(args: argparse.Namespace) -> int:
     if not args.stored:
         say_lacking_log(args.out)
     with progress("reading datasets") as line:
-        if args.stored:
-            outcome = bench_judges(plan, steps=line)
-        else:
-            with Reporter(args.model, line) as reporter:
-                outcome = bench_judges(plan, reporter, FetchReporter(line), steps=line)
+        outcome = bench_judges(plan, progress=line)
     print_grids(_grids(outcome), args.format)
     return _close(outcome, args.out)
 

@@ -8,7 +8,6 @@ judge named after its file), or the judges are asked (--prompt and --model, each
 import argparse
 from pathlib import Path
 
-from judge.ask.progress import FetchReporter, Reporter
 from judge.calibrate.report.terminal import summary
 from judge.cli.asking import (
     ASKING,
@@ -26,7 +25,7 @@ from judge.cli.options import add_cluster_option, add_journal_option, positive, 
 from judge.cli.printing import print_fact, print_json, progress, say
 from judge.cli.spending import print_forecast, say_accounts
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.harness.calibration.forecast import CalibrationForecast
+from judge.harness.calibration.plan import CalibrationForecast
 from judge.harness.calibration.session import forecast_calibration
 from judge.text.cells import count
 
@@ -209,12 +208,7 @@ def main(args: argparse.Namespace) -> int:
     if args.out:
         say_lacking_log(args.out)
     with progress("reading gold and labels") as line:
-        outcome = calibrate_judges(
-            plan,
-            asking=lambda judge: Reporter(judge, line),
-            fetching=FetchReporter(line),
-            steps=line,
-        )
+        outcome = calibrate_judges(plan, progress=line)
     if args.json:
         print_json(outcome.calibration)
     else:

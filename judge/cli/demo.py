@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from judge.ask.opening import DEFAULT_MODEL
 from judge.cli import calibrate, nuggets_match, run
 from judge.cli.config import parse
 from judge.cli.forms import print_grids
@@ -22,7 +23,6 @@ from judge.errors import InputError
 from judge.files.bundle import bundled
 from judge.files.extras import has_extra, how_to_get, need_extra
 from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
-from judge.harness.prepared import DEFAULT_MODEL
 from judge.models.backends import backend_facts
 
 DEFAULT_FOLDER = "judge-demo"

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from judge.ask.account import JudgeAccount
+from judge.ask.asking import ModelForecast
 from judge.cli.asking import add_dry_run_option, add_judge_arguments, add_loop_arguments, loop_settings, model_options
 from judge.cli.config import add_config_arguments
 from judge.cli.options import add_journal_option, add_output_option, positive
 from judge.cli.printing import print_fact, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
-from judge.harness.dry_run import ModelForecast
 
 
 def add_asking_arguments(parser: argparse.ArgumentParser, criterion: str, limited: str, answers: str) -> None:

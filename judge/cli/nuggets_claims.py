@@ -7,7 +7,6 @@ the labels. The same command goes on where an earlier one stopped, and pays for 
 
 import argparse
 
-from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.subjects import NUGGET_PRECISION
 from judge.cli.asking import say_lacking_log
 from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, end_asking, print_asking_forecast
@@ -30,8 +29,8 @@ def main(args: argparse.Namespace) -> int:
         print_asking_forecast(forecast.forecast, "responses", f"{forecast.nuggets} nuggets")
         return 0
     say_lacking_log(args.out)
-    with progress("reading the pool") as line, Reporter(args.model, line) as reporter:
-        outcome = label_claims(plan, reporter, FetchReporter(line))
+    with progress("reading the pool") as line:
+        outcome = label_claims(plan, progress=line)
     given = ", ".join(f"{number} {label}" for label, number in claim_counts(outcome.claims).items())
     return end_asking(
         *(outcome.account, outcome.notes, len(outcome.claims), outcome.failures),

@@ -9,7 +9,6 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING
 from judge.cli.asking import (
     add_dry_run_option,
@@ -104,8 +103,8 @@ def main(args: argparse.Namespace) -> int:
         _print_forecast(forecast_creation(plan))
         return 0
     say_lacking_log(args.out)
-    with progress("reading the pool") as line, Reporter(args.model, line) as reporter:
-        outcome = create_nuggets(plan, reporter, FetchReporter(line))
+    with progress("reading the pool") as line:
+        outcome = create_nuggets(plan, progress=line)
     say_accounts((outcome.account,))
     for note in outcome.notes:
         say(f"note: {note}")

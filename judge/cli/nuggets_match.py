@@ -6,7 +6,6 @@ label. The same command goes on where an earlier one stopped, and pays for nothi
 
 import argparse
 
-from judge.ask.progress import FetchReporter, Reporter
 from judge.ask.subjects import NUGGET
 from judge.cli.asking import say_lacking_log
 from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, end_asking, print_asking_forecast
@@ -29,8 +28,8 @@ def main(args: argparse.Namespace) -> int:
         print_asking_forecast(forecast.forecast, "pairs", f"{forecast.responses} responses, {forecast.nuggets} nuggets")
         return 0
     say_lacking_log(args.out)
-    with progress("reading the pool") as line, Reporter(args.model, line) as reporter:
-        outcome = match_nuggets(plan, reporter, FetchReporter(line))
+    with progress("reading the pool") as line:
+        outcome = match_nuggets(plan, progress=line)
     given = ", ".join(f"{number} {label}" for label, number in label_counts(outcome.matches).items())
     return end_asking(
         *(outcome.account, outcome.notes, len(outcome.matches), outcome.failures),

@@ -8,7 +8,7 @@ Copies in other words, longer or formatted must keep their grade. Word overlap i
 import argparse
 from pathlib import Path
 
-from judge.ask.progress import FetchReporter, Reporter
+from judge.ask.opening import DEFAULT_MODEL
 from judge.calibrate.probe.page import probe_grids, probe_notes
 from judge.calibrate.probe.records import KINDS
 from judge.calibrate.probe.rules import MARGIN
@@ -27,7 +27,6 @@ from judge.cli.options import add_journal_option, add_output_option, add_runs_op
 from judge.cli.printing import print_fact, print_text, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
-from judge.harness.prepared import DEFAULT_MODEL
 from judge.harness.probe.job import ProbeForecast, ProbeOutcome, forecast_probe, probe_judges
 from judge.harness.probe.plan import ITEMS, SEED, ProbePlan
 from judge.text.cells import count
@@ -135,8 +134,8 @@ def main(args: argparse.Namespace) -> int:
         _print_forecast(forecast)
         return 0
     say_lacking_log(args.out)
-    with progress("reading the pool") as line, Reporter(", ".join(args.model) or "judge", line) as reporter:
-        outcome = probe_judges(plan, reporter, FetchReporter(line), steps=line)
+    with progress("reading the pool") as line:
+        outcome = probe_judges(plan, progress=line)
     print_grids(probe_grids(outcome.card), args.format)
     if args.format == "table":
         print()

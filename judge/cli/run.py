@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from judge.ask.progress import FetchReporter, Reporter
+from judge.ask.opening import DEFAULT_MODEL
+from judge.ask.progress import job_progress
 from judge.ask.stored_results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.asking import (
@@ -38,7 +39,7 @@ from judge.cli.tables import print_leaderboard, print_pooled, print_problems, pr
 from judge.crowd.aggregators import JURIES
 from judge.harness.dry_run import dry_run
 from judge.harness.engine import ENGINES
-from judge.harness.prepared import DEFAULT_MODEL, DEFAULT_OUT, Plan, Prepared, prepare
+from judge.harness.prepared import DEFAULT_OUT, Plan, Prepared, prepare
 from judge.harness.requests import under_way
 from judge.harness.run import Outcome, carry_out
 from judge.text.cells import count
@@ -164,8 +165,8 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         return 0
     for folder, number in under_way(prepared.out):
         say(f"warning: nothing came back yet for the {count(number, 'request')} of {folder}; they are asked here too")
-    with progress("") as shown, Reporter(prepared.judge, shown) as reporter:
-        outcome = carry_out(prepared, report=reporter, fetching=FetchReporter(shown), steps=shown)
+    with progress("") as bar, job_progress(bar) as shown:
+        outcome = carry_out(prepared, shown)
     if args.json:
         print_json(outcome.leaderboard)
     else:
@@ -257,7 +258,7 @@ def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     """Print what a plan would send."""
     counts = dry_run(prepared)
     if as_json:
-        print_json({"judge": prepared.judge, **msgspec.structs.asdict(counts)})
+        print_json({"judge": prepared.judge.name, **msgspec.structs.asdict(counts)})
         return
     factors = [
         (counts.responses, "response"),
@@ -266,7 +267,7 @@ def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
         (counts.samples, "sample"),
     ]
     product = " × ".join(count(number, name) for number, name in factors)
-    print_fact("judge", prepared.judge)
+    print_fact("judge", prepared.judge.name)
     if prepared.jury is not None:
         for name, members in prepared.jury.members.items():
             print_fact("  members", f"{len(members)} under {name}")
@@ -277,7 +278,7 @@ def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     print_fact("  beyond the limit", str(counts.left_out))
     if prepared.cascade is not None:
         told = f"; {counts.unchecked} are not checked yet, and count as calls" if counts.unchecked else ""
-        print_fact("  settled", f"{counts.settled} by {prepared.cascade.checker.name}{told}")
+        print_fact("  settled", f"{counts.settled} by {prepared.cascade.opened.checker.name}{told}")
     print_fact("calls to be made", str(counts.calls))
     if counts.rechecked:
         print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {prepared.plan.recheck})")

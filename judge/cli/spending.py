@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from judge.ask.account import JudgeAccount, in_all
+from judge.ask.asking import ModelForecast
 from judge.cli.look import columns
 from judge.cli.printing import print_fact, print_table, say
-from judge.harness.dry_run import ModelForecast
 from judge.models.spending import Spending
 from judge.report.sections.spending import dollars, lasting
 from judge.text.cells import count

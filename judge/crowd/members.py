@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from judge.ask.asking import Judge
+from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import MOST_SAMPLES
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Tasks
 from judge.crowd.aggregators import JURIES
@@ -19,23 +19,31 @@ from judge.records import Criterion
 from judge.text.ids import natural_key
 
 
-class Jury(msgspec.Struct, frozen=True):
-    """Every model under every prompt of a criterion, each asked `samples` times, as one judge."""
+class Jury(Judge):
+    """Every model of a judge under every prompt of a criterion, each asked `samples` times, as one judge.
 
-    aggregator: str
-    prompts: dict[str, tuple[Criterion, ...]]
-    """By criterion, in natural order."""
-    members: dict[str, tuple[Member, ...]]
-    """By criterion."""
-    criteria: tuple[Criterion, ...]
-    """The criteria as the jury judges them, from `jury_criterion`."""
-    samples: int
-    warnings: tuple[str, ...]
+    Args:
+        aggregator: A key of JURIES.
+        judge: The models.
+        prompts: The prompts by criterion, in natural order.
+        samples: How often each model is asked each question.
+        warnings: A sentence each.
+    """
 
-    @property
-    def name(self) -> str:
-        """How records name the judge."""
-        return jury_name(self.aggregator)
+    def __init__(
+        self,
+        aggregator: str,
+        judge: Judge,
+        prompts: Mapping[str, tuple[Criterion, ...]],
+        samples: int,
+        warnings: tuple[str, ...],
+    ) -> None:
+        super().__init__(judge.models, judge.options, judge.settings, jury_name(aggregator))
+        self.aggregator, self.prompts, self.samples, self.warnings = aggregator, prompts, samples, warnings
+        self.members = _members(self.models, prompts, samples)
+        """By criterion."""
+        self.criteria = tuple(jury_criterion(variants, self.members[name]) for name, variants in prompts.items())
+        """The criteria as the jury judges them."""
 
     def tasks(self, wanted: Tasks) -> Tasks:
         """The tasks of one model, for the tasks of the jury."""
@@ -45,12 +53,10 @@ class Jury(msgspec.Struct, frozen=True):
             )
         )
 
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self) -> dict[str, object]:
         """The members as JSON values; a jury of other members has another configuration."""
-        return {
-            "aggregator": self.aggregator,
-            "members": {name: list(map(msgspec.to_builtins, members)) for name, members in self.members.items()},
-        }
+        members = {name: list(map(msgspec.to_builtins, members)) for name, members in self.members.items()}
+        return {"jury": {"aggregator": self.aggregator, "members": members}}
 
     def decide(
         self, collected: Sequence[Judgment | Failure], folder: Path | None = None
@@ -71,14 +77,13 @@ class Jury(msgspec.Struct, frozen=True):
 
 def make_jury(
     aggregator: str,
-    models: Sequence[Model],
+    judge: Judge,
     prompts: Mapping[str, Sequence[Criterion]],
     samples: int,
     families: Mapping[str, str],
     runs: Iterable[str],
-    temperature: float,
 ) -> Jury:
-    """Make a jury of models, ordered as `open_models` gives them, and prompts, whose order does not matter.
+    """Make a jury of the models of a judge and of prompts, whose order does not matter.
 
     Raises:
         UsageError: There is no such aggregator, the jury has one member, prompts differ in scale, or members are equal.
@@ -87,36 +92,37 @@ def make_jury(
         raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(JURIES)} (--jury)")
     if not 1 <= samples <= MOST_SAMPLES:
         raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
-    judges = [model.name for model in models]
-    if twice := list(dict.fromkeys(judge for judge in judges if judges.count(judge) > 1)):
+    judges = [model.name for model in judge.models]
+    if twice := list(dict.fromkeys(name for name in judges if judges.count(name) > 1)):
         raise UsageError(f"{', '.join(twice)}: named twice; --samples N asks every model N times")
     ordered = {
         name: tuple(sorted(prompts[name], key=lambda prompt: natural_key(prompt.prompt_id))) for name in sorted(prompts)
     }
     for variants in ordered.values():
         _check_distinct(variants)
-    members = {
-        name: tuple(
-            Member(judge, prompt.prompt_id, prompt.digest, sample)
-            for judge in judges
-            for prompt in variants
-            for sample in range(samples)
-        )
-        for name, variants in ordered.items()
-    }
+    members = _members(judge.models, ordered, samples)
     for name, jury in members.items():
         if len(jury) == 1:
             raise UsageError(
                 f"{name}: one member is no jury: give several --model, several --prompt of {name}, or --samples"
             )
-    return Jury(
-        aggregator=aggregator,
-        prompts=ordered,
-        members=members,
-        criteria=tuple(jury_criterion(variants, members[name]) for name, variants in ordered.items()),
-        samples=samples,
-        warnings=cautions(aggregator, members, families, runs, temperature),
-    )
+    warnings = cautions(aggregator, members, families, runs, judge.options.temperature)
+    return Jury(aggregator, judge, ordered, samples, warnings)
+
+
+def _members(
+    models: Sequence[Model], prompts: Mapping[str, Sequence[Criterion]], samples: int
+) -> dict[str, tuple[Member, ...]]:
+    """The members by criterion: every model under every prompt, as often as it is asked."""
+    return {
+        name: tuple(
+            Member(model.name, prompt.prompt_id, prompt.digest, sample)
+            for model in models
+            for prompt in variants
+            for sample in range(samples)
+        )
+        for name, variants in prompts.items()
+    }
 
 
 def _check_distinct(prompts: Sequence[Criterion]) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, get_args
 
+from judge.ask.asking import Assess
 from judge.ask.loop import assess
-from judge.ask.ray.address import address_of
-from judge.ask.several import Assess
+from judge.ask.ray.client import address_of
 from judge.errors import UsageError
 from judge.files.extras import need_extra
 from judge.models.model import ModelOptions
@@ -58,8 +58,6 @@ def open_engine(
     if engine is None:
         yield assess
         return
-    from judge.ask.ray.cluster import RayCluster  # needs the extra
-    from judge.ask.ray.engine import RayEngine
+    from judge.ask.ray.engine import RayEngine  # most runs need no engine
 
-    with RayCluster(address, workers, names, options) as cluster:
-        yield RayEngine(cluster).assess
+    yield RayEngine(address, workers, names, options).assess

@@ -1,30 +1,37 @@
 """The output folder of a run: the bytes of every file that a track publishes."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
-from judge.ask.cascade import SettledCount, settled_counts
+from judge.ask.account import JudgeAccount
+from judge.ask.cascade import settled_counts
 from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import StoredResults
+from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
 from judge.files.content import FileContent, Pieces, jsonl_pieces
 from judge.files.jsonl import json_bytes
 from judge.files.paths import published
 from judge.files.trec import response_run, safe_names
 from judge.harness.pooling import Pooled
+from judge.harness.recheck import Rechecked
 from judge.pool.bank import excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
 from judge.pool.build import lacking_texts
 from judge.pool.folder import TURNS
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
-from judge.records import Criterion
+from judge.records import Criterion, Record
 from judge.results.details import Details
 from judge.results.differences import differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.text.table import Table
 from judge.text.tsv import tsv
 
 UNCALIBRATED = (
@@ -32,6 +39,46 @@ UNCALIBRATED = (
     "these responses; they rank runs as this judge sees them, not as people would."
 )
 MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
+
+
+class Outcome(Record, frozen=True):
+    """What the whole line gave: the pool, the results and the leaderboard."""
+
+    out: Path
+    pool: Pool
+    criteria: tuple[Criterion, ...]
+    results: StoredResults
+    leaderboard: Table[LeaderboardRow]
+    differences: Table[RunDifference]
+    """Every two runs."""
+    statement: CertificateStatement | None = None
+    """What the certificate says, where there is one."""
+    notes: JuryNotes | None = None
+    """How far the members of a jury agree, and what each of them said; None without a jury."""
+
+    model_notes: tuple[str, ...] = ()
+    """In words, where the provider answered with another model than the one asked or with several, or where the judge
+    could not be asked under a JSON schema."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to each model took."""
+    rechecked: Rechecked | None = None
+    """What the second answers say; None without a recheck."""
+    label_notes: tuple[str, ...] = ()
+    """In words, how many judgments have label probabilities and how sure these are, where they were asked for."""
+    clustered: tuple[str, ...] = ()
+    """In words, over what the intervals are if it is not topics."""
+    cascade_notes: tuple[str, ...] = ()
+    """In words, how many judgments of each criterion the checker of a cascade settled; empty without a cascade."""
+
+    @property
+    def banner(self) -> str:
+        """What stands over every output."""
+        return self.statement.banner if self.statement else UNCALIBRATED
+
+    @property
+    def failures(self) -> Table[Failure]:
+        """The judgments that are missing."""
+        return Table(result for result in self.results if isinstance(result, Failure))
 
 
 def pool_files(pooled: Pooled) -> dict[str, FileContent]:
@@ -56,55 +103,42 @@ def pool_files(pooled: Pooled) -> dict[str, FileContent]:
     return files | _response_runs(pool)
 
 
-def result_files(
-    results: Sequence[Judgment | Failure],
-    criteria: Sequence[Criterion],
-    rows: Sequence[LeaderboardRow],
-    banner: str = UNCALIBRATED,
-    notes: JuryNotes | None = None,
-    partial: Mapping[str, int] | None = None,
-    models: Sequence[str] = (),
-    pairs: Sequence[RunDifference] = (),
-    clustered: Sequence[str] = (),
-    beside: Details | None = None,
-) -> dict[str, FileContent]:
+def result_files(outcome: Outcome, beside: Details) -> dict[str, FileContent]:
     """The files of a judge's results, by name.
 
     Args:
-        results: What the judge said, or a jury decided.
-        criteria: The prompts behind the results.
-        rows: The leaderboard.
-        banner: How far to believe the judge; it stands in every file that people read.
-        notes: How a jury came to its grades.
-        partial: Criterion to the number of grades that rest on some of the used passages only.
-        models: From `cascade_notes`, `model_notes` and `certainty_notes`.
-        pairs: Every two runs.
-        clustered: From `clustering`.
+        outcome: What the judge said, or a jury decided, and what that comes to.
         beside: The tables that only some results have.
     """
-    partial = partial or {}
-    lines = [*(notes.lines if notes else ()), *models, *(_partly(*entry) for entry in sorted(partial.items()))]
-    lines += [f"{line}." for line in clustered]
-    sentences = beside.sentences if beside is not None else ()
+    results, criteria, notes, banner = outcome.results, outcome.criteria, outcome.notes, outcome.banner
+    partial = _on_partial_evidence(outcome.pool, results, criteria)
+    lines = [
+        *(notes.lines if notes else ()),
+        *outcome.cascade_notes,
+        *outcome.model_notes,
+        *outcome.label_notes,
+        *(_partly(*entry) for entry in sorted(partial.items())),
+        *(f"{line}." for line in outcome.clustered),
+    ]
+    apart = told_apart(outcome.differences)
+    markdown = leaderboard_markdown(outcome.leaderboard, banner, criteria, lines, apart, beside.sentences)
     files: dict[str, FileContent] = {
         **_lines(results, JUDGMENTS, FAILURES),
-        "leaderboard.tsv": leaderboard_tsv(rows).encode(),
-        "leaderboard.md": leaderboard_markdown(rows, banner, criteria, lines, told_apart(pairs), sentences).encode(),
-        "differences.tsv": differences_tsv(pairs).encode(),
+        "leaderboard.tsv": leaderboard_tsv(outcome.leaderboard).encode(),
+        "leaderboard.md": markdown.encode(),
+        "differences.tsv": differences_tsv(outcome.differences).encode(),
+        **beside.files(),
     }
-    files |= beside.files() if beside is not None else {}
     if notes is not None:
         files |= _lines(notes.said, "members.jsonl", "member_failures.jsonl")
-    settled: dict[str, list[SettledCount]] = {}
-    for count in settled_counts(results):
-        settled.setdefault(count.criterion, []).append(count)
+    settled = {row.criterion: row for row in settled_counts(results)}
     for criterion in criteria:
         description: dict[str, Any] = sidecar(criterion, results, banner)
         if criterion.name in partial:
             description["partial_evidence"] = partial[criterion.name]
         if notes is not None:
             description["jury"] = notes.about(criterion.name)
-        for row in settled.get(criterion.name, ()):
+        if row := settled.get(criterion.name):
             description["cascade"] = {
                 "name": row.cascade,
                 "settled": row.settled,
@@ -114,7 +148,20 @@ def result_files(
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = qrels_text(results, criterion).encode()
         files[f"{name}.json"] = json_bytes(description)
-    return files
+    return files | (outcome.rechecked.files() if outcome.rechecked else {})
+
+
+def _on_partial_evidence(
+    pool: Pool, results: Iterable[Judgment | Failure], criteria: Sequence[Criterion]
+) -> dict[str, int]:
+    """How many grades rest on some of the used passages only, by criterion whose prompt shows passages."""
+    shown = {criterion.name for criterion in criteria if "passages" in criterion.inputs}
+    partly = {response.response_id for response in pool.responses if lacking_texts(response, pool)}
+    return Counter(
+        result.criterion
+        for result in results
+        if isinstance(result, Judgment) and result.criterion in shown and result.response_id in partly
+    )
 
 
 def _lines(results: Sequence[Judgment | Failure], judgments: str, failures: str) -> dict[str, FileContent]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.asking import JOURNAL as JOURNAL
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
 from judge.ask.verdict import PARSER_VERSION
@@ -28,13 +29,12 @@ from judge.models.spending import Spending
 from judge.pool.bank import stored_pool
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
-from judge.records import Criterion, Problem
+from judge.records import Criterion, Problem, Record
 from judge.text.ids import Cluster
 
 SCHEMA = 2
 """Version of the folder's layout and of the manifest."""
 MANIFEST = "manifest.json"
-JOURNAL = "journal.sqlite"
 RECORD = "run.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 GROWING = frozenset({"runs", "pool", "passages"})
@@ -162,7 +162,7 @@ def check_folder(
                 "choose an empty folder as --out"
             )
         return False
-    stored, wanted = _without_addresses(manifest["configuration"]), _without_addresses(wanted)
+    stored = manifest["configuration"]
     # The configuration of a pool that nobody has judged yet names no judge.
     keys = {*stored, *wanted} if "judge" in stored else stored.keys()
     different = sorted(key for key in keys if stored.get(key) != wanted.get(key))
@@ -178,89 +178,80 @@ def check_folder(
     return bool(different)
 
 
-def _without_addresses(configured: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration without the addresses of its judges, on which no judgment depends."""
-    return {
-        key: {name: each for name, each in value.items() if name != "base_url"} if isinstance(value, dict) else value
-        for key, value in configured.items()
-    }
+class Manifest(Record, frozen=True):
+    """How the other files of a folder came about."""
 
+    argv: Sequence[str]
+    """The command line; secrets and homes are left out."""
+    options: Mapping[str, Any]
+    """The options that are not the default, by their names on the command line."""
+    configured: Mapping[str, Any]
+    """From `configuration`, or from `pool_configuration` if nothing was judged."""
+    submitted: Submitted
+    pool: Pool
+    results: Sequence[Judgment | Failure] = ()
+    """What the judge said, or a jury decided."""
+    asked: Mapping[str, Any] = {}
+    """How many judgments were asked for, and the limit."""
+    said: CertificateStatement | None = None
+    """What the certificate says of the results."""
+    notes: JuryNotes | None = None
+    """How a jury came to its grades."""
+    prices: Mapping[str, Any] = {}
+    """Price of each model, for the reader: no grade depends on it."""
+    spending: Sequence[Spending] = ()
+    """What the completions took that the results rest on, likewise."""
+    cluster: Cluster = "topic"
+    """What intervals and tests are over, recorded where it is not topics: no grade depends on it."""
+    recheck: Mapping[str, Any] | None = None
+    """What the second answers say, where questions were asked again."""
+    servers: Sequence[str] = ()
+    """The addresses of a judge that is asked at several."""
+    cascade: Mapping[str, Any] | None = None
+    """Checker and bounds of a cascade, and how many judgments it settled."""
 
-def manifest_bytes(
-    argv: Sequence[str],
-    configured: Mapping[str, Any],
-    status: str,
-    submitted: Submitted,
-    pool: Pool,
-    results: Sequence[Judgment | Failure] = (),
-    asked: Mapping[str, Any] | None = None,
-    said: CertificateStatement | None = None,
-    notes: JuryNotes | None = None,
-    prices: Mapping[str, Any] | None = None,
-    spending: Sequence[Spending] = (),
-    options: Mapping[str, Any] | None = None,
-    cluster: Cluster = "topic",
-    recheck: Mapping[str, Any] | None = None,
-    servers: Sequence[str] = (),
-    cascade: Mapping[str, Any] | None = None,
-) -> bytes:
-    """How the other files came about; a rerun gives the same bytes, because no time of day is recorded.
+    def encoded(self, status: str) -> bytes:
+        """The file; a rerun gives the same bytes, because no time of day is recorded.
 
-    Args:
-        argv: The command line; secrets and homes are left out.
-        configured: From `configuration`, or from `pool_configuration` if nothing was judged.
-        status: UNFINISHED, POOLED, `trial` or `complete`.
-        submitted: The runs.
-        pool: The pool.
-        results: What the judge said, or a jury decided.
-        asked: How many judgments were asked for, and the limit.
-        said: What the certificate says of the results.
-        notes: How a jury came to its grades.
-        prices: Price of each model, for the reader: no grade depends on it.
-        spending: What the completions took that the results rest on, likewise.
-        options: The options that are not the default, by their names on the command line.
-        cluster: What intervals and tests are over, recorded where it is not topics: no grade depends on it.
-        recheck: What the second answers say, where questions were asked again.
-        servers: The addresses of a judge that is asked at several.
-        cascade: Checker and bounds of a cascade, and how many judgments it settled.
-    """
-    replies = results if notes is None else notes.said
-    manifest: dict[str, Any] = {
-        "schema": SCHEMA,
-        "judge_version": __version__,
-        "python": platform.python_version(),
-        "status": status,
-        "argv": [_presentable(argument) for argument in argv],
-        "options": {name: _public(value) for name, value in (options or {}).items()},
-        "configuration": dict(configured),
-        "asked": dict(asked or {}),
-        "prices": dict(prices or {}),
-        "spending": list(spending),
-        "limits": submitted.limits.recorded(),
-        "certificate": said,
-        "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in submitted.runs],
-        "counts": {
-            "runs": len(configured["runs"]),
-            "problems": _by_severity(submitted.problems),
-            "pooled": len(pool.responses),
-            "excluded": Counter(exclusion.reason for exclusion in pool.exclusions),
-            "results": Counter(map(_kind, results)),
-        },
-        "models_returned": sorted({reply.model for reply in replies if isinstance(reply, Judgment) and reply.model}),
-        "seeds": {"sampling": configured.get("options", {}).get("seed")},
-    }
-    if notes is not None:
-        manifest["jury"] = {name: notes.about(name) for name in notes.verdicts}
-        manifest["counts"]["members"] = Counter(map(_kind, notes.said))
-    if cluster != "topic":
-        manifest["cluster"] = cluster
-    if recheck is not None:
-        manifest["recheck"] = dict(recheck)
-    if servers:
-        manifest["servers"] = list(servers)
-    if cascade is not None:
-        manifest["cascade"] = dict(cascade)
-    return json_bytes(manifest)
+        Args:
+            status: UNFINISHED, POOLED, `trial` or `complete`.
+        """
+        replies = self.results if self.notes is None else self.notes.said
+        returned = {reply.model for reply in replies if isinstance(reply, Judgment) and reply.model}
+        manifest: dict[str, Any] = {
+            "schema": SCHEMA,
+            "judge_version": __version__,
+            "python": platform.python_version(),
+            "status": status,
+            "argv": [_presentable(argument) for argument in self.argv],
+            "options": {name: _public(value) for name, value in self.options.items()},
+            "configuration": dict(self.configured),
+            "asked": dict(self.asked),
+            "prices": dict(self.prices),
+            "spending": list(self.spending),
+            "limits": self.submitted.limits.recorded(),
+            "certificate": self.said,
+            "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in self.submitted.runs],
+            "counts": {
+                "runs": len(self.configured["runs"]),
+                "problems": _by_severity(self.submitted.problems),
+                "pooled": len(self.pool.responses),
+                "excluded": Counter(exclusion.reason for exclusion in self.pool.exclusions),
+                "results": Counter(map(_kind, self.results)),
+            },
+            "models_returned": sorted(returned),
+            "seeds": {"sampling": self.configured.get("options", {}).get("seed")},
+        }
+        if self.notes is not None:
+            manifest["jury"] = {name: self.notes.about(name) for name in self.notes.verdicts}
+            manifest["counts"]["members"] = Counter(map(_kind, self.notes.said))
+        rare = {
+            "cluster": None if self.cluster == "topic" else self.cluster,
+            "recheck": self.recheck,
+            "servers": list(self.servers) or None,
+            "cascade": self.cascade,
+        }
+        return json_bytes(manifest | {name: value for name, value in rare.items() if value is not None})
 
 
 def _by_severity(problems: Sequence[Problem]) -> Counter[str]:

@@ -4,25 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.ask.asking import JOURNAL, Asking, JournalPlace
 from judge.errors import InputError
 from judge.files.folder import replace_folder, same_place
 from judge.files.paths import StrPath
 from judge.harness.folder import pool_files
 from judge.harness.index import INDEX, index_markdown
-from judge.harness.manifest import (
-    GROWING,
-    JOURNAL,
-    MANIFEST,
-    POOLED,
-    RECORD,
-    UNFINISHED,
-    check_folder,
-    manifest_bytes,
-    read_manifest,
-)
+from judge.harness.manifest import GROWING, MANIFEST, POOLED, RECORD, UNFINISHED, Manifest, check_folder, read_manifest
 from judge.harness.pooling import Pooled
 from judge.harness.reported import reported
-from judge.models.journal import Journal
 
 
 def write_pool(
@@ -54,12 +44,12 @@ def write_pool(
         raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
     changed = check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if in_place else ())
     if earlier is not None and not in_place and (earlier / JOURNAL).exists():
-        with Journal(out / JOURNAL) as journal:
-            journal.adopt(earlier / JOURNAL)
+        with Asking(JournalPlace(out, known=(earlier / JOURNAL,)), pooled.pool, None):
+            pass  # An asking takes over what earlier journals hold.
 
     def manifest_of(status: str) -> dict[str, bytes]:
-        content = manifest_bytes(argv, pooled.configured, status, pooled.submitted, pooled.pool, options=options)
-        return {MANIFEST: content}
+        manifest = Manifest(argv, options or {}, pooled.configured, pooled.submitted, pooled.pool)
+        return {MANIFEST: manifest.encoded(status)}
 
     files = pool_files(pooled)
     with reported(out, RECORD):

@@ -1,19 +1,19 @@
 """The plan of `judge run`, and the plan with its inputs read, checked and pooled."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from judge.ask.asking import JOURNAL, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
-from judge.ask.budget import price_of
-from judge.ask.cascading import OpenCascade, open_cascade
+from judge.ask.cascade import Cascade
+from judge.ask.cascading import CascadeJudge, check_cascade, open_cascade
 from judge.ask.criteria import choose_prompts
 from judge.ask.group import combine
+from judge.ask.opening import all_options, default_model, judging_options, open_judge
 from judge.ask.settings import Settings
-from judge.ask.several import open_models
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Tasks, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
@@ -22,22 +22,18 @@ from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
 from judge.files.paths import StrPath, file_in
-from judge.harness.cascade import cascade_configuration, cascade_matches, check_cascade
 from judge.harness.engine import EngineName, check_engine
-from judge.harness.manifest import GROWING, JOURNAL, check_folder, configuration
+from judge.harness.manifest import GROWING, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
-from judge.models.address import without_credentials
 from judge.models.families import read_families
 from judge.models.journal import check_database
-from judge.models.model import Model, ModelOptions, recorded_options
-from judge.models.secrets import scrub
+from judge.models.model import Model, ModelOptions
 from judge.records import Criterion, Record
 from judge.text.ids import Cluster, check_cluster, clustering, natural_key
 from judge.text.steps import Steps, quiet
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """The criteria judged by default; their prompts do not show the conversation."""
-DEFAULT_MODEL = "local/qwen2.5-1.5b"
 DEFAULT_OUT = Path("judge-out")
 
 
@@ -102,33 +98,32 @@ class Prepared(Record, frozen=True):
     out: Path
     pooled: Pooled
     criteria: tuple[Criterion, ...]
-    models: tuple[Model, ...]
-    """One model, or several for a jury."""
+    judge: Judge
     tasks: Tasks
     """The judgments to make: a response under a prompt each."""
     configured: dict[str, Any]
     """Everything that determines the judgments, for the manifest."""
     certificate: Certificate | None = None
-    jury: Jury | None = None
-    cascade: OpenCascade | None = None
-    names: tuple[str, ...] = ()
-    """The models, as the plan or the environment names them."""
 
     @property
-    def judge(self) -> str:
-        """How records name the judge."""
-        return self.jury.name if self.jury else self.models[0].name
+    def models(self) -> tuple[Model, ...]:
+        """One model, or several for a jury."""
+        return self.judge.models
 
     @property
-    def judges(self) -> tuple[str, ...]:
-        """The names of all that are asked, the checker of a cascade among them."""
-        checkers = () if self.cascade is None else (self.cascade.checker.name,)
-        return (*checkers, *(model.name for model in self.models))
+    def jury(self) -> Jury | None:
+        """The judge, if it is a jury."""
+        return self.judge if isinstance(self.judge, Jury) else None
+
+    @property
+    def cascade(self) -> CascadeJudge | None:
+        """The judge, if it is a cascade."""
+        return self.judge if isinstance(self.judge, CascadeJudge) else None
 
     @property
     def asked(self) -> Tasks:
         """What each model is asked."""
-        return self.jury.tasks(self.tasks) if self.jury else self.tasks
+        return self.judge.tasks(self.tasks)
 
     @property
     def in_place(self) -> bool:
@@ -136,34 +131,20 @@ class Prepared(Record, frozen=True):
         return self.plan.extend is not None and same_place(Path(self.plan.extend), self.out)
 
     @property
+    def place(self) -> JournalPlace:
+        """Where the answers are kept; those of the folder that is extended are known already."""
+        known = () if self.plan.extend is None else (Path(self.plan.extend) / JOURNAL,)
+        return JournalPlace(self.out, self.plan.journal, known, self.plan.settings.max_wait)
+
+    @property
     def journals(self) -> list[StrPath]:
         """The journals that hold answers to the plan's questions; the first one that holds an answer gives it."""
-        extended = self.plan.extend
-        folders = [self.out, *([Path(extended)] if extended is not None else ())]
-        files = dict.fromkeys(folder.resolve() / JOURNAL for folder in folders)
-        shared = [] if self.plan.journal is None else [self.plan.journal]
-        return [*shared, *(file for file in files if file.exists())]
+        return self.place.journals
 
     @property
     def clustered(self) -> tuple[str, ...]:
         """The note of leaderboards that are not over topics."""
         return clustering((response.topic_id for response in self.pooled.pool.responses), self.plan.cluster)
-
-    @property
-    def prices(self) -> dict[str, dict[str, float] | None]:
-        """US dollars per million tokens of each model, as far as they are known."""
-        known = {model.name: price_of(model, self.plan.settings.known_prices) for model in self.models}
-        if self.cascade is not None:
-            checker = self.cascade.checker
-            known[checker.name] = price_of(checker, self.cascade.settings.known_prices)
-        return {name: None if price is None else price.per_million() for name, price in known.items()}
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """The addresses of a judge that is asked at several, without credentials; empty where there is one."""
-        options = self.plan.options
-        urls = (options.base_url or "", *options.replicas)
-        return tuple(scrub(without_credentials(url)) for url in urls) if options.replicas else ()
 
     @property
     def expectation(self) -> CertificateStatement | None:
@@ -176,14 +157,15 @@ class Prepared(Record, frozen=True):
         Args:
             returned: The models that the provider named, by criterion; None before any was asked.
         """
-        if self.certificate is None:
+        certificate, options = self.certificate, all_options(self.plan.options, self.models)
+        if certificate is None:
             return None
-        options, cascade = _options(self.plan.options, self.models), self.cascade
-        if cascade is None:
-            matches = match_run(self.certificate, self.criteria, self.judge, options, returned)
-        else:
-            matches = cascade_matches(self.certificate, self.criteria, cascade, self.judge, options, returned)
-        return statement(self.certificate, matches, self.criteria)
+        matches = [
+            match
+            for criterion in self.criteria
+            for match in match_run(certificate, [criterion], *self.judge.described(criterion, options), returned)
+        ]
+        return statement(certificate, matches, self.criteria)
 
 
 def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
@@ -191,22 +173,14 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
 
     Args:
         plan: What to do.
-        keys: Refuse a model without its key or address where no journal can have its completions; a dry run needs
-            neither.
+        keys: Refuse a model without its key; a dry run needs none.
         steps: Called as the runs are read and pooled.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    check_cluster(plan.cluster)
-    check_engine(plan.engine, plan.address, plan.workers, cascade=plan.cascade is not None)
-    check_database(plan.journal)
-    if plan.recheck is not None:
-        parse_part(str(plan.recheck))
-    several = plan.jury is not None or bool(plan.models)
-    wanted_cascade = check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
-    keys = keys and not _may_recall(plan)
+    cascade = _check(plan)
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     unit = unit_of(shown)
@@ -220,47 +194,57 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
     # Without topics only interactive runs have conversations: others are refused before a model is opened.
     early = _pooled(plan, with_turn, steps) if with_turn and plan.topics is None else None
-    names = tuple(plan.models) or (plan.model or os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
-    cascade = None
-    if wanted_cascade is not None:
-        cascade = open_cascade(wanted_cascade, plan.cascade_url, shown, plan.options, plan.settings, keys=keys)
-    beside = () if cascade is None else (cascade.checker,)
-    models = open_models(names, plan.options, shown, plan.settings, keys=keys, beside=beside)
+    judge = _open(plan, cascade, shown, keys=keys)
     pooled = early or _pooled(plan, with_turn, steps)
-    pool = pooled.pool
     if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
-        check_complete(pool)
-    jury = None
+        check_complete(pooled.pool)
+    criteria = shown
     if plan.jury is not None:
         runs = [run.run_id for run in pooled.submitted.runs if run.selected]
-        jury = make_jury(plan.jury, models, prompts, plan.samples, families, runs, plan.options.temperature)
-    criteria = jury.criteria if jury else shown
-    judge = jury.name if jury else models[0].name
-    configured = configuration(pooled.configured, criteria, judge, judging_options(plan.options, models))
-    if jury is not None:
-        configured["jury"] = jury.configuration()
-    if cascade is not None:
-        configured["cascade"] = cascade_configuration(cascade)
-    wanted = tasks(pool, criteria, partial=plan.missing_passages == "judge-without")
+        judge = jury = make_jury(plan.jury, judge, prompts, plan.samples, families, runs)
+        criteria = jury.criteria
+    options = judging_options(plan.options, judge.models)
+    wanted = tasks(pooled.pool, criteria, partial=plan.missing_passages == "judge-without")
     return Prepared(
         plan=plan,
         out=Path(plan.out or plan.extend or DEFAULT_OUT),
         pooled=pooled,
         criteria=criteria,
-        models=models,
+        judge=judge,
         tasks=wanted if plan.limit is None else wanted.spread(plan.limit),
-        configured=configured,
+        configured=configuration(pooled.configured, criteria, judge.name, options) | judge.configuration(),
         certificate=certificate,
-        jury=jury,
-        cascade=cascade,
-        names=names,
     )
 
 
-def _may_recall(plan: Plan) -> bool:
-    """Whether a journal may hold completions of an earlier run, so that no call has to be made."""
-    folders = [Path(folder) for folder in (plan.out or plan.extend or DEFAULT_OUT, plan.extend) if folder is not None]
-    return plan.journal is not None or any((folder / JOURNAL).exists() for folder in folders)
+def _check(plan: Plan) -> Cascade | None:
+    """Refuse options that do not go together; the cascade, if there is one.
+
+    Raises:
+        UsageError: There are some.
+    """
+    check_cluster(plan.cluster)
+    check_engine(plan.engine, plan.address, plan.workers, cascade=plan.cascade is not None)
+    check_database(plan.journal)
+    if plan.recheck is not None:
+        parse_part(str(plan.recheck))
+    several = plan.jury is not None or bool(plan.models)
+    return check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
+
+
+def model_names(plan: Plan) -> tuple[str, ...]:
+    """The models, as the plan or the environment names them."""
+    return tuple(plan.models) or (plan.model or default_model(),)
+
+
+def _open(plan: Plan, cascade: Cascade | None, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
+    """The judge of a plan before a jury is made of it."""
+    names = model_names(plan)
+    if cascade is None:
+        return open_judge(names, plan.options, criteria, plan.settings, keys=keys)
+    opened = open_cascade(cascade, plan.cascade_url, criteria, plan.options, plan.settings, keys=keys)
+    rest = open_judge(names, plan.options, criteria, plan.settings, keys=keys, beside=(opened.checker,))
+    return CascadeJudge(opened, rest)
 
 
 def _pooled(plan: Plan, with_turn: Sequence[str], steps: Steps) -> Pooled:
@@ -318,18 +302,3 @@ def check_out(prepared: Prepared) -> bool:
         replace=prepared.plan.replace,
         may_differ=GROWING if prepared.in_place else (),
     )
-
-
-def judging_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, object]:
-    """The judge's options that may change a grade; patience, speed and further servers of the same model do not."""
-    needless = {"timeout", "threads", "replicas"}
-    return {name: value for name, value in _options(options, models).items() if name not in needless}
-
-
-def _options(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any]:
-    """The judge's options without credentials, and with the address to which the environment moves it."""
-    url: object = None if options.base_url is None else scrub(without_credentials(options.base_url))
-    moved = {model.name: model.endpoint for model in models if model.endpoint is not None}
-    if moved:
-        url = moved if len(models) > 1 else models[0].endpoint
-    return {**recorded_options(options), "base_url": url}

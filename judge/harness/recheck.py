@@ -1,16 +1,12 @@
 """The recheck of `judge run`: a part of the judgments is asked again, and nothing else hears of the second answers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
-
-from judge.ask.account import Account
+from judge.ask.asking import Asking
 from judge.ask.cascade import was_settled
-from judge.ask.loop import assess
-from judge.ask.progress import Progress
+from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import MOST_SAMPLES, Assess, ask
 from judge.ask.stored_results import read_at
 from judge.ask.tasks import Task, evidence_gap
 from judge.calibrate.recheck import (
@@ -31,6 +27,7 @@ from judge.harness.prepared import Prepared
 from judge.models.journal import Journal, looked_ahead
 from judge.models.model import Model
 from judge.records import Record
+from judge.text.steps import Step
 
 RECHECK = "recheck.jsonl"
 FIRST_SAMPLE = MOST_SAMPLES
@@ -63,59 +60,25 @@ class Rechecked(Record, frozen=True):
         return {RECHECK: jsonl_bytes(self.items)}
 
 
-def ask_again(
-    prepared: Prepared,
-    replies: Sequence[Judgment | Failure],
-    journal: Journal,
-    spent: float,
-    report: Callable[[Progress], None] | None = None,
-    account: Account | None = None,
-    engine: Assess = assess,
-) -> Rechecked | None:
+def ask_again(prepared: Prepared, asking: Asking, replies: Sequence[Judgment | Failure]) -> Rechecked | None:
     """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck.
 
     Args:
         prepared: What was asked.
+        asking: What asked it; the budget is for both answers.
         replies: The answers, by model and then in the order of `prepared.asked`.
-        journal: Holds every paid completion.
-        spent: US dollars that the first answers cost in this invocation; the budget is for both.
-        report: Called after each second judgment.
-        account: Where calls and completions are entered.
-        engine: What asks a model.
 
     Raises:
         OperationalError: The run stopped early; the same call goes on from there.
     """
-    plan = prepared.plan
+    plan, journal = prepared.plan, asking.journal
     if plan.recheck is None:
         return None
-    settings = plan.settings
+    asking.progress.steps(Step("asking a part again"))
+    report = asking.progress.of(prepared.judge.name)
     items: list[RecheckedItem] = []
     for model, wanted, firsts in again(prepared, replies):
-        if settings.max_cost is not None:
-            settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - spent))
-            spent = 0.0
-        seen = Progress(0, 0, 0, 0, 0.0)
-
-        def watched(progress: Progress) -> None:
-            nonlocal seen
-            seen = progress
-            if report is not None:
-                report(progress)
-
-        seconds = ask(
-            (model,),
-            wanted,
-            journal,
-            prepared.pooled.pool,
-            turns=prepared.pooled.turns,
-            settings=settings,
-            report=watched,
-            account=account,
-            engine=engine,
-            folder=prepared.out,
-        )
-        spent += seen.cost
+        seconds = asking.ask_model(model, wanted, plan.settings, report, asking.turns)
         pairs = looked_ahead(zip(firsts, seconds, strict=True), journal, _digests)
         items += [_item(first, second, journal) for first, second in pairs]
     digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]

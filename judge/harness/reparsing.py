@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.filler import is_filler
-from judge.ask.inquiry import inquiry
+from judge.ask.inquiry import inquiry, is_filler
 from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment, Unreadable
 from judge.ask.stored_results import read_results

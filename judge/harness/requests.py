@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,7 @@ from judge.files.stored import read_stored
 from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
 from judge.models.batch.completions import TakenCompletions, take_completions
-from judge.models.batch.requests import QUESTIONS, OpenQuestion, QuestionFile, Shard, write_questions, write_shards
+from judge.models.batch.requests import OpenQuestion, QuestionFile, Shard, write_requests_folder
 from judge.models.batch.service import offer_of
 from judge.models.journal import JournalView, check_database, open_journal
 from judge.models.model import Price
@@ -98,16 +99,16 @@ def write_requests(
         make_folder(temporary)
         with JournalView(prepared.journals) as journal:
             questions = _open_questions(prepared, journal, steps)
-            numbers = write_questions(temporary / QUESTIONS, questions, _prices(prepared))
-        if not numbers:
+            made = write_requests_folder(temporary, questions, _prices(prepared), shards=shards, most=most)
+        if not made:
             return RequestsOutcome(None, 0, ())
-        steps(Step("writing requests"))
-        with QuestionFile(temporary) as written:
-            made = write_shards(temporary, written, numbers, shards, most)
-        judges = {name: {"requests": number, "form": offer_of(name).wire.name} for name, number in numbers.items()}
-        about = {"judge_version": __version__, "requests": numbers.total(), "judges": judges, "files": made}
+        number = sum(shard.lines for shard in made)
+        judges: dict[str, dict[str, Any]] = {}
+        for shard in made:
+            judges.setdefault(shard.judge, {"requests": 0, "form": shard.form})["requests"] += shard.lines
+        about = {"judge_version": __version__, "requests": number, "judges": judges, "files": made}
         write_atomic(temporary / REQUESTS, json_bytes(about))
-        _note_round(prepared.out, folder, written=numbers.total())
+        _note_round(prepared.out, folder, written=number)
         with contextlib.suppress(FileNotFoundError):
             folder.rmdir()
         temporary.replace(folder)
@@ -115,7 +116,7 @@ def write_requests(
         raise OperationalError(f"{folder}: cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return RequestsOutcome(folder, numbers.total(), made)
+    return RequestsOutcome(folder, number, made)
 
 
 def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenCompletions:
@@ -198,7 +199,8 @@ def _open_questions(prepared: Prepared, journal: JournalView, steps: Steps) -> I
                 parameters = msgspec.to_builtins(model.parameters(request))
                 # The digest knows nothing of the raw texts.
                 request = msgspec.structs.replace(request, response="", passages=(), nugget=None)
-                yield OpenQuestion(digest, model.name, parameters, request, model.address)
+                yield OpenQuestion(digest, model.name, parameters, request)
+    steps(Step("writing requests"))
 
 
 def under_way(out: Path) -> tuple[tuple[Path, int], ...]:

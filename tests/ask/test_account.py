@@ -7,7 +7,6 @@ import pytest
 
 from judge.ask.account import Account, in_all
 from judge.ask.forecast import forecast
-from judge.ask.loop import assess
 from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
@@ -15,14 +14,10 @@ from judge.errors import RejectedError, TransientError
 from judge.models.journal import Journal
 from judge.models.model import Price
 from judge.models.records import Completion
+from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import Scripted, criterion, pool
 
 PRICE = {"*": Price(0.001, 0.01, 0.0001)}
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.ask.attempts._wait", lambda faults: 0.0)
 
 
 def reply(text: str = "Grade: 2", **more: Any) -> Completion:
@@ -35,7 +30,7 @@ def judged(tmp_path: Path, model: Scripted, texts: list[str], **settings: Any) -
     account, one = Account(), pool(texts)
     with Journal(tmp_path / "journal") as journal:
         chosen = Settings(**{"concurrency": 2, "prices": PRICE} | settings)
-        assess(tasks(one, [criterion()]), model, journal, one, settings=chosen, account=account)
+        assess_at_once(tasks(one, [criterion()]), model, journal, one, settings=chosen, account=account)
     return account
 
 

@@ -1,57 +1,27 @@
 """What the loop does where a provider limits it: it waits in common, ends where waiting is no use, and says so."""
 
-import asyncio
 import os
 import re
 import signal
-import time
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
-from judge.ask.attempts import Attempts, counted_reply, too_long
-from judge.ask.pace import Pacer
+from judge.ask.calls import counted_reply, too_long
+from judge.ask.loop import assess
 from judge.ask.progress import Progress, _extra
 from judge.ask.records import Judgment
 from judge.ask.settings import Settings
+from judge.ask.tasks import tasks
 from judge.errors import Interrupted, OperationalError, QuotaError, RateLimitError, TransientError
 from judge.models.journal import Journal
 from judge.models.records import Completion, Request
-from tests.ask.test_loop import Answer, Scripted, judged, reason
+from tests.ask.clock import VirtualTime
+from tests.ask.test_loop import Answer, Scripted, criterion, judged, pool, reason
 from tests.mock import ask
 
 TEXTS = [f"t{index}" for index in range(20)]
-
-
-class Clock:
-    """A time that passes only while somebody waits; `perf_counter` is the real one."""
-
-    perf_counter = staticmethod(time.perf_counter)
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    async def until(self, event: asyncio.Event, seconds: float) -> None:
-        # The last digits of a wait must not be lost, or time would stand still.
-        self.now += max(1e-6, seconds)
-        await asyncio.sleep(0)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("judge.ask.attempts.time", clock)
-    monkeypatch.setattr("judge.ask.attempts._until", clock.until)
-    return clock
-
-
-@pytest.fixture(autouse=True)
-def _quick(request: pytest.FixtureRequest) -> None:
-    if "ctrl_c" not in request.node.name:
-        request.getfixturevalue("clock")
 
 
 class Limited(Scripted):
@@ -101,23 +71,31 @@ def test_a_wish_beyond_what_the_user_wants_ends_the_run_and_says_when_to_come_ba
     )
 
 
-def test_a_wish_within_what_the_user_wants_is_obeyed(clock: Clock) -> None:
-    """Nothing is cut at a minute: 299 s are slept."""
-    model = Limited(1, RateLimitError("429", 299.0))
-    attempts = Attempts(model, Pacer(), 6, 300.0, asyncio.Event(), lambda: None, lambda: None)
-    assert asyncio.run(attempts.complete(ask())).attempts == 2
-    assert clock.now == pytest.approx(299.0, abs=0.1)
+@pytest.mark.parametrize("error", [RateLimitError("429", 299.0), TransientError("503", 299.0)])
+def test_a_wish_within_what_the_user_wants_is_obeyed(tmp_path: Path, error: TransientError) -> None:
+    """Nothing is cut at a minute: 299 s are slept, by a later call, too."""
+    time = VirtualTime()
+    model = Limited(1, error)
+    judged(tmp_path, model, ["a", "b"], Settings(concurrency=1), time=time)
+    assert time.now == pytest.approx(299.0, abs=0.2)
+
+
+def test_failures_are_followed_by_longer_and_longer_pauses(tmp_path: Path) -> None:
+    """Five pauses of at most 1, 2, 4, 8 and 16 s."""
+    time = VirtualTime()
+    judged(tmp_path, Scripted({"a": [TransientError("503")]}), ["a", "b"], Settings(concurrency=1), time=time)
+    assert 1 < time.now <= 31
 
 
 def test_an_endpoint_that_only_refuses_ends_the_run(tmp_path: Path) -> None:
     model = Scripted(default=RateLimitError("429: busy"))
     with pytest.raises(OperationalError, match=r"takes no calls: it refused all \d+ of the last .* busy$"):
         judged(tmp_path, model, TEXTS, Settings(concurrency=4))
-    # Five minutes at a rate that falls to two a minute.
-    assert len(model.asked) < 60
+    # Five minutes at a rate that falls to a call in two seconds.
+    assert len(model.asked) < 200
 
 
-def test_a_limit_that_lets_calls_through_gives_none_up(tmp_path: Path, clock: Clock) -> None:
+def test_a_limit_that_lets_calls_through_gives_none_up(tmp_path: Path) -> None:
     """Every third call is let through, for longer than everything may be refused."""
 
     class Thirds(Scripted):
@@ -127,10 +105,9 @@ def test_a_limit_that_lets_calls_through_gives_none_up(tmp_path: Path, clock: Cl
                 raise RateLimitError("429")
             return await super().complete(request)
 
-    results = judged(
-        tmp_path, Thirds(), [f"t{index}" for index in range(60)], Settings(concurrency=4, attempts=1, max_wait=20.0)
-    )
-    assert clock.now > 20
+    time, settings = VirtualTime(), Settings(concurrency=4, attempts=1, max_wait=20.0)
+    results = judged(tmp_path, Thirds(), [f"t{index}" for index in range(60)], settings, time=time)
+    assert time.now > 20
     assert all(isinstance(result, Judgment) for result in results)
 
 
@@ -141,7 +118,7 @@ def test_a_spent_account_stops_the_run_after_the_calls_in_flight(tmp_path: Path)
     assert len(model.asked) == 4
 
 
-def test_a_pause_is_told_and_ended_by_ctrl_c(tmp_path: Path) -> None:
+def test_a_pause_is_told_and_ended_by_ctrl_c() -> None:
     told: list[str] = []
 
     def report(progress: Progress) -> None:
@@ -150,10 +127,10 @@ def test_a_pause_is_told_and_ended_by_ctrl_c(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     model = Limited(1, RateLimitError("429", 60.0))
-    started = time.monotonic()
-    with pytest.raises(Interrupted, match="the same command goes on from here"):
-        judged(tmp_path, model, TEXTS, Settings(concurrency=2), report=report)
-    assert time.monotonic() - started < 30
+    started, one = monotonic(), pool(TEXTS)
+    with Journal(None) as journal, pytest.raises(Interrupted, match="the same command goes on from here"):
+        assess(tasks(one, [criterion()]), model, journal, one, settings=Settings(concurrency=2), report=report)
+    assert monotonic() - started < 30
     assert told == ["rate limit: waiting 1 min"]
     # The other call was in flight already.
     assert len(model.asked) <= 3
@@ -165,21 +142,21 @@ def test_the_line_of_progress_says_what_holds_it_back(done: int, note: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("azure", "parameters", "tokens"),
+    ("name", "parameters", "tokens"),
     [
-        (True, {"max_tokens": 1024}, 1024),
-        (True, {"max_completion_tokens": 512}, 512),
-        (False, {"max_tokens": 1024}, 150),
-        (True, {}, 150),
+        ("litellm/azure/gpt-4o", {"max_tokens": 1024}, 1024),
+        ("openai/gpt-5", {"base_url": "https://x.openai.azure.com/v1", "max_completion_tokens": 512}, 512),
+        ("openai/gpt-4o", {"max_tokens": 1024}, 150),
+        ("litellm/azure/gpt-4o", {}, 150),
     ],
 )
-def test_azure_counts_the_longest_reply(azure: bool, parameters: dict[str, object], tokens: int) -> None:
+def test_azure_counts_the_longest_reply(name: str, parameters: dict[str, object], tokens: int) -> None:
     class Named(Scripted):
         def parameters(self, request: Request) -> dict[str, object]:
             return parameters
 
     model = Named()
-    model.counts_longest = azure
+    model.name = name
     assert counted_reply(model, ask()) == tokens
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from judge.ask.calls import AnsweredInForm
-from judge.ask.loop import Loop, assess
+from judge.ask.loop import assess
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
@@ -18,7 +17,7 @@ from judge.models.journal import Journal, RecordedAnswer, open_journal
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Request
 from tests.ask.test_loop import Answer, Scripted, criterion, pool
-from tests.mock import ask, start_mock
+from tests.mock import start_mock
 from tests.time_limit import time_limit
 
 JSON = Completion(text='{"rationale": "", "grade": "3"}', finish_reason="stop", model="m-1")
@@ -105,13 +104,13 @@ def test_one_question_in_two_forms_at_once_is_paid_once(tmp_path: Path, shared: 
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_question_that_failed_in_one_form_is_asked_in_the_other(shared: bool) -> None:
+def test_a_question_that_failed_in_one_form_is_not_asked_in_the_other(shared: bool) -> None:
+    """Its twin waited for it, and shares the failure."""
     model = SlowOnce(ContextLengthError("too long"))
     with Journal(None) as journal:
         results = asked(model, journal, shared=shared)
-    assert [isinstance(result, Judgment) for result in results] == [False, *[True] * 7]
-    forms = [request.form for request in model.asked if request.response == "same"]
-    assert forms == ["json", "text"]
+    assert [isinstance(result, Failure) for result in results] == [text == "same" for text in TEXTS]
+    assert [request.form for request in model.asked if request.response == "same"] == ["json"]
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -162,29 +161,6 @@ def test_of_three_forms_each_is_asked_once_while_earlier_replies_are_being_writt
     assert set(counts.values()) == {1}
     assert counts["same", "json"] == 1
     assert {text for text, form in counts if form == "text"} == set(TEXTS)
-
-
-def test_a_shared_claim_may_find_a_form_that_its_twin_has_given_up() -> None:
-    """Two tasks ask one question; an answer in the first form was of no use to the one that joins the other's call."""
-
-    class Found(LoneClaims):
-        def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
-            answer: asyncio.Future[RecordedAnswer | None] = asyncio.get_running_loop().create_future()
-            said = RecordedAnswer("json", JSON) if "json" in digests else None
-            asyncio.get_running_loop().call_later(0.01, answer.set_result, said)
-            return answer
-
-    async def both() -> list[Any]:
-        with Journal(None) as journal:
-            journal.claims = Found(journal)
-            calls = Loop(Scripted(), journal, pool(["same"]), None, Settings())._calls
-            left = ("label", "json", "text"), ("label", "text")
-            twins = (calls.completion("text", ask("text"), forms, far=False) for forms in left)
-            return await asyncio.gather(*twins, return_exceptions=True)
-
-    first, second = asyncio.run(both())
-    assert isinstance(first, AnsweredInForm) and first.digest == "json"
-    assert isinstance(second, Completion) and second.text == "Grade: 2"
 
 
 def step(text: str, finish_reason: str, delay: float = 0.0) -> dict[str, Any]:

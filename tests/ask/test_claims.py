@@ -6,13 +6,12 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from judge.ask import loop
-from judge.ask.loop import assess
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import tasks
 from judge.errors import OperationalError, RejectedError
 from judge.models.journal import HeldElsewhere, Journal, RecordedAnswer
 from judge.models.records import Completion, Request
+from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool, reason
 
 ELSEWHERE = Completion(text="Grade: 3", finish_reason="stop", model="m-1")
@@ -44,20 +43,16 @@ class PlayedClaims:
         pass
 
 
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_LOOK_AGAIN", 0.001)
-
-
 def asked(
-    model: Scripted, claims: PlayedClaims, texts: Sequence[str], filler: str | None = None
+    model: Scripted, claims: PlayedClaims, texts: Sequence[str], form: str | None = None
 ) -> list[Judgment | Failure]:
+    """`form`: what the journal remembers of the forms that the judge takes."""
     one = pool(texts)
     with Journal(None) as journal:
         journal.claims = claims
-        if filler is not None:
-            journal.set_meta(f"filler:{model.name}", filler)
-        return list(assess(tasks(one, [criterion()]), model, journal, one, settings=ONE))
+        if form is not None:
+            journal.set_meta(f"form:{model.name}", form)
+        return list(assess_at_once(tasks(one, [criterion()]), model, journal, one, settings=ONE))
 
 
 def test_what_another_process_asks_is_left_for_later_and_taken_from_it() -> None:
@@ -97,26 +92,26 @@ BLANK = Completion(text='{"rationale":' + " " * 50, finish_reason="length", mode
 
 
 def test_the_claim_names_every_form_and_is_on_the_first_whichever_is_asked() -> None:
-    claims = {filler: PlayedClaims() for filler in ("some", "many")}
-    models = {filler: Scripted(forms=("json", "text")) for filler in claims}
-    for filler, played in claims.items():
-        asked(models[filler], played, ["a"], filler)
+    claims = {form: PlayedClaims() for form in ("json", "text")}
+    models = {form: Scripted(forms=("json", "text")) for form in claims}
+    for form, played in claims.items():
+        asked(models[form], played, ["a"], form)
     assert [request.form for model in models.values() for request in model.asked] == ["json", "text"]
-    (some,), (many,) = (played.claimed for played in claims.values())
-    assert some == many
-    assert len(set(many)) == 2
+    (schema,), (text,) = (played.claimed for played in claims.values())
+    assert schema == text
+    assert len(set(text)) == 2
     # Nobody else may begin until the answer in the other form is written.
-    assert claims["many"].released == [many[0]]
+    assert claims["text"].released == [text[0]]
 
 
-@pytest.mark.parametrize(("filler", "form"), [("some", 1), ("many", 0)])
-def test_an_answer_that_another_process_has_in_the_other_form_is_taken(filler: str, form: int) -> None:
+@pytest.mark.parametrize(("form", "place"), [("json", 1), ("text", 0)])
+def test_an_answer_that_another_process_has_in_the_other_form_is_taken(form: str, place: int) -> None:
     model = Scripted(forms=("json", "text"))
-    answer = (form, (JSON, ELSEWHERE)[form])
+    answer = (place, (JSON, ELSEWHERE)[place])
     claims = PlayedClaims(answer, answer)
-    (result,) = asked(model, claims, ["a"], filler)
+    (result,) = asked(model, claims, ["a"], form)
     assert isinstance(result, Judgment)
-    assert (result.grade, result.form, model.asked) == (3, ("json", "text")[form], [])
+    assert (result.grade, result.form, model.asked) == (3, ("json", "text")[place], [])
     assert claims.released == []
 
 

@@ -155,9 +155,10 @@ def test_a_judge_that_answers_a_schema_with_white_space_is_asked_in_text(blank: 
     asked = forms(blank, tmp_path)
     assert (asked.count("json"), asked.count("text")) == (3, 20)
     # The next run gets the same from the journal, and a new question goes out in the text form at once.
-    assert judged(blank, tmp_path, tuple(f"t{number}" for number in range(20))) == results
+    texts = tuple(f"t{number}" for number in range(20))
+    assert judged(blank, tmp_path, texts) == results
     assert blank.stats()["requests"] == 23
-    judged(blank, tmp_path, ("another",))
+    judged(blank, tmp_path, (*texts, "another"))
     assert forms(blank, tmp_path).count("json") == 3
 
 
@@ -197,7 +198,7 @@ def test_responses_that_always_fail_do_not_pass_for_a_dead_server(mock: Mock, tm
         assert [isinstance(one, Judgment) for one in results] == [True, False] * 10
     # New questions to a server that is dead still end a run.
     mock.config(faulty="")
-    with pytest.raises(OperationalError, match="server/mock does not answer: 3 calls in a row were given up"):
+    with pytest.raises(OperationalError, match="server/mock does not answer: 20 calls in a row were given up"):
         judged(mock, tmp_path, (*texts, *(f"new {number}" for number in range(10))))
     mock.config(faults={})
     assert all(isinstance(one, Judgment) for one in judged(mock, tmp_path, texts))

@@ -6,37 +6,31 @@ from typing import Any
 
 import pytest
 
+from judge.ask.asking import model_forecast
 from judge.ask.estimates import TYPICAL_REPLY
 from judge.ask.forecast import forecast
 from judge.ask.group import combine
 from judge.ask.loop import assess
+from judge.ask.opening import open_one
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
-from judge.ask.several import open_one
 from judge.ask.tasks import tasks
 from judge.errors import StructureUnsupported, UsageError
-from judge.harness.dry_run import model_forecasts
 from judge.models.journal import Journal
 from judge.models.model import ModelOptions, Price
 from judge.pool.records import Pool
+from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool
-
-pytestmark = pytest.mark.usefixtures("no_waiting")
 
 GROUNDED = criterion("groundedness", ("passages", "response"))
 GROUP = combine([criterion(), GROUNDED])
 BOTH = "groundedness: 2\nnaturalness: 3"
 
 
-@pytest.fixture
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.ask.attempts._wait", lambda faults: 0.0)
-
-
 def judged(tmp_path: Path, model: Scripted, of: Pool, **options: Any) -> list[Judgment | Failure]:
     with Journal(tmp_path / "journal") as journal:
-        return assess(tasks(of, GROUP), model, journal, of, settings=QUICK, **options)
+        return assess_at_once(tasks(of, GROUP), model, journal, of, settings=QUICK, **options)
 
 
 def said(results: Sequence[Judgment | Failure]) -> list[tuple[str, str, int | str, bool]]:
@@ -124,13 +118,13 @@ def test_a_forecast_counts_one_call_and_every_grade_of_its_reply() -> None:
         found = forecast(Questions(model, journal, of, None), tasks(of, GROUP))
     assert (found.judgments, found.shared, found.calls, found.sums.grades) == (4, 2, 2, 4)
     settings = Settings(prices={"*": Price(0.0, 1.0)})
-    (row,) = model_forecasts([(model, found)], settings, 1000)
+    row = model_forecast(model, found, settings, 1000)
     assert (row.cost, row.most) == (4 * TYPICAL_REPLY, 2 * 1000)
 
 
 def test_a_judge_of_one_label_cannot_be_asked_several_criteria(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="groundedness only, asked alone, not groundedness/test"):
         open_one("baseline/overlap", ModelOptions(), GROUP[:1], Settings())
-    monkeypatch.setattr("judge.ask.several.open_model", lambda name, options: Scripted(forms=("label",)))
+    monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: Scripted(forms=("label",)))
     with pytest.raises(UsageError, match=r"fake/scripted answers with one label only, .* \(--together\)"):
         open_one("fake/scripted", ModelOptions(), GROUP, Settings())

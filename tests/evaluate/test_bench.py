@@ -34,7 +34,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Known:
         table = {each.name: each for each in datasets}
         monkeypatch.setattr("judge.harness.evaluation.bench_data.DATASETS", table)
         if judge is not None:
-            monkeypatch.setattr("judge.ask.several.open_model", lambda name, options: judge)
+            monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: judge)
 
     return say
 

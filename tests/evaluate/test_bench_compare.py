@@ -37,7 +37,7 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def measured(monkeypatch: pytest.MonkeyPatch, judge: Ruled, folder: Path, out: Path, *more: str) -> None:
-    monkeypatch.setattr("judge.ask.several.open_model", lambda name, options: judge)
+    monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: judge)
     assert main(["bench", "--data", str(folder), "--model", judge.name, "--out", str(out), *more]) == 0
 
 
@@ -301,7 +301,7 @@ def test_a_folder_with_files_of_others_is_refused_before_anything_is_asked(
     cards: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ruled = by_length(1)
-    monkeypatch.setattr("judge.ask.several.open_model", lambda name, options: ruled)
+    monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: ruled)
     out = cards / "other"
     out.mkdir()
     (out / "card.md").write_text("mine")

@@ -17,6 +17,7 @@ from judge.cli import main
 from judge.errors import UsageError
 from judge.harness.prepared import Plan, prepare
 from judge.harness.requests import write_requests
+from judge.models.batch import completions
 from judge.models.batch.service import AnthropicBatches
 from judge.models.journal_tools import verify_journal
 from judge.models.model import ModelOptions
@@ -176,6 +177,30 @@ def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: 
     # 1,000 tokens in and 100 out, at half of $1 and $2 per million.
     assert (taken["taken"], taken["repeated"]) == (1, 2)
     assert taken["cost"] == pytest.approx((1000 * 0.5 + 100 * 1.0) / 1e6)
+
+
+def test_an_import_that_is_cut_short_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests(tmp_path, 1)
+    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    back = write(tmp_path / "back.jsonl", [answered(line) for line in asked])
+    monkeypatch.setattr(completions, "_TOGETHER", 4)
+    with monkeypatch.context() as cut:
+        made, real = list[str](), completions.new_row
+
+        def cut_short(digest: str, *row: Any) -> Any:
+            made.append(digest)
+            assert len(made) < 7, "cut short"
+            return real(digest, *row)
+
+        cut.setattr(completions, "new_row", cut_short)
+        with pytest.raises(AssertionError, match="cut short"):
+            take(tmp_path, 1, back)
+    capsys.readouterr()
+    assert take(tmp_path, 1, back) == 0
+    taken = counts(capsys)
+    assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 4, 4, 0)
 
 
 def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

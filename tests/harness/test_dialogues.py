@@ -18,11 +18,11 @@ from judge.harness.calibration.session import calibrate_judges
 from judge.harness.gold import GoldCheckPlan, GoldDrawPlan, check_gold_files, draw_gold_plan
 from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
 from judge.harness.nuggets.matching import MATCHING, NuggetMatchPlan
-from judge.harness.nuggets.questions import prepare_questions
+from judge.harness.nuggets.questions import read_questions
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, pool_runs
 from judge.harness.prepared import Plan, prepare
-from judge.harness.probe.plan import ProbePlan, prepare_probe
+from judge.harness.probe.plan import ProbePlan, read_probe
 from judge.models.model import ModelOptions
 from judge.pool.folder import read_pool_folder
 from judge.records import JudgedUnit
@@ -126,7 +126,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
         lambda: write_gold_sheet(
             GoldSheetPlan(pool=of_responses, to="csv", prompts=["usefulness"], out=tmp_path / "sheet")
         ),
-        lambda: prepare_probe(ProbePlan(folder=of_responses, criteria=["usefulness"], out=tmp_path / "probe", **asked)),
+        lambda: read_probe(ProbePlan(folder=of_responses, criteria=["usefulness"], out=tmp_path / "probe", **asked)),
         lambda: calibrate_judges(
             CalibrationPlan(gold=[gold], pool=of_responses, prompts=["usefulness"], out=tmp_path / "cal", **asked)
         ),
@@ -139,7 +139,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     both.write_bytes(gold.read_bytes() + json.dumps(grounded).encode() + b"\n")
     assert len(check_gold_files(GoldCheckPlan(files=[both], pool=of_responses)).rows) == 2
     with pytest.raises(UsageError, match=r"^nugget/graded: about responses, but dialogues are judged here$"):
-        prepare_questions(
+        read_questions(
             MATCHING,
             NuggetMatchPlan(pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches"),
         )

@@ -232,7 +232,7 @@ class Paid(Overlap):
 def test_one_budget_is_for_all_members(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judge.ask.several.open_model", lambda name, options: Paid(name))
+    monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: Paid(name))
     jury = ["--jury", "majority", "--criteria", "groundedness", "--model", "paid/a", "--model", "paid/b"]
     assert run(tmp_path / "out", *jury, "--max-cost", "0.995") == 3
     # 76 calls to the first, 24 to the second: with the hundredth the dollar is spent.

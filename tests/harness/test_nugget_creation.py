@@ -13,7 +13,8 @@ from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
 from judge.harness.nuggets.creation import create_nuggets, forecast_creation
-from judge.harness.nuggets.creation_plan import NuggetCreatePlan, bank_notes, prepare_creation
+from judge.harness.nuggets.creation_plan import NuggetCreatePlan, read_creation
+from judge.harness.nuggets.questions import bank_notes
 from judge.models.model import ModelOptions, Price
 from judge.nuggets.forms import read_bank
 from tests.conftest import PROJECT
@@ -115,9 +116,9 @@ def test_qrels_leave_out_passages(server: Mock, pooled: Path, tmp_path: Path) ->
     # Of the others, one has no text, so that nobody looks at its grade.
     assert created(tmp_path / "out")["passages_not_relevant"] == len(used) - 1 - 1
     with pytest.raises(UsageError, match="no passage has grade 4"):
-        prepare_creation(plan(server, pooled, tmp_path / "x", sources="passages", qrels=qrels, relevant_from=4))
+        read_creation(plan(server, pooled, tmp_path / "x", sources="passages", qrels=qrels, relevant_from=4))
     with pytest.raises(UsageError, match="--from responses takes none"):
-        prepare_creation(plan(server, pooled, tmp_path / "x", sources="responses", qrels=qrels))
+        read_creation(plan(server, pooled, tmp_path / "x", sources="responses", qrels=qrels))
 
 
 def test_an_unreadable_source_is_a_failure_and_the_others_count(server: Mock, pooled: Path, tmp_path: Path) -> None:
@@ -214,11 +215,11 @@ def test_a_folder_of_another_bank_is_refused(server: Mock, pooled: Path, tmp_pat
     create_nuggets(plan(server, pooled, tmp_path / "out", limit=1))
     create_nuggets(plan(server, pooled, tmp_path / "out", limit=2))
     with pytest.raises(InputError, match="with other sources"):
-        prepare_creation(plan(server, pooled, tmp_path / "out", sources="passages"))
+        read_creation(plan(server, pooled, tmp_path / "out", sources="passages"))
     with pytest.raises(InputError, match="with other most"):
-        prepare_creation(plan(server, pooled, tmp_path / "out", most=5))
+        read_creation(plan(server, pooled, tmp_path / "out", most=5))
     with pytest.raises(UsageError, match="this is where"):
-        prepare_creation(plan(server, pooled, pooled))
+        read_creation(plan(server, pooled, pooled))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def test_what_cannot_be_done_is_refused(
     server: Mock, pooled: Path, tmp_path: Path, more: dict[str, object], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        prepare_creation(plan(server, pooled, tmp_path / "out", **more))
+        read_creation(plan(server, pooled, tmp_path / "out", **more))
     assert not (tmp_path / "out").exists()
 
 
@@ -243,7 +244,7 @@ def test_a_prompt_with_other_labels_is_refused(server: Mock, pooled: Path, tmp_p
     text = (PROJECT / "prompts/nugget_importance/graded.md").read_text(encoding="utf-8")
     (tmp_path / "mine.md").write_text(text.replace('label = "okay"', 'label = "nice"'), encoding="utf-8")
     with pytest.raises(UsageError, match="expected the sentence levels vital and okay"):
-        prepare_creation(plan(server, pooled, tmp_path / "out", importance=tmp_path / "mine.md"))
+        read_creation(plan(server, pooled, tmp_path / "out", importance=tmp_path / "mine.md"))
 
 
 def test_responses_of_interactive_runs_are_no_source(server: Mock, tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ def test_responses_of_interactive_runs_are_no_source(server: Mock, tmp_path: Pat
     assert main(["pool", "--runs", str(PROJECT / "examples/interactive"), "--topics", str(TOPICS), "--out",
                  str(tmp_path / "alone")]) == 0  # fmt: skip
     with pytest.raises(UsageError, match="of interactive runs"):
-        prepare_creation(plan(server, tmp_path / "alone", tmp_path / "out", sources="responses"))
+        read_creation(plan(server, tmp_path / "alone", tmp_path / "out", sources="responses"))
 
 
 def test_a_hostile_source_stays_in_its_block_and_its_nuggets_are_text(
@@ -267,7 +268,7 @@ def test_a_hostile_source_stays_in_its_block_and_its_nuggets_are_text(
     rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text(encoding="utf-8").splitlines()]
     rows[0]["text"] = hostile
     (folder / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    prepared = prepare_creation(plan(server, folder, tmp_path / "out", sources="responses"))
+    prepared = read_creation(plan(server, folder, tmp_path / "out", sources="responses"))
     (source, *_) = next(iter(prepared.sources.values()))
     assert source.text == hostile
     outcome = create_nuggets(plan(server, folder, tmp_path / "out", sources="responses"))

@@ -13,7 +13,7 @@ from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
 from judge.harness.nuggets.matching import MATCHING, NuggetMatchPlan, forecast_matching, match_nuggets
-from judge.harness.nuggets.questions import prepare_questions
+from judge.harness.nuggets.questions import read_questions
 from judge.models.model import ModelOptions, Price
 from judge.text.ids import is_own_turn
 from tests.conftest import PROJECT
@@ -173,14 +173,14 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Moc
             pool=tmp_path / name, bank=bank, model="server/mock", out=out, prompt=prompt, options=options, **more
         )  # type: ignore[arg-type]
 
-    prepared = prepare_questions(MATCHING, of("alone"))
+    prepared = read_questions(MATCHING, of("alone"))
     asked = {pair.response.turn_id for pair in prepared.questions}
     assert asked and all(map(is_own_turn, asked))
-    assert any(prepared.asking.turns[turn_id].context for turn_id in asked)
+    assert any(prepared.turns[turn_id].context for turn_id in asked)
     outcome = match_nuggets(of("alone"))
     assert (len(outcome.matches), len(outcome.failures)) == (len(prepared.questions), 0)
     with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):
-        prepare_questions(MATCHING, of("mixed"))
-    mixed = prepare_questions(MATCHING, of("mixed", topics=topics))
+        read_questions(MATCHING, of("mixed"))
+    mixed = read_questions(MATCHING, of("mixed", topics=topics))
     assert {is_own_turn(pair.response.turn_id) for pair in mixed.questions} == {True, False}
     assert len(match_nuggets(of("mixed", topics=topics)).matches) == len(mixed.questions)

@@ -115,7 +115,7 @@ Asked = Callable[[Callable[[Request], str]], Ruled]
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     def with_rule(rule: Callable[[Request], str]) -> Ruled:
         ruled = Ruled(rule)
-        monkeypatch.setattr("judge.ask.several.open_model", lambda name, options: ruled)
+        monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: ruled)
         return ruled
 
     return with_rule

@@ -266,9 +266,12 @@ def test_what_listens_at_the_address_is_no_head(reply: bytes, mock: Mock, tmp_pa
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         process = start(mock, tmp_path / "out", "--engine", "ray", "--address", address)
         listener.settimeout(180)
-        with listener.accept()[0] as connection:
-            connection.sendall(reply)
-        assert f"what listens at {address} is not the head of a Ray cluster" in end(process, 3)
+        for _ in range(2):
+            # The first one is ours, which only looks whether anybody is there.
+            with listener.accept()[0] as connection:
+                connection.sendall(reply)
+        listener.close()
+        assert f"the Ray cluster at {address} cannot be used" in end(process, 3)
     assert mock.stats()["requests"] == 0
 
 
@@ -315,7 +318,8 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(
     said, complaint = process.communicate(timeout=180)
     assert process.returncode == {None: 0, signal.SIGKILL: -9}.get(number, 3), complaint
     # Ray has nothing to say.
-    assert not re.search(r"\bray\b", said + complaint, re.IGNORECASE)
+    said = (said + complaint).replace(str(PROJECT), "")
+    assert not re.search(r"\bray\b", said, re.IGNORECASE)
     if number != signal.SIGKILL:
         assert list(short.iterdir()) == []
     # Where the driver is killed, Ray's agents may stay a while longer.
@@ -324,10 +328,6 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(
     while any(not line.startswith(agents) for line in processes_of(short).values()):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    if number == signal.SIGKILL:
-        # The next run removes the folder of a driver that was killed.
-        end(start(mock, tmp_path / "out", *own, TMPDIR=str(short), HOME=str(tmp_path)))
-        assert list(short.iterdir()) == []
     assert not (tmp_path / ".ray").exists()
 
 
@@ -343,7 +343,7 @@ def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(
     wait_for_paid(mock, 8)
     (raylet,) = (pid for pid, line in processes_of(short).items() if line.partition("\0")[0].endswith("/raylet"))
     os.kill(raylet, signal.SIGKILL)
-    assert "on which this process runs, does not answer; the same command goes on from here" in end(process, 3)
+    assert "does not answer; the same command goes on from here" in end(process, 3)
     assert list(short.iterdir()) == []
     mock.config(latency=0.0)
     end(start(mock, tmp_path / "out"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from judge.ask.filler import is_filler
+from judge.ask.inquiry import is_filler
 from judge.models.journal_rows import COLUMNS, recorded
 from judge.models.journal_tools import placed_rows, verify_journal
 from judge.models.spending import read_spending

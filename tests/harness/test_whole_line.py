@@ -20,7 +20,6 @@ def test_the_example_goes_from_runs_to_a_leaderboard(tmp_path: Path) -> None:
         limit=6,
         out=tmp_path / "out",
     )
-    outcome = carry_out(prepare(plan))
-    assert len(outcome.results) == 6
+    assert len(carry_out(prepare(plan)).results) == 6
     assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["asked"] == {"judgments": 6, "limit": 6}
     assert len((tmp_path / "out" / "qrels" / "response_groundedness.llm.qrel").read_text().splitlines()) == 6

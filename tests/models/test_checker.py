@@ -6,8 +6,7 @@ import pytest
 from msgspec import structs
 
 from judge.ask.criteria import find_criterion
-from judge.ask.inquiry import inquiry
-from judge.ask.outcome import outcome
+from judge.ask.inquiry import inquiry, outcome
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment, SentenceSupport, Verdict
 from judge.ask.tasks import Task
@@ -78,6 +77,13 @@ def test_a_claim_that_two_passages_bear_out_only_together_is_unsupported() -> No
     at_threshold = judged("checker/overlap@0.6", text)
     assert isinstance(at_threshold, Judgment)
     assert at_threshold.support == (SentenceSupport(("p1",), 0.6),)
+
+
+def test_the_likeliest_passage_comes_first() -> None:
+    """Of ferry, tickets, cost and nine, p1 holds one and p2 three."""
+    found = judged("checker/overlap@0.2", "Ferry tickets cost nine.")
+    assert isinstance(found, Judgment)
+    assert found.support == (SentenceSupport(("p2", "p1"), 0.75),)
 
 
 def test_a_language_model_brings_no_support_in_its_reply() -> None:

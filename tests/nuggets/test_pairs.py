@@ -4,9 +4,8 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import choose_prompts, criterion_names, find_criterion
-from judge.ask.inquiry import Answer
+from judge.ask.inquiry import Answer, failure, outcome
 from judge.ask.loop import assess
-from judge.ask.outcome import failure, outcome
 from judge.ask.prompt import render
 from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import Verdict

@@ -1,71 +1,73 @@
-"""The loop of one judge spread over the workers of a Ray cluster; journal, budget and results stay with the driver."""
+"""The driver of a Ray run: it hands out shards, journals what workers send, and runs the loop on its journal."""
 
 import asyncio
+import contextlib
+import functools
 import math
+import platform
 import time
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from judge.ask.account import Account
-from judge.ask.budget import Budget, price_of
-from judge.ask.cashier import Cashier
+from judge.ask.budget import price_of
+from judge.ask.loop import assess
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions, facts_of
-from judge.ask.ray.cluster import LostWorker, RayCluster, WorkerHandle
-from judge.ask.ray.ledger import Ledger, SpreadJudge
-from judge.ask.ray.messages import (
-    Fact,
-    Forgotten,
-    FromWorker,
-    GivenUp,
-    Refused,
-    SentCompletion,
-    ShardDone,
-    ShardEnded,
-    ShardTasks,
-    Stop,
-    Unanswered,
-    WantedQuestion,
-)
-from judge.ask.ray.place import WorkerPlace, servers_of, together
-from judge.ask.ray.shards import ShardLine
-from judge.ask.ray.spread_silence import SpreadSilence
+from judge.ask.ray.client import LostWorker, RayClient, address_of, connected
+from judge.ask.ray.worker import Fact, ModelAround, News, PaidCall, ShardEnd, ShardTasks
 from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
-from judge.ask.suspects import joined, suspects_key
-from judge.ask.tally import Tally
 from judge.ask.tasks import Task
-from judge.errors import OperationalError
+from judge.errors import CallError, Interrupted, OperationalError, StructureUnsupported
+from judge.files.bundle import __version__
+from judge.models.backends import open_model
 from judge.models.call_parts import parts_key
-from judge.models.journal import Journal
-from judge.models.model import Model
+from judge.models.journal import HeldElsewhere, Journal
+from judge.models.journal_rows import request_digest
+from judge.models.model import Model, ModelOptions, Unfinished
+from judge.models.records import Completion, Request
 from judge.pool.records import Pool
+from judge.records import FailureReason
 from judge.runs.records import Turn
-from judge.text.table import sequence
+from judge.text.ids import natural_key
 
-_ROUNDS = 2
-"""A shard has at least so many tasks for each call that its worker may have in flight."""
+_MOST = 10_000
+"""Most tasks of a shard: a worker holds all of them in memory, with their texts and replies."""
 _LOSSES = 5
 """Workers lost one after the other without a completion, after which the run ends."""
-_WAITING = "waiting for CPUs of the cluster"
-"""What holds the calls while no worker has begun."""
+_LOOK_AGAIN = 0.5
+"""Seconds after which questions that another process asks are looked at again."""
+_STEP = 15.0
+"""Seconds for the calls in flight of a run whose cluster is lost."""
+_LAST = 5.0
+"""Seconds for a worker without a call in flight to end, once the run is stopped."""
 
 
 class RayEngine:
-    """Judges on a Ray cluster; `assess` stands in for the loop's.
+    """Asks judges on a Ray cluster.
 
     Args:
-        cluster: Where the workers are; it is found or started when there is something to ask.
+        address: The address of the cluster, as `address_of` takes it.
+        workers: Workers at once; None for one per CPU, or one per node where the judge computes on all cores.
+        names: The models, `backend/model`, as the user gave them.
+        options: How they are called.
     """
 
-    def __init__(self, cluster: RayCluster) -> None:
-        self._cluster = cluster
+    def __init__(self, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions) -> None:
+        self._address = address_of(address)
+        self._workers = workers
+        self._names = {open_model(name, options).name: name for name in names}
+        self._options = options
 
     def assess(
         self,
-        wanted: Iterable[Task],
+        wanted: Sequence[Task],
         model: Model,
         journal: Journal,
         pool: Pool,
@@ -79,273 +81,426 @@ class RayEngine:
         """Make a judgment or a failure of every task; arguments, results and errors are those of the loop's `assess`.
 
         Raises:
-            OperationalError: The run stopped early, or workers are lost again and again; every completion that came is
-                in the journal.
+            OperationalError: The run stopped early, or Ray cannot be used; every completion that came is journaled.
         """
-        spread = _Spread(
-            *(self._cluster, model, journal, pool, turns or {}, settings or Settings(), report),
-            *(account or Account(), folder),
+        account, settings = account or Account(), settings or Settings()
+        run = _Run(model, journal, pool, turns or {}, settings, report or (lambda progress: None), account)
+        started = time.perf_counter()
+        if run.find_open(wanted):
+            finish(lambda: self._spread(run), run.drain)
+        account.last(model.name, time.perf_counter() - started)
+        around: Any = _Recalled(model, run.failures, run.unfinished)
+        return assess(
+            *(wanted, around, journal, pool),
+            turns=turns,
+            settings=msgspec.structs.replace(settings, max_cost=None, rpm=None, tpm=None),
+            report=run.tell_end,
+            account=account,
+            folder=folder,
         )
-        left = spread.recall(sequence(wanted))
-        # Before our event loop begins: Ray takes seconds, and Ctrl-C has to be heard.
-        room = self._cluster.room(model) if left else 0
-        return finish(lambda: spread.run(left, room), spread.drain)
+
+    async def _spread(self, run: "_Run") -> None:
+        async with connected(self._address, self._workers) as (client, cpus):
+            cores = self._cores(run.model, cpus)
+            options = self._options
+            if cores > 1 and options.threads is None:
+                options = msgspec.structs.replace(options, threads=cores)
+            room = self._workers or max(1, sum(int(number // cores) for number in cpus))
+            await run.spread(client, room, cores, (self._names[run.model.name], options))
+
+    def _cores(self, model: Model, cpus: Sequence[float]) -> int:
+        """CPUs of a worker: one for each thread as far as there are so many, or those of the smallest node."""
+        most = min(cpus, default=1.0)
+        if self._options.threads is not None:
+            # No node has more to give, and so many workers have to fit.
+            if self._workers is not None:
+                most = min(most, sum(cpus) // self._workers)
+            return max(1, min(self._options.threads, int(most)))
+        if not model.uses_cores:
+            return 1
+        return max(1, int(most))
 
 
-class _Spread:
-    """One judge, one list of tasks."""
+_Failures = dict[str, tuple[FailureReason, str]]
+"""Why a call failed, as a code and in words, by the digest of its request."""
+
+
+class _Recalled(ModelAround):
+    """The judge of the last loop, which finds all replies in the journal: what failed fails as it did at a worker."""
+
+    def __init__(self, model: Model, failures: _Failures, unfinished: Unfinished) -> None:
+        super().__init__(model)
+        self._failures = failures
+        self.unfinished = unfinished
+
+    async def complete(self, request: Request) -> Completion:
+        """Fail as before.
+
+        Raises:
+            CallError: The failure.
+        """
+        model = self._model
+        failure = self._failures.get(request_digest(model.name, model.parameters(request), request))
+        if failure is None:
+            raise StructureUnsupported("no worker had a reply in this form", lasting=False)
+        error = CallError(failure[1])
+        error.reason = failure[0]
+        raise error
+
+
+class _Share:
+    """A shard that a worker has, with the money that is set aside for it; None without a budget."""
+
+    def __init__(self, numbers: list[int], max_cost: float | None) -> None:
+        self.numbers = numbers
+        self.max_cost = max_cost
+        self.progress = Progress(0, 0, 0, 0, 0.0)
+        self.claimed: list[str] = []
+
+
+class _Run:
+    """One judge and one sequence of tasks; the arguments are those of `RayEngine.assess`."""
 
     def __init__(
         self,
-        cluster: RayCluster,
         model: Model,
         journal: Journal,
         pool: Pool,
         turns: Mapping[str, Turn],
         settings: Settings,
-        report: Callable[[Progress], None] | None,
+        report: Callable[[Progress], None],
         account: Account,
-        folder: Path | None,
     ) -> None:
-        self._cluster = cluster
-        self._model = model
-        self._journal = journal
-        self._pool = pool
-        self._turns = turns
-        self._settings = settings
-        self._report = report or (lambda progress: None)
-        self._account = account
-        self._questions = Questions(model, journal, pool, turns, account, journal.set_meta)
-        self._judge = SpreadJudge(model) if model.divides else None
-        self._budget = Budget(model, settings.max_cost, settings.known_prices, self._judge)
-        self._silence = SpreadSilence(model.name, journal, self._settings.concurrency, self._settings.attempts)
-        cashier = Cashier(model, journal, self._questions, self._budget, account, self._silence)
-        self._ledger = Ledger(journal, self._questions, cashier, self._silence, self._end)
+        self.model = model
+        self.failures: _Failures = {}
+        self._journal, self._pool, self._turns = journal, pool, turns
+        self._settings, self._report, self._account = settings, report, account
+        self._questions = Questions(model, journal, pool, turns)
         account.open(model.name, price_of(model, settings.known_prices), self._questions.rates())
-        self._folder = folder
         self._wanted: Sequence[Task] = ()
-        self._line = ShardLine((), (), 1, 1)
-        self._places: list[WorkerPlace] = []
-        self._jobs: dict[WorkerPlace, asyncio.Task[None]] = {}
-        self._tally = Tally()
-        self._losses = 0
-        self._answered = 0
+        self._recalled = 0
+        self._left: deque[int] = deque()
+        """The numbers of the tasks that no worker has, turn by turn."""
+        self._shares: list[_Share] = []
+        """Those that workers have."""
+        self._ended = Progress(0, 0, 0, 0, 0.0)
+        """The sum of all others."""
+        self._unfinished: dict[int, Unfinished] = {}
+        """What each worker paid for without a completion."""
+        self._places = 0
+        self._started = self._begun = self._answered = 0
+        self._losses = self._answered_before = 0
+        self._change, self._closed = asyncio.Event(), asyncio.Event()
         self._stop: BaseException | None = None
-        self._begun = False
-        """Whether any worker has begun."""
-        self._change = asyncio.Event()
-        """Set when a place without a shard should look again."""
 
-    def recall(self, wanted: Sequence[Task]) -> "array[int]":
-        """Settle what needs no call, and give the numbers of the other tasks."""
+    @property
+    def unfinished(self) -> Unfinished:
+        """What all workers paid for without a completion."""
+        return functools.reduce(Unfinished.plus, self._unfinished.values(), Unfinished())
+
+    def find_open(self, wanted: Sequence[Task]) -> bool:
+        """Whether anything is to be asked; of several tasks with the same question, workers get one."""
         self._wanted = wanted
-        self._tally = Tally(len(wanted), self._folder)
-        left = self._tally.recall(wanted, self._questions, self._silence, lambda: None)
-        self._tell()
-        return left
+        seen, turns = set[str](), dict[str, list[int]]()
+        for number, task in enumerate(self._questions.ahead(wanted)):
+            request = None if self._questions.gap(task) else self._questions.next_request(task)
+            if request is None:
+                self._recalled += 1
+            elif request[0] not in seen:
+                seen.add(request[0])
+                turns.setdefault(task.response.turn_id, []).append(number)
+        self._left.extend(number for turn_id in sorted(turns, key=natural_key) for number in turns[turn_id])
+        return bool(self._left)
 
-    async def run(self, left: Sequence[int], room: int) -> StoredResults:
-        """Settle every task, in the order of the tasks.
-
-        Args:
-            left: From `recall`.
-            room: How many workers fit.
-        """
-        started = time.perf_counter()
-        try:
-            if left:
-                with self._cluster.watch(self._end, self._cancel):
-                    await self._spread(left, room)
-                silent = self._silence.at_the_end()
-                if silent is not None:
-                    self._end(silent)
-        finally:
-            self._account.last(self._model.name, time.perf_counter() - started)
-            if self._judge is not None:
-                self._account.unfinished(self._model.name, self._judge.unfinished)
-            await self._model.aclose()
-        if self._stop is not None:
-            raise self._stop
-        self._journal.check_there()
-        return self._tally.results()
+    def tell_end(self, progress: Progress) -> None:
+        """Report the end of the last loop as that of the run."""
+        if progress.done == progress.total:
+            ended = self._ended
+            self._report(progress._replace(recalled=self._recalled, cost=ended.cost, estimated=ended.estimated))
 
     def drain(self) -> None:
-        """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
-        self._end(self._tally.interrupted(self._done))
+        """Begin no further call, because the user stopped the run; calls in flight are finished and kept."""
+        done, total = self._done(), len(self._wanted)
+        self._end(Interrupted(f"stopped with {done} of {total} judgments made; the same command goes on from here"))
 
-    async def _spread(self, left: Sequence[int], room: int) -> None:
-        limits = (self._settings.concurrency, self._settings.rpm, self._settings.tpm)
-        turns = ShardLine(self._wanted, left, 1, 1).turns
-        self._silence.one_turn = turns == 1
-        places = min(room, turns, *(limit for limit in limits if limit is not None))
-        share = math.ceil(self._settings.concurrency / places)
-        self._line = ShardLine(self._wanted, left, places, _ROUNDS * share)
-        self._places = [WorkerPlace(number, places) for number in range(places)]
-        jobs = {place: asyncio.ensure_future(self._serve(place)) for place in self._places}
-        self._jobs = jobs
+    async def spread(self, client: RayClient, room: int, cores: int, judge: tuple[str, ModelOptions]) -> None:
+        """Have workers ask all that is open.
+
+        Args:
+            client: Starts the workers.
+            room: Most workers.
+            cores: The CPUs of a worker.
+            judge: The judge as the user named it, and how it is called.
+
+        Raises:
+            OperationalError: The run stopped early.
+        """
+        limits = {name: getattr(self._settings, name) for name in ("concurrency", "rpm", "tpm")}
+        limits = {name: limit for name, limit in limits.items() if limit is not None}
+        turns = len({self._wanted[number].response.turn_id for number in self._left})
+        self._places = places = min(room, turns, *limits.values())
         self._tell()
+        jobs = []
+        for place in range(places):
+            part = {name: limit // places + (place < limit % places) for name, limit in limits.items()}
+            settings = msgspec.structs.replace(self._settings, **part)
+            jobs.append(asyncio.ensure_future(self._serve(client, cores, (*judge, settings))))
+        jobs.append(asyncio.ensure_future(self._watch(client)))
         try:
-            await asyncio.wait(jobs.values())
+            await self._closed.wait()
         finally:
-            for job in jobs.values():
+            for job in jobs:
                 job.cancel()
-            await asyncio.wait(jobs.values())
-            await self._ledger.finish()
+            await asyncio.wait(jobs)
+        if self._stop is not None:
+            raise self._stop
+        for number in self._left:
+            if (request := self._questions.next_request(self._wanted[number])) is not None:
+                self.failures[request[0]] = "budget", f"the budget of ${self._settings.max_cost} is spent"
 
-    async def _serve(self, place: WorkerPlace) -> None:
+    async def _watch(self, client: RayClient) -> None:
+        """End the run where the cluster is lost; what workers have in flight may come nevertheless."""
+        await client.lost()
+        self._end(OperationalError("the Ray cluster does not answer; the same command goes on from here"))
+        await asyncio.sleep(_STEP)
+        self._closed.set()
+
+    async def _serve(self, client: RayClient, cores: int, arguments: tuple[Any, ...]) -> None:
         """Keep a worker at one place; another one comes in place of a lost one."""
         try:
-            while True:
-                await self._more()
-                place.worker = worker = self._cluster.start(self._model, place.part(self._settings))
+            while await self._more():
+                worker = self._started = self._started + 1
                 try:
-                    await self._talk(place, worker)
+                    _check(*await client.call("start", worker, cores, *arguments))
+                    self._begun += 1
+                    while await self._more():
+                        await self._ask(client, worker)
                 except LostWorker as error:
-                    self._lost(place, error)
+                    self._lose(error)
                 finally:
-                    place.worker = None
-                    worker.kill()
+                    with contextlib.suppress(LostWorker, OperationalError):
+                        await client.call("kill", worker)
         except Exception as error:  # noqa: BLE001 - after any error, what other workers paid for must be kept
             self._end(error)
 
-    async def _more(self) -> None:
-        """Wait for something to ask; a worker that asks now may be lost, and leave its shard."""
-        while not self._line:
+    async def _more(self) -> bool:
+        """Wait for something to ask; False once nothing can come any more."""
+        while self._stop is None and not self._over():
+            if self._left and self._rest() > 0:
+                return True
             self._change.clear()
             await self._change.wait()
+        return False
 
-    async def _talk(self, place: WorkerPlace, worker: WorkerHandle) -> None:
-        """Give a worker one shard after the other, and listen to it."""
-        await worker.begin()
-        self._begun = True
-        while True:
-            if not place.shard:
-                await self._more()
-                place.shard = self._line.take()
-                place.waiting = len(place.numbers)
-                worker.tell(self._shard(place))
-            news = await worker.hear()
-            place.note(news)
-            if self._judge is not None:
-                self._judge.lost = together(place.unfinished for place in self._places)
-            for message in news.said:
-                self._take(place, worker, message)
-            self._tell()
+    def _over(self) -> bool:
+        return not self._shares and (self._stop is not None or not self._left or self._rest() <= 0)
 
-    def _shard(self, place: WorkerPlace) -> ShardTasks:
-        tasks = tuple(self._wanted[number] for number in place.numbers)
+    def _rest(self) -> float:
+        """US dollars that are neither spent nor set aside."""
+        if self._settings.max_cost is None:
+            return math.inf
+        aside = (max(share.max_cost or 0.0, share.progress.cost) for share in self._shares)
+        return self._settings.max_cost - self._ended.cost - sum(aside)
+
+    def _take(self) -> _Share:
+        """An equal part of what is left, in tasks and in money, for each place without a shard; by whole turns."""
+        places = self._places - len(self._shares)
+        enough = min(_MOST, math.ceil(len(self._left) / places))
+        numbers: list[int] = []
+        while self._left and (len(numbers) < enough or self._turn(numbers[-1]) == self._turn(self._left[0])):
+            numbers.append(self._left.popleft())
+        return _Share(numbers, None if self._settings.max_cost is None else self._rest() / places)
+
+    def _turn(self, number: int) -> str:
+        return self._wanted[number].response.turn_id
+
+    async def _ask(self, client: RayClient, worker: int) -> None:
+        """Give a worker a shard, and take it back when the worker has ended it or is lost."""
+        share = self._take()
+        self._shares.append(share)
+        again, failures = share.numbers, 0
+        try:
+            await self._claim(share)
+            again = share.numbers
+            if share.numbers:
+                end = await self._listen(client, worker, share)
+                share.progress = end.progress or share.progress
+                again = [share.numbers[place] for place, failure in end.failures.items() if failure.reason == "budget"]
+                failures = len(end.failures) - len(again)
+                for failure in end.failures.values():
+                    if failure.request_digest is not None and failure.reason != "budget":
+                        self.failures[failure.request_digest] = failure.reason, failure.detail
+                if end.error is not None:
+                    self._end(end.error)
+        finally:
+            if self._journal.claims is not None:
+                for digest in share.claimed:
+                    self._journal.claims.release(digest)
+            back = [number for number in again if self._questions.next_request(self._wanted[number]) is not None]
+            self._left.extendleft(reversed(back))
+            self._shares.remove(share)
+            self._ended = Progress(
+                self._ended.done + len(share.numbers) - len(back),
+                0,
+                0,
+                self._ended.failures + failures,
+                self._ended.cost + share.progress.cost,
+                self._ended.estimated + share.progress.estimated,
+            )
+            self._change.set()
+            self._close()
+
+    async def _claim(self, share: _Share) -> None:
+        """Claim what the shard asks, where other processes share the journal; the rest of it is left for later."""
+        claims = self._journal.claims
+        if claims is None:
+            return
+        ours: list[int] = []
+        waits: dict[int, tuple[str, asyncio.Future[Any]]] = {}
+        for number in share.numbers:
+            task = self._wanted[number]
+            if (wanted := self._questions.next_request(task)) is not None:
+                digests = tuple(self._questions.first_digests(task))
+                digests = digests if wanted[0] in digests else wanted[:1]
+                waits[number] = digests[0], claims.claim(*digests, request=wanted[1])
+        for number, (digest, wait) in waits.items():
+            try:
+                if await wait is None:
+                    ours.append(number)
+                    share.claimed.append(digest)
+                    continue
+            except HeldElsewhere:
+                pass
+            self._left.append(number)
+        share.numbers = ours
+        if not ours:
+            await asyncio.sleep(_LOOK_AGAIN)
+
+    async def _listen(self, client: RayClient, worker: int, share: _Share) -> ShardEnd:
+        """Journal what a worker sends while it runs the loop on a shard.
+
+        Raises:
+            LostWorker: It is gone.
+            OperationalError: The journal cannot be written.
+        """
+        job = asyncio.ensure_future(client.call("ask", worker, "judge", self._shard(share)))
+        kept, stopped = 0, None
+        try:
+            while True:
+                over = job.done()
+                news: News = await client.call("ask", worker, "news", kept)
+                kept = await self._keep(news)
+                share.progress = news.progress or share.progress
+                self._unfinished[worker] = news.unfinished
+                self._tell()
+                if over and not kept:
+                    end: ShardEnd = job.result()
+                    return end
+                if self._stop is not None:
+                    if stopped is None:
+                        await client.call("ask", worker, "stop")
+                    if stopped is None or kept or news.calls:
+                        stopped = time.monotonic()
+                    elif time.monotonic() - stopped > _LAST:
+                        # It waits for a limit, and for nothing that was paid for.
+                        return ShardEnd({}, None, news.progress)
+        finally:
+            job.cancel()
+
+    def _shard(self, share: _Share) -> ShardTasks:
+        tasks = tuple(self._wanted[number] for number in share.numbers)
         keys = {key for task in tasks for key in task.response.passages}
         passages = {key: passage for key, passage in self._pool.passages.items() if key in keys}
-        ids = {task.response.turn_id for task in tasks}
-        turns = {turn_id: turn for turn_id, turn in self._turns.items() if turn_id in ids}
-        facts = {key: value for key in facts_of(self._model.name) if (value := self._journal.meta(key)) is not None}
-        if self._model.divides:
-            digests = {digest for task in tasks for digest in self._questions.first_digests(task)}
-            parts = {parts_key(digest): self._journal.meta(parts_key(digest)) for digest in sorted(digests)}
-            facts |= {key: value for key, value in parts.items() if value is not None}
-        return ShardTasks(tasks, Pool((), passages, ()), turns, facts, self._silence.heard)
+        turns = {task.response.turn_id for task in tasks}
+        rows, names = [], [*facts_of(self.model.name)]
+        for task in tasks:
+            for digest, form in self._questions.first_digests(task).items():
+                completion = self._journal.get(digest)
+                if completion is not None:
+                    request = self._questions.request(task, form)
+                    rows.append(PaidCall(digest, self.model.parameters(request), request, completion))
+                elif self.model.divides:
+                    names.append(parts_key(digest))
+        facts = {name: value for name in names if (value := self._journal.meta(name)) is not None}
+        return ShardTasks(
+            tasks,
+            Pool((), passages, ()),
+            {turn_id: turn for turn_id, turn in self._turns.items() if turn_id in turns},
+            tuple(rows),
+            facts,
+            share.max_cost,
+        )
 
-    def _take(self, place: WorkerPlace, worker: WorkerHandle, message: FromWorker) -> None:
-        match message:
-            case WantedQuestion():
-                self._ledger.question(place, message, worker.tell)
-            case Unanswered():
-                self._ledger.unanswered(place, message.digest)
-            case SentCompletion():
-                self._ledger.keep(message, worker.tell)
-            case GivenUp():
-                place.waiting = message.waiting
-                waiting = len(self._line) + sum(each.unbegun for each in self._places)
-                silent = self._silence.add(message, len(self._wanted), waiting)
-                if silent is not None:
-                    self._end(silent)
-            case Refused():
-                self._silence.refused()
-            case Fact():
-                self._learn(message)
-            case Forgotten():
-                self._journal.drop_meta(message.keys)
-            case ShardDone():
-                for number, settled in zip(place.numbers, message.results, strict=True):
-                    self._tally.settle(number, settled)
-                self._account.rest_too(self._model.name, message.rests)
-                place.progress = None
-                self._leave(place)
-            case ShardEnded():
-                self._end(message.error)
-                self._leave(place)
+    async def _keep(self, news: News) -> int:
+        """Journal what a worker sends, and give how much that is once it is on the disk."""
+        writes = []
+        for entry in news.entries:
+            if isinstance(entry, Fact):
+                if entry.value is None:
+                    self._journal.drop_meta([entry.key])
+                else:
+                    self._journal.set_meta(entry.key, entry.value)
+                continue
+            sent = self._questions.sent(entry.request)
+            self._account.ask(self.model.name, entry.digest, entry.request, entry.completion, sent)
+            writes.append(self._journal.write(entry.digest, self.model.name, *entry[1:]))
+        await asyncio.gather(*writes)
+        self._answered += len(writes)
+        return len(news.entries)
 
-    def _lost(self, place: WorkerPlace, error: LostWorker) -> None:
+    def _lose(self, error: LostWorker) -> None:
         """Go on without a worker.
 
         Raises:
             OperationalError: Too many were lost in a row.
         """
-        self._losses = 1 if self._ledger.answered > self._answered else self._losses + 1
-        self._answered = self._ledger.answered
-        self._ledger.lose(place)
-        self._line.put_back(place.shard)
-        place.forget()
-        self._leave(place)
+        self._losses = 1 if self._answered > self._answered_before else self._losses + 1
+        self._answered_before = self._answered
         if self._losses == _LOSSES:
             raise OperationalError(
                 f"{_LOSSES} Ray workers were lost one after the other without a completion, the last: {error}; the "
                 "same command goes on from here"
             )
 
-    def _learn(self, fact: Fact) -> None:
-        """Record what a worker learned of the judge; each knows suspects of its own."""
-        value = fact.value
-        if fact.key == suspects_key(self._model.name):
-            value = joined(value, self._journal.meta(fact.key))
-        self._journal.set_meta(fact.key, value)
-
-    def _leave(self, place: WorkerPlace) -> None:
-        """A place has no shard any more."""
-        place.waiting = 0
-        place.shard = ()
+    def _end(self, error: BaseException) -> None:
+        """Begin no further call, and raise the first such error at the end; calls in flight are finished and kept."""
+        self._stop = self._stop or error
         self._change.set()
         self._close()
 
     def _close(self) -> None:
-        """End the workers that have nothing to do, once nothing can come any more."""
-        if self._stop is not None or not (self._line or any(place.shard for place in self._places)):
-            for place, job in self._jobs.items():
-                if not place.shard:
-                    job.cancel()
+        if self._over():
+            self._closed.set()
 
-    def _end(self, error: BaseException) -> None:
-        """Begin no further call, and raise the first such error at the end; calls in flight are finished and kept."""
-        if self._stop is None:
-            self._stop = error
-            self._ledger.stop(error)
-            for place in self._places:
-                if place.shard and place.worker is not None:
-                    place.worker.tell(Stop())
-            self._close()
-
-    def _cancel(self) -> None:
-        """Wait for no call in flight."""
-        for job in self._jobs.values():
-            job.cancel()
-
-    @property
     def _done(self) -> int:
-        under_way = (place.progress.done for place in self._places if place.progress is not None)
-        return len(self._tally) + sum(under_way)
+        return self._recalled + self._ended.done + sum(share.progress.done for share in self._shares)
 
     def _tell(self) -> None:
-        under_way = [place.progress for place in self._places if place.progress is not None]
-        limited = [progress.limited for progress in under_way if progress.limited]
+        running = [self._ended, *(share.progress for share in self._shares)]
+        limited = next((progress.limited for progress in running if progress.limited), "")
         self._report(
             Progress(
-                self._done,
+                self._done(),
                 len(self._wanted),
-                self._tally.recalled,
-                self._tally.failures + sum(progress.failures for progress in under_way),
-                self._budget.spent,
-                self._budget.estimated,
-                servers_of(place.servers for place in self._places),
-                _WAITING if self._places and not self._begun else limited[0] if limited else "",
+                self._recalled,
+                sum(progress.failures for progress in running),
+                sum(progress.cost for progress in running),
+                sum(progress.estimated for progress in running),
+                (),
+                limited if self._begun else "waiting for CPUs of the cluster",
             )
+        )
+
+
+def _check(judge: str, python: str) -> None:
+    """Refuse a worker of another version.
+
+    Raises:
+        OperationalError: It is one.
+    """
+    here = __version__, platform.python_version()
+    if (judge, python) != here:
+        raise OperationalError(
+            f"a Ray node has judge {judge} and Python {python}, this process judge {here[0]} and Python {here[1]}: "
+            "install the same versions on every node"
         )

@@ -1,55 +1,173 @@
-"""A worker: runs the loop over one shard after the other, and asks the driver before each call.
+"""A worker: an actor that runs the loop on shards, and hands each completion to the driver. It imports nothing of Ray.
 
-It imports nothing of Ray. The driver calls `tell` whenever it has something to say, and has one call of `hear` open.
+Its methods run in threads: the driver calls `news` again and again while `judge` runs the loop.
 """
 
 import asyncio
-import contextlib
 import platform
 import socket
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from judge.ask.account import Account
-from judge.ask.loop import Loop
-from judge.ask.pace import Pacer
+import msgspec
+
+from judge.ask.loop import assess
 from judge.ask.progress import Progress
-from judge.ask.ray.messages import (
-    Denied,
-    Fact,
-    Forgotten,
-    FromWorker,
-    Granted,
-    Kept,
-    Known,
-    News,
-    SentCompletion,
-    ShardDone,
-    ShardEnded,
-    ShardTasks,
-    Stop,
-    ToWorker,
-    Unanswered,
-    Unkept,
-    Versions,
-    WantedQuestion,
-)
-from judge.ask.ray.spread_silence import WorkerSilence
+from judge.ask.records import Failure
 from judge.ask.settings import Settings
-from judge.errors import JudgeError, OperationalError, UsageError
+from judge.ask.tasks import Task
+from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model
-from judge.models.endpoints import Endpoint
-from judge.models.journal import Journal, RecordedAnswer
+from judge.models.journal import Journal
+from judge.models.journal_rows import new_row
 from judge.models.model import Model, ModelOptions, Unfinished
 from judge.models.records import Completion, Request
-from judge.models.spending import CallFacts
-from judge.records import Criterion
+from judge.pool.records import Pool
+from judge.runs.records import Turn
 
-_LISTEN = 1.0
-"""Most seconds until the driver hears how a worker does."""
-_AT_ONCE = 8
-"""Most things said at once: what is sent together is lost together, and Ray sends less than 100 kB by itself."""
+_WAIT = 0.5
+"""Most seconds for which `news` waits for something new."""
+_ROWS = 64
+"""Most rows in one reply."""
+
+
+class PaidCall(NamedTuple):
+    """A row for the journal, without the name of the judge."""
+
+    digest: str
+    parameters: Mapping[str, Any]
+    request: Request
+    completion: Completion
+
+
+class Fact(NamedTuple):
+    """A fact about the judge for the journal."""
+
+    key: str
+    value: str | None
+    """None where the fact is to be removed."""
+
+
+class ShardTasks(NamedTuple):
+    """The tasks that a worker is given at once, with everything that the loop needs for them."""
+
+    tasks: tuple[Task, ...]
+    pool: Pool
+    turns: Mapping[str, Turn]
+    rows: tuple[PaidCall, ...]
+    """What the run's journal holds of the tasks."""
+    facts: Mapping[str, str]
+    max_cost: float | None
+    """US dollars that may be spent on this shard."""
+
+
+class ShardEnd(NamedTuple):
+    """What became of a shard."""
+
+    failures: Mapping[int, Failure]
+    """By the place of the task in the shard; all other tasks are answered by the journal."""
+    error: JudgeError | None
+    """What ended the loop early."""
+    progress: Progress | None
+
+
+class News(NamedTuple):
+    """What is new at a worker."""
+
+    entries: tuple[PaidCall | Fact, ...]
+    progress: Progress | None
+    """Of the last shard."""
+    unfinished: Unfinished
+    """What the worker has paid for without a completion."""
+    calls: int
+    """Calls in flight."""
+
+
+class ModelAround:
+    """A judge that differs from another one only in what a subclass defines."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+class WorkerModel(ModelAround):
+    """The judge of a worker: it counts the calls in flight, and refuses further calls once the driver says so."""
+
+    stopped = False
+    calls = 0
+    before = Unfinished()
+    """What was paid for without a completion before the judge was closed last."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            Interrupted: The driver has stopped the run.
+        """
+        if self.stopped:
+            raise Interrupted("the driver has stopped the run")
+        self.calls += 1
+        try:
+            return await self._model.complete(request)
+        finally:
+            self.calls -= 1
+
+    def paid(self) -> Unfinished:
+        """What was paid for without a completion."""
+        return self.before.plus(self._model.unfinished)
+
+    async def aclose(self) -> None:
+        """Close the judge; it opens itself again for the next shard."""
+        self.before = self.paid()
+        await self._model.aclose()
+
+
+class WorkerJournal(Journal):
+    """The journal of one shard, in memory. A write is done once the driver has the row on its disk.
+
+    Args:
+        say: Hands an entry to the driver, and calls back when the driver has it.
+        judge: The name of the judge.
+        shard: The shard, which brings what the run's journal holds already.
+    """
+
+    def __init__(
+        self, say: Callable[[PaidCall | Fact, Callable[[], object]], None], judge: str, shard: ShardTasks
+    ) -> None:
+        self._say: Callable[[PaidCall | Fact, Callable[[], object]], None] = lambda entry, kept: None
+        super().__init__(None)
+        self.record(new_row(row.digest, judge, row.parameters, row.request, row.completion) for row in shard.rows)
+        for key, value in shard.facts.items():
+            self.set_meta(key, value)
+        # Only what is new from here on is news.
+        self._say = say
+
+    def write(
+        self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
+    ) -> "asyncio.Future[None]":
+        """Record a completion here, and hand it to the driver."""
+        loop = asyncio.get_running_loop()
+        super().write(digest, judge, parameters, request, completion)
+        written: asyncio.Future[None] = loop.create_future()
+        kept = PaidCall(digest, dict(parameters), request, completion)
+        self._say(kept, lambda: loop.call_soon_threadsafe(written.set_result, None))
+        return written
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Record a fact here, and hand it to the driver."""
+        super().set_meta(key, value)
+        self._say(Fact(key, value), lambda: None)
+
+    def drop_meta(self, keys: Sequence[str]) -> None:
+        """Remove facts here, and with the driver."""
+        super().drop_meta(keys)
+        for key in keys:
+            self._say(Fact(key, None), lambda: None)
 
 
 class RayWorker:
@@ -58,197 +176,90 @@ class RayWorker:
     Args:
         name: `backend/model`, as the user gave it.
         options: How the judge is called.
-        settings: This worker's part of the limits, without a budget.
+        settings: This worker's part of the limits.
     """
 
     def __init__(self, name: str, options: ModelOptions, settings: Settings) -> None:
         self._name = name
         self._options = options
         self._settings = settings
-        self._pacer = Pacer(settings.rpm, settings.tpm)
-        self._model: Model | None = None
-        self._loop: Loop | None = None
-        self._journal: WorkerJournal | None = None
-        self._said: list[FromWorker] = []
-        self._news = asyncio.Event()
+        self._model: WorkerModel | None = None
+        self._changed = threading.Condition()
+        self._entries: list[tuple[PaidCall | Fact, Callable[[], object]]] = []
+        """What the driver does not have yet, and what to call once it has."""
         self._progress: Progress | None = None
-        self._job: asyncio.Task[None] | None = None
-        self._home: asyncio.AbstractEventLoop | None = None
-        """The loop in which the driver is heard."""
+        self._busy = False
 
-    async def versions(self) -> Versions:
+    def versions(self) -> tuple[str, str]:
         """The versions of judge and Python here."""
-        return Versions(__version__, platform.python_version())
+        return __version__, platform.python_version()
 
-    async def tell(self, told: Sequence[ToWorker]) -> None:
-        """Take note of what the driver says."""
-        self._home = asyncio.get_running_loop()
-        for message in told:
-            if isinstance(message, ShardTasks):
-                self._job = asyncio.ensure_future(self._judge(message))
-            elif isinstance(message, Stop):
-                if self._loop is not None:
-                    self._loop.drain()
-            elif self._journal is not None:
-                self._journal.told(message)
-
-    async def hear(self) -> News:
-        """What is new; waits for it a while."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), _LISTEN)
-        said, self._said = tuple(self._said[:_AT_ONCE]), self._said[_AT_ONCE:]
-        if not self._said:
-            self._news.clear()
-        model, progress = self._model, self._progress
-        servers: Sequence[Endpoint] = () if model is None else model.servers
-        return News(
-            said,
-            None if progress is None else progress._replace(servers=()),
-            tuple((server.url, server.answered, server.trouble) for server in servers),
-            Unfinished() if model is None else model.unfinished,
-        )
-
-    def say(self, message: FromWorker) -> None:
-        """Keep something for the driver to hear; any thread may call it."""
-        if self._home is not None:
-            # One that journals parts of a call is not the loop's.
-            self._home.call_soon_threadsafe(self._say, message)
-
-    def _say(self, message: FromWorker) -> None:
-        self._said.append(message)
-        self._news.set()
-
-    async def _judge(self, shard: ShardTasks) -> None:
+    def judge(self, shard: ShardTasks) -> ShardEnd:
+        """Run the loop on a shard."""
+        self._busy = True
         try:
-            model = await self._opened(tuple({task.criterion.digest: task.criterion for task in shard.tasks}.values()))
-            account = ShardAccount()
-            with WorkerJournal(self.say, shard.facts) as journal:
-                self._journal = journal
-                self._loop = Loop(
-                    *(model, journal, shard.pool, shard.turns, self._settings, self._note, account),
-                    pacer=self._pacer,
-                    silence=WorkerSilence(model.name, journal, shard.heard, self.say),
+            model: Any = self._opened()
+            with WorkerJournal(self._say, model.name, shard) as journal:
+                results = assess(
+                    shard.tasks,
+                    model,
+                    journal,
+                    shard.pool,
+                    turns=shard.turns,
+                    settings=msgspec.structs.replace(self._settings, max_cost=shard.max_cost),
+                    report=self._note,
                 )
-                results = await self._loop.run(shard.tasks)
-            self._progress = None
-            self.say(ShardDone(tuple(results), account.rested))
-        except JudgeError as error:
-            self.say(ShardEnded(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the driver has to hear of it in words
-            self.say(ShardEnded(OperationalError(f"a Ray worker on {socket.gethostname()} failed: {error!r}")))
-        finally:
-            self._loop = self._journal = None
-
-    async def _opened(self, criteria: tuple[Criterion, ...]) -> Model:
-        """The judge, opened and checked once.
-
-        Raises:
-            OperationalError: It cannot be used on this node.
-        """
-        try:
-            model = self._model or open_model(self._name, self._options)
-            model.check(criteria)
+                failures = {place: result for place, result in enumerate(results) if isinstance(result, Failure)}
+            return self._end(failures, None)
         except UsageError as error:
-            node = socket.gethostname()
-            raise OperationalError(f"a Ray worker on {node} cannot ask {self._name}: {error}") from error
+            # The command is right, but this node lacks something.
+            where = f"a Ray worker on {socket.gethostname()} cannot ask {self._name}"
+            return self._end({}, OperationalError(f"{where}: {error}"))
+        except JudgeError as error:
+            return self._end({}, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the driver has to say it in words
+            return self._end({}, OperationalError(f"a Ray worker on {socket.gethostname()} failed: {error!r}"))
+
+    def news(self, kept: int) -> News:
+        """What is new; waits for it a while.
+
+        Args:
+            kept: How many entries of the last reply the driver has in its journal.
+        """
+        with self._changed:
+            for _, call in self._entries[:kept]:
+                call()
+            del self._entries[:kept]
+            self._changed.wait_for(lambda: self._entries or not self._busy, _WAIT)
+            entries = tuple(entry for entry, _ in self._entries[:_ROWS])
+        model = self._model
+        if model is None:
+            return News(entries, None, Unfinished(), 0)
+        progress = None if self._progress is None else self._progress._replace(servers=())
+        return News(entries, progress, model.paid(), model.calls)
+
+    def stop(self) -> None:
+        """Begin no further call."""
+        if self._model is not None:
+            self._model.stopped = True
+
+    def _end(self, failures: Mapping[int, Failure], error: JudgeError | None) -> ShardEnd:
+        with self._changed:
+            end, self._progress, self._busy = ShardEnd(failures, error, self._progress), None, False
+            self._changed.notify_all()
+        return end._replace(progress=None if end.progress is None else end.progress._replace(servers=()))
+
+    def _opened(self) -> WorkerModel:
         if self._model is None:
-            # In a thread, because the driver waits for news meanwhile.
-            await asyncio.to_thread(model.prepare, lambda step, done, total: None)
-            self._model = model
-        return model
+            model = open_model(self._name, self._options)
+            model.prepare(lambda step, done, total: None)
+            self._model = WorkerModel(model)
+        return self._model
+
+    def _say(self, entry: PaidCall | Fact, kept: Callable[[], object]) -> None:
+        with self._changed:
+            self._entries.append((entry, kept))
+            self._changed.notify_all()
 
     def _note(self, progress: Progress) -> None:
         self._progress = progress
-
-
-class ShardAccount(Account):
-    """The account of a shard, which notes what the results rest on, for the driver's account."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rested: dict[str, CallFacts] = {}
-        """By digest."""
-
-    def rest_too(self, judge: str, facts: Mapping[str, CallFacts]) -> None:
-        """Enter it here, and note it."""
-        self.rested.update(facts)
-        super().rest_too(judge, facts)
-
-
-class WorkerJournal(Journal):
-    """The driver's journal as the loop of a worker sees it: each question is claimed, each completion is sent.
-
-    Args:
-        say: Gives something to the driver.
-        facts: What the driver's journal knows of the judge.
-    """
-
-    def __init__(self, say: Callable[[FromWorker], None], facts: Mapping[str, str]) -> None:
-        # What a new journal notes of itself is no news.
-        self._say: Callable[[FromWorker], None] = lambda message: None
-        super().__init__(None)
-        for key, value in facts.items():
-            super().set_meta(key, value)
-        self._say = say
-        self._claimed: dict[str, tuple[str, asyncio.Future[RecordedAnswer | None]]] = {}
-        """By the name of what is wanted: the first digest, and the future."""
-        self._sent: dict[str, asyncio.Future[None]] = {}
-        self.claims = self
-
-    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
-        """Ask the driver for a question."""
-        wanted = WantedQuestion(digests, request)
-        answer = asyncio.get_running_loop().create_future()
-        self._claimed[wanted.name] = digests[0], answer
-        self._say(wanted)
-        return answer
-
-    def release(self, digest: str) -> None:
-        """Tell the driver that a question brought no completion."""
-        self._say(Unanswered(digest))
-
-    def give_up(self, error: BaseException) -> None:
-        """End every wait for the driver's leave."""
-        for digest, answer in self._claimed.values():
-            if not answer.done():
-                answer.set_exception(error)
-                # The driver may have given leave by now.
-                self._say(Unanswered(digest))
-        self._claimed.clear()
-
-    def set_meta(self, key: str, value: str) -> None:
-        """Record a fact here and with the driver."""
-        super().set_meta(key, value)
-        self._say(Fact(key, value))
-
-    def drop_meta(self, keys: Sequence[str]) -> None:
-        """Remove facts here and with the driver."""
-        super().drop_meta(keys)
-        self._say(Forgotten(tuple(keys)))
-
-    def write(
-        self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
-    ) -> "asyncio.Future[None]":
-        """Send a completion; the future is done when the driver has it on its disk."""
-        written = self._sent[digest] = asyncio.get_running_loop().create_future()
-        self._say(SentCompletion(digest, dict(parameters), request, completion))
-        return written
-
-    def told(self, message: Granted | Known | Denied | Kept | Unkept) -> None:
-        """Settle what the driver's answer is for."""
-        if isinstance(message, Kept | Unkept):
-            written = self._sent.pop(message.digest, None)
-            if written is None or written.done():
-                return
-            if isinstance(message, Unkept):
-                written.set_exception(message.error)
-            else:
-                written.set_result(None)
-            return
-        _, answer = self._claimed.pop(message.name, (None, None))
-        if answer is None or answer.done():
-            return
-        if isinstance(message, Denied):
-            answer.set_exception(message.error)
-        else:
-            answer.set_result(message.answer if isinstance(message, Known) else None)

@@ -4,12 +4,13 @@ The statistics, the ledger of looks and the journal are those of `judge calibrat
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
+from judge.ask.opening import open_one
 from judge.ask.progress import Progress
-from judge.ask.several import forecasts, open_one
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks
 from judge.calibrate.intake import same_grades
@@ -22,10 +23,7 @@ from judge.files.paths import file_in
 from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.gold.rows import GoldRow
 from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
-from judge.harness.calibration.asking import ProgressReport, gold_tasks
-from judge.harness.dry_run import model_forecasts
-from judge.harness.manifest import JOURNAL
-from judge.models.journal import Journal, JournalView
+from judge.harness.calibration.comparison import gold_tasks
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
@@ -133,13 +131,12 @@ def cost(plan: ReviewPlan, question: Rewording) -> Cost:
     model = open_one(question.model, plan.options, prompts, plan.settings, keys=False)
     wanted = gold_tasks(rows, part, prompts, 1, "gold")
     turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None)
-    with JournalView(_journals(plan)) as journal:
-        asked = forecasts([model], wanted, journal, part, turns)
-    (row,) = model_forecasts(asked, plan.settings, plan.options.max_tokens)
+    with Asking(JournalPlace(plan.home / RERUN, known=_known(plan)), part, turns, dry=True) as asking:
+        (row,) = asking.forecast(Judge((model,), plan.options, plan.settings), wanted).rows
     return Cost(len(part.responses), row.judgments, row.recalled, row.calls, row.cost, row.most)
 
 
-def ask_again(plan: ReviewPlan, question: Rewording, report: ProgressReport) -> CalibrationOutcome:
+def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress], None]) -> CalibrationOutcome:
     """Ask both wordings on the items, and compare them.
 
     Args:
@@ -154,11 +151,6 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: ProgressReport) -> 
     """
     rows, pool = dev_rows(plan), _pool(plan)
     part = _part(pool, rows, question)
-    out = plan.home / RERUN
-    out.mkdir(parents=True, exist_ok=True)
-    with Journal(out / JOURNAL) as journal:
-        if (known := Path(plan.folder) / JOURNAL).exists():
-            journal.adopt(known)
     folder = Path(plan.pool or "")
     if question.items is not None:
         folder = plan.home / POOL
@@ -176,9 +168,10 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: ProgressReport) -> 
             gold_scale=plan.gold_scale or (None if same_scale else question.old.path),
             options=plan.options,
             settings=plan.settings,
-            out=out,
+            out=plan.home / RERUN,
         ),
-        asking=lambda judge: report,
+        report=report,
+        known=_known(plan),
     )
 
 
@@ -245,9 +238,9 @@ def _prompts(question: Rewording) -> list[Criterion]:
     return [question.old.criterion, question.new.criterion]
 
 
-def _journals(plan: ReviewPlan) -> list[Path]:
-    """The journals that hold paid answers."""
-    return [path for path in (plan.home / RERUN / JOURNAL, Path(plan.folder) / JOURNAL) if path.exists()]
+def _known(plan: ReviewPlan) -> tuple[Path, ...]:
+    """The journal of the calibration that is reviewed, which holds paid answers."""
+    return (Path(plan.folder) / JOURNAL,)
 
 
 class Job:

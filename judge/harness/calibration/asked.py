@@ -1,48 +1,45 @@
-"""Labels that models are asked for, beside gold."""
+"""Labels beside gold: those that models are asked for, and those that exist already."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from judge.ask.account import JudgeAccount
+from judge.ask.asking import Asking, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.cascade import asked_model
+from judge.ask.cascading import address_option
 from judge.ask.labels import FAILURES, JUDGMENTS, labels_of
-from judge.ask.questions import Questions, filler_notes
+from judge.ask.opening import check_prices, open_one
+from judge.ask.progress import JobProgress
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import model_notes
-from judge.ask.several import check_prices, forecasts
 from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
 from judge.calibrate.certificate import certified_options
 from judge.calibrate.findings import CascadeBounds, GroupCost
-from judge.calibrate.intake import Gold, LabelSource
+from judge.calibrate.intake import Gold, LabelSource, read_sources
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.folder import make_folder
 from judge.files.stored import sha256
 from judge.gold import match, seal_of
 from judge.gold.rows import GoldRow
 from judge.gold.seal import read_seal, read_sealed
-from judge.harness.calibration.asking import Asking, results_jsonl
-from judge.harness.calibration.baselines import baseline_labels
-from judge.harness.calibration.cascades import PlannedCascades
 from judge.harness.calibration.certified import resampling
-from judge.harness.calibration.comparison import GoldComparison
-from judge.harness.calibration.forecast import CalibrationForecast
-from judge.harness.calibration.group_costs import group_costs
-from judge.harness.calibration.labeled import LabeledGold
+from judge.harness.calibration.comparison import GoldComparison, LabeledGold
+from judge.harness.calibration.costs import PlannedCascades, group_costs
 from judge.harness.calibration.look import GoldLook, check_dev
-from judge.harness.calibration.plan import ASKING, CalibrationPlan
-from judge.harness.cascade import address_option
-from judge.harness.dry_run import ModelForecast, checker_forecasts, model_forecasts
-from judge.harness.manifest import JOURNAL, MANIFEST
-from judge.models.journal import Journal, JournalView, open_journal, paid_journals
-from judge.models.model import Model, recorded_options
+from judge.harness.calibration.plan import ASKING, CalibrationForecast, CalibrationPlan
+from judge.harness.manifest import MANIFEST
+from judge.models.model import recorded_options
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.records import Criterion
 from judge.runs.records import Turn
+from judge.text.ids import natural_key
 
 
 class AskedLabels:
@@ -52,8 +49,8 @@ class AskedLabels:
         plan: The options of the calibration; it names models.
         comparison: Knows the prompts and makes the panels.
         look: Opens the sealed grades, if the plan names any.
-        asking: Opens models and asks them, under one budget.
         topics: The turns of the topics by id; None without topics.
+        dry: Only forecast.
 
     Raises:
         UsageError: An option is missing, or a model cannot be asked the prompts.
@@ -65,12 +62,13 @@ class AskedLabels:
         plan: CalibrationPlan,
         comparison: GoldComparison,
         look: GoldLook,
-        asking: Asking,
         topics: Mapping[str, Turn] | None,
+        *,
+        dry: bool = False,
     ) -> None:
         if plan.pool is None or plan.out is None:
             raise UsageError(ASKING)
-        self._plan, self._comparison, self._look, self._asking = plan, comparison, look, asking
+        self._plan, self._comparison, self._look, self._dry = plan, comparison, look, dry
         self._out = Path(plan.out)
         self._pool = read_pool_folder(Path(plan.pool), "passages.jsonl")
         only = comparison.only
@@ -82,18 +80,35 @@ class AskedLabels:
             names = ", ".join(with_turn)
             raise UsageError(f"{names}: shown with the conversation, so a topics file is needed (--topics)")
         # All models are opened first, so that one that cannot be asked stops the job before another is paid.
-        self._models = [asking.open(name, self._prompts) for name in dict.fromkeys(plan.models)]
-        self._cascades = PlannedCascades(plan, asking, self._prompts, self._models)
-        check_prices(plan.models, [*self._models, *self._cascades.checkers], plan.settings)
+        models = [
+            open_one(name, plan.options, self._prompts, plan.settings, keys=not dry)
+            for name in dict.fromkeys(plan.models)
+        ]
+        self._judges = [Judge((model,), plan.options, plan.settings) for model in models]
+        self._cascades = PlannedCascades(plan, self._prompts, self._judges, keys=not dry)
+        checkers = [opened.checker for opened in self._cascades.opened]
+        check_prices(plan.models, [*models, *checkers], plan.settings)
+        self.endpoints = {model.name: model.endpoint for model in models if model.endpoint is not None}
+        """Judge to the address to which the environment moves it."""
+        self.accounts: tuple[JudgeAccount, ...] = ()
+        """What the calls took."""
         self._results: list[Judgment | Failure] = []
         self._costs: tuple[GroupCost, ...] = ()
         self._bounds: tuple[CascadeBounds, ...] = ()
 
-    def beside(self, gold: Gold) -> LabeledGold:
+    def _asking(self, progress: JobProgress | None = None, known: tuple[Path, ...] = ()) -> Asking:
+        """What asks the judges."""
+        plan = self._plan
+        place = JournalPlace(self._out, plan.journal, known, plan.settings.max_wait)
+        return Asking(place, self._pool, self._turns, progress, dry=self._dry)
+
+    def beside(self, gold: Gold, progress: JobProgress, known: tuple[Path, ...] = ()) -> LabeledGold:
         """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades.
 
         Args:
             gold: The gold files.
+            progress: Is told how far the asking is.
+            known: Journals that hold paid answers to the same questions.
 
         Raises:
             UsageError: Nothing was both graded and judged, or the gold does not go with the sealed grades.
@@ -101,35 +116,43 @@ class AskedLabels:
             OperationalError: Asking stopped early; the same call goes on from there.
         """
         dev = self._checked(gold)
-        make_folder(self._out)
-        plan, look = self._plan, self._look
-        with open_journal(self._out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
-            for model in self._models:
-                self._ask(model, dev, journal)
-            chosen = self._chosen(dev)
-            look.asked = self._asked(gold, chosen)
-
-            def held_out(rows: tuple[GoldRow, ...]) -> tuple[LabelSource, ...]:
-                for column in chosen if rows else ():
-                    self._ask_chosen(column, rows, journal)
-                return (self._source(self._results),)
-
-            rows = gold.rows
-            if plan.test is not None:
-                if any(isinstance(result, Failure) and result.reason == "budget" for result in self._results):
-                    raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
-                # Asked before the seal is opened, so that the look names the very labels that it compares.
-                rows, sources = look.open(rows, [self._source(self._results)], held_out)
-            else:
-                sources = held_out(tuple(row for row in rows if row.split == "test"))
-                sources += baseline_labels(self._comparison, rows, sources)
-            notes = filler_notes((model.name for model in self._models), journal)
+        with self._asking(progress, known) as asking:
+            for judge in self._judges:
+                self._ask(asking, judge, dev)
+            rows, sources = self._held_out_too(asking, gold, dev)
+            models = [model for judge in self._judges for model in judge.models]
+            warnings = asking.notes(models, self._results)
+        self.accounts = asking.accounts
         answers = {
-            JUDGMENTS: results_jsonl(self._results, Judgment),
-            FAILURES: results_jsonl(self._results, Failure),
+            JUDGMENTS: _results_jsonl(self._results, Judgment),
+            FAILURES: _results_jsonl(self._results, Failure),
         }
-        warnings = (*model_notes(self._results), *notes)
-        return LabeledGold(rows, sources, warnings, answers, self._costs, self._bounds, self._cascades)
+        return LabeledGold(rows, sources, warnings, answers, self._costs, self._bounds, self._cascades.costs)
+
+    def _held_out_too(
+        self, asking: Asking, gold: Gold, dev: tuple[GoldRow, ...]
+    ) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
+        """The gold rows and all labels, once the chosen judges are asked about the responses with test grades."""
+        chosen = self._chosen(dev)
+        self._look.asked = self._asked(gold, chosen)
+
+        def held_out(rows: tuple[GoldRow, ...]) -> tuple[LabelSource, ...]:
+            for column in chosen if rows else ():
+                prompt = [self._comparison.prompts[column.prompt]] if column.prompt else []
+                self._results.extend(asking.ask(self._judge(column.judge), self._tasks(rows, prompt)))
+            return (self._source(self._results),)
+
+        if self._plan.test is None:
+            sources = held_out(tuple(row for row in gold.rows if row.split == "test"))
+            return gold.rows, sources + self._comparison.baselines(gold.rows, sources)
+        if any(isinstance(result, Failure) and result.reason == "budget" for result in self._results):
+            raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
+        # Asked before the seal is opened, so that the look names the very labels that it compares.
+        return self._look.open(gold.rows, [self._source(self._results)], held_out)
+
+    def _judge(self, name: str) -> Judge:
+        """The judge of a column."""
+        return self._cascades.judges.get(name) or next(judge for judge in self._judges if judge.name == name)
 
     def forecast(self, gold: Gold) -> CalibrationForecast:
         """Count what `beside` would send beyond what the journals hold.
@@ -142,17 +165,13 @@ class AskedLabels:
             InputError: The output folder holds other results, or the sealed grades cannot be used.
         """
         dev = self._checked(gold)
-        plan, pool, turns = self._plan, self._pool, self._turns
         wanted = self._tasks(dev, self._prompts)
-        rows: tuple[ModelForecast, ...] = ()
-        longest = plan.options.max_tokens
-        with JournalView(paid_journals(self._out / JOURNAL, plan.journal)) as journal:
-            rows += model_forecasts(forecasts(self._models, wanted, journal, pool, turns), plan.settings, longest)
-            for opened in {opened.checker.name: opened for opened in self._cascades.opened}.values():
-                checked = forecasts((opened.checker,), opened.questions(wanted)[0], journal, pool, None)
-                rows += checker_forecasts(opened, checked, longest)
+        checkers = {opened.checker.name: opened for opened in self._cascades.opened}.values()
+        with self._asking() as asking:
+            rows = tuple(row for judge in self._judges for row in asking.forecast(judge, wanted).rows)
+            rows += tuple(opened.forecast(asking, wanted, self._plan.options) for opened in checkers)
         asked = {prompt.name for prompt in self._prompts}
-        matched, unmatched = match(dev, pool, str(plan.gold[0]))
+        matched, unmatched = match(dev, self._pool, str(self._plan.gold[0]))
         return CalibrationForecast(
             responses=len({response for response, criterion in matched if criterion in asked}),
             unmatched=sum(row.criterion in asked for row in unmatched),
@@ -186,29 +205,17 @@ class AskedLabels:
             )
         return dev
 
-    def _ask(self, model: Model, dev: tuple[GoldRow, ...], journal: Journal) -> None:
-        """Ask a model, alone and in cascades, about the responses without test grades."""
-        plan, pool, cascades = self._plan, self._pool, self._cascades
-        wanted = self._tasks(dev, self._prompts)
-        answers = self._asking.ask(model, wanted, journal, pool, self._turns)
-        questions = Questions(model, journal, pool, self._turns)
+    def _ask(self, asking: Asking, judge: Judge, dev: tuple[GoldRow, ...]) -> None:
+        """Ask a judge, alone and in cascades, about the responses without test grades."""
+        cascades, wanted = self._cascades, self._tasks(dev, self._prompts)
+        answers = asking.ask(judge, wanted)
         self._results += answers
-        self._results += cascades.beside(model, wanted, answers, questions, journal, pool)
-        if plan.cascade_grid:
-            self._bounds += cascades.bounds(model, wanted, answers, lambda said: self._tried(dev, said))
-        self._costs += group_costs(model.name, questions, self._prompts, lambda group: self._tasks(dev, group))
-
-    def _ask_chosen(self, column: Column, rows: tuple[GoldRow, ...], journal: Journal) -> None:
-        """Ask the judge of a column about the responses with test grades."""
-        prompt = [self._comparison.prompts[column.prompt]] if column.prompt else []
-        wanted = self._tasks(rows, prompt)
-        model = self._asking.again(asked_model(column.judge), prompt)
-        opened = self._cascades.of(column.judge)
-        self._results.extend(
-            self._asking.ask(model, wanted, journal, self._pool, self._turns)
-            if opened is None
-            else self._cascades.ask(opened, model, wanted, journal, self._pool, self._turns)
-        )
+        self._results += cascades.beside(asking, judge, wanted, answers)
+        if self._plan.cascade_grid:
+            self._bounds += cascades.bounds(judge, wanted, answers, lambda said: self._tried(dev, said))
+        (model,) = judge.models
+        questions = asking.questions(model, self._turns)
+        self._costs += group_costs(judge.name, questions, self._prompts, lambda group: self._tasks(dev, group))
 
     def _chosen(self, dev: tuple[GoldRow, ...]) -> list[Column]:
         """The judge that is chosen for each criterion, where one is."""
@@ -218,7 +225,7 @@ class AskedLabels:
 
     def _asked(self, gold: Gold, chosen: Sequence[Column]) -> dict[str, Any]:
         """What a look at the gold asks of it."""
-        plan, endpoints = self._plan, self._asking.endpoints
+        plan, endpoints = self._plan, self.endpoints
         options = recorded_options(plan.options)
         judges = sorted({asked_model(column.judge) for column in chosen} & endpoints.keys())
         moved = {judge: endpoints[judge] for judge in judges}
@@ -242,3 +249,55 @@ class AskedLabels:
         panels, _ = self._comparison.panels(rows, [self._source(said)])
         self._look.tried += panels
         return panels
+
+
+def _results_jsonl(results: Sequence[Judgment | Failure], kind: type[Judgment] | type[Failure]) -> bytes:
+    """The judgments or the failures as JSON Lines, sorted by judge and prompt."""
+    kept = [result for result in results if isinstance(result, kind)]
+    kept.sort(key=lambda result: (natural_key(result.judge), natural_key(f"{result.criterion}/{result.variant}")))
+    return b"".join(msgspec.json.encode(result) + b"\n" for result in kept)
+
+
+def stored_labels(plan: CalibrationPlan, comparison: GoldComparison, look: GoldLook, gold: Gold) -> LabeledGold:
+    """The gold rows, and the labels of the plan's files together with the baselines.
+
+    Args:
+        plan: The options of the calibration; it names files of labels.
+        comparison: Knows the prompts; those behind the labels join them.
+        look: Opens the sealed grades, if the plan names any.
+        gold: The gold files.
+
+    Raises:
+        UsageError: A prompt is not known, is about another unit, or the gold does not go with the sealed grades.
+        InputError: A file is bad; every problem is listed.
+        OperationalError: The ledger of the sealed grades cannot be written.
+    """
+    pool = Path(plan.pool) if plan.pool is not None else None
+    # Where labels off the scale count as missing, files of columns are read with all of their grades.
+    scale = comparison.scale if plan.off_scale == "error" else None
+    # The list of disagreements alone shows rationales, and it has no item of a sealed part.
+    explained = {row.turn_id for row in gold.rows}
+    sources = read_sources([Path(path) for path in plan.judgments], pool, scale, explained=explained)
+    sources = tuple(msgspec.structs.replace(source, labels=comparison.wanted(source.labels)) for source in sources)
+    warnings = comparison.find_prompts(sources)
+    for source in sources:
+        if source.pool is not None:
+            named = (labels.prompt for labels in source.labels)
+            check_unit([comparison.prompts[prompt] for prompt in named if prompt is not None], source.pool.unit)
+    columns = [labels for source in sources for labels in source.labels]
+    look.asked = {
+        "gold": gold.digest,
+        "labels": sorted(
+            [labels.digest, labels.judge, labels.prompt or "", labels.prompt_digest or ""] for labels in columns
+        ),
+        "criterion": comparison.only,
+        "scale": [plan.scale, plan.polarity, plan.gold_scale and os.fspath(plan.gold_scale)],
+        "off_scale": plan.off_scale,
+        "margin": plan.margin,
+        "resampling": resampling(plan),
+        "requirements": sorted(plan.requirements),
+    }
+    if plan.test is not None:
+        rows, everything = look.open(gold.rows, sources, lambda rows: sources)
+        return LabeledGold(rows, everything, warnings)
+    return LabeledGold(gold.rows, (*sources, *comparison.baselines(gold.rows, sources)), warnings)

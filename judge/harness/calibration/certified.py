@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.cascade import asked_model, is_cascade
+from judge.ask.cascading import address_option
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import certified_options
@@ -15,7 +16,6 @@ from judge.calibrate.intake import Gold
 from judge.calibrate.panel import Panel
 from judge.errors import InputError
 from judge.harness.calibration.plan import CalibrationPlan
-from judge.harness.cascade import address_option
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
 from judge.models.model import recorded_options

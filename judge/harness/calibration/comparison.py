@@ -1,22 +1,44 @@
 """Gold and labels side by side: the prompts behind the labels, and the scale that each grade is on."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.ask.group import combine, group_members
-from judge.ask.labels import Labels, is_jury
+from judge.ask.labels import Labels, is_jury, labels_of
+from judge.ask.opening import ask_free, takes
 from judge.ask.tasks import Task
+from judge.calibrate.baselines import ASKED
+from judge.calibrate.findings import CascadeBounds, CascadeCost, GroupCost
 from judge.calibrate.intake import LabelSource, make_panels, parse_scale, same_grades
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.files.paths import published
+from judge.files.stored import sha256
+from judge.gold import match
 from judge.gold.rows import GoldRow
-from judge.harness.calibration.asking import gold_tasks
 from judge.harness.calibration.plan import CalibrationPlan, by_id
+from judge.models.backends import open_model
+from judge.models.model import Model
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
 from judge.text.safe import shown
+
+
+class LabeledGold(NamedTuple):
+    """Gold rows and the labels of the same responses; the rest is of calibrations that ask models."""
+
+    rows: tuple[GoldRow, ...]
+    sources: tuple[LabelSource, ...]
+    """The labels, those of baselines last."""
+    warnings: tuple[str, ...]
+    answers: Mapping[str, bytes] = {}
+    """The files of what models said, by name."""
+    costs: tuple[GroupCost, ...] = ()
+    bounds: tuple[CascadeBounds, ...] = ()
+    cascade_costs: Mapping[tuple[str, str], CascadeCost] = {}
+    """What the calls of a cascade took, by its name and the prompt."""
 
 
 class GoldComparison:
@@ -101,6 +123,33 @@ class GoldComparison:
         """A task for each response with gold, prompt of its criterion and sample."""
         return gold_tasks(rows, pool, prompts, samples, str(self._plan.gold[0]))
 
+    def baselines(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[LabelSource, ...]:
+        """The baselines' labels of the same responses, if there is a pool and the sources lack these labels."""
+        pool = next((source.pool for source in sources if source.pool is not None), None)
+        judges = {labels.judge for source in sources for labels in source.labels}
+        added: list[LabelSource] = []
+        for name in ASKED if pool is not None else ():
+            model = open_model(name)
+            criteria = {row.criterion for row in rows}
+            prompts = self._gradable(model, criteria, pool) if pool and name not in judges else []
+            if pool is None or not prompts:
+                continue
+            results = ask_free(model, self.tasks(rows, pool, prompts, 1), pool)
+            added.append(LabelSource(labels_of(results, name, sha256(b"")), pool))
+        return tuple(added)
+
+    def _gradable(self, model: Model, criteria: Collection[str], pool: Pool) -> list[Criterion]:
+        """For each judged criterion, the first of its prompts, the default prompt last, that the model can grade."""
+        gradable: list[Criterion] = []
+        for criterion in sorted(criteria):
+            judged = [prompt for prompt in self.prompts.values() if prompt.name == criterion]
+            default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
+            fitting = (prompt for prompt in (*judged, *default) if prompt.unit == pool.unit and takes(model, prompt))
+            if prompt := next(fitting, None):
+                self.prompts.setdefault(prompt.prompt_id, prompt)
+                gradable.append(prompt)
+        return gradable
+
     def panels(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[tuple[Panel, ...], int]:
         """Gold and labels side by side, and the number of gold grades without a pooled response.
 
@@ -149,3 +198,17 @@ class GoldComparison:
                 "gold is on, and judges on others are compared as positive or not"
             )
         return scales[0]
+
+
+def gold_tasks(
+    rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int, name: str
+) -> tuple[Task, ...]:
+    """A task for each response with gold, prompt of its criterion and sample; `name` is that of the gold."""
+    matched, _ = match(rows, pool, name)
+    return tuple(
+        Task(response, prompt, sample)
+        for prompt in prompts
+        for response in pool.responses
+        if (response.response_id, prompt.name) in matched
+        for sample in range(samples)
+    )

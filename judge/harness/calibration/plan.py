@@ -3,21 +3,36 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from judge.ask.asking import ModelForecast
+from judge.ask.cascading import check_cascade
+from judge.ask.opening import MOST_SAMPLES
 from judge.ask.settings import Settings
-from judge.ask.several import MOST_SAMPLES
 from judge.calibrate.intake import OffScale
 from judge.errors import UsageError
 from judge.files.paths import JobPlan, StrPath
 from judge.gold import seal_of
-from judge.harness.cascade import check_cascade
 from judge.models.journal import check_database
 from judge.models.model import ModelOptions
-from judge.records import Criterion
+from judge.records import Criterion, Record
 from judge.text.ids import Cluster, check_cluster
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
 _FEWEST_DRAWS, _MOST_DRAWS = 200, 1_000_000
 """The least and the most resamples; with fewer, the verdict would depend on the seed."""
+
+
+class CalibrationForecast(Record, frozen=True):
+    """What carrying out a plan would send."""
+
+    responses: int
+    """Pooled responses with gold outside the test part."""
+    unmatched: int
+    """Gold grades, outside the test part, of responses that are not in the pool."""
+    by_model: tuple[ModelForecast, ...]
+    """What each model would be asked about these responses, and what that costs; the checkers of cascades come last."""
+    test_judgments: int
+    """Judgments of responses with test grades, at most. For each criterion only the judge that is chosen is asked, so
+    their calls come on top and have no price yet."""
 
 
 class CalibrationPlan(JobPlan, frozen=True, kw_only=True):

@@ -1,17 +1,15 @@
 """Judges on public labels: one that is asked, or those whose labels were released; what `judge bench` does."""
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from judge.ask.account import JudgeAccount
-from judge.ask.progress import FetchReporter, Progress, Reporter
+from judge.ask.asking import ModelForecast
+from judge.ask.opening import judging_options
+from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
-from judge.ask.questions import filler_notes
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import model_notes
-from judge.ask.several import Fetching, forecasts
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.evaluate.cards.card import CARD, ITEMS, PAGE, Expense, JudgeCard, card_bytes, parse_card
@@ -19,28 +17,18 @@ from judge.evaluate.cards.making import Answers, dataset_card, items_bytes, rung
 from judge.evaluate.cards.measured import stored_items
 from judge.evaluate.cards.page import card_page
 from judge.files.bundle import __version__
-from judge.files.folder import check_apart, make_folder, recorded, replace_folder
+from judge.files.folder import check_apart, recorded, replace_folder
 from judge.files.jsonl import json_bytes
 from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import safe_names
-from judge.harness.dry_run import ModelForecast, model_forecasts
-from judge.harness.evaluation.bench_asking import (
-    BenchAnswers,
-    BenchPlan,
-    PreparedBench,
-    ask_bench,
-    overlap_items,
-    prepare_bench,
-)
+from judge.harness.evaluation.bench_asking import BenchInputs, BenchPlan, bench_answers, overlap_items, read_bench
 from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
-from judge.harness.manifest import JOURNAL, MANIFEST
-from judge.harness.prepared import judging_options
-from judge.models.journal import JournalView, open_journal, paid_journals
+from judge.harness.manifest import MANIFEST
 from judge.models.spending import Spending
 from judge.records import Record
 from judge.text.ids import natural_key
-from judge.text.steps import Step, Steps, quiet, stepped
+from judge.text.steps import Step, Steps, stepped
 
 RECORD = "bench.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -69,21 +57,14 @@ class BenchForecast(Record, frozen=True):
 
 
 def bench_judges(
-    plan: BenchPlan,
-    report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
-    *,
-    progress: bool = False,
-    steps: Steps = quiet,
+    plan: BenchPlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
 ) -> BenchOutcome:
     """Measure a judge on public labels, or the judges whose labels were released with them, and write their cards.
 
     Args:
         plan: What to do.
         report: Called after each judgment.
-        fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
-        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then, in place of the two before.
-        steps: Called as datasets are read and cards are made.
+        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -91,14 +72,8 @@ def bench_judges(
         OperationalError: Asking stopped early; the same call goes on from there.
     """
     check_apart(Path(plan.out), [Path(plan.data)])
-    if plan.model is None:
-        return _bench_stored(plan, steps)
-    if not progress:
-        return _bench_asked(prepare_bench(plan), report, fetching, steps)
-    with ProgressLine(sys.stderr) as line:
-        prepared = prepare_bench(plan)
-        with Reporter(prepared.model.name, line) as reporter:
-            return _bench_asked(prepared, reporter, FetchReporter(line), line)
+    with job_progress(progress, report) as shown:
+        return _bench_stored(plan, shown.steps) if plan.model is None else _bench_asked(read_bench(plan), shown)
 
 
 def forecast_bench(plan: BenchPlan) -> BenchForecast:
@@ -108,48 +83,39 @@ def forecast_bench(plan: BenchPlan) -> BenchForecast:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    prepared = prepare_bench(plan, keys=False)
-    with JournalView(paid_journals(Path(plan.out) / JOURNAL, plan.journal)) as journal:
-        counted = forecasts((prepared.model,), prepared.tasks, journal, prepared.pool, prepared.turns)
-    (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
-    items = {read.drawn.dataset.name: len(read.drawn.items) for read in prepared.sets}
-    return BenchForecast(prepared.model.name, items, row, prepared.notes)
+    inputs = read_bench(plan, keys=False)
+    with inputs.asking(dry=True) as asking:
+        (row,) = asking.forecast(inputs.judge, inputs.tasks).rows
+    items = {read.drawn.dataset.name: len(read.drawn.items) for read in inputs.sets}
+    return BenchForecast(inputs.judge.name, items, row, inputs.notes)
 
 
-def _bench_asked(
-    prepared: PreparedBench, report: Callable[[Progress], None] | None, fetching: Fetching | None, steps: Steps
-) -> BenchOutcome:
-    plan, out, model = prepared.plan, Path(prepared.plan.out), prepared.model
-    _check_out(out, model.name)
-    make_folder(out)
-    with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
-        given = ask_bench(prepared, journal, report, fetching)
-        blank = filler_notes([model.name], journal)
-    steps(Step("making the card"))
+def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
+    plan, out, judge = inputs.plan, Path(inputs.plan.out), inputs.judge
+    _check_out(out, judge.name)
+    with inputs.asking(progress) as asking:
+        results = tuple(asking.ask(judge, inputs.tasks))
+        answers = bench_answers(inputs, results)
+        notes = asking.notes(judge.models, results)
+    (account,) = asking.accounts
+    progress.steps(Step("making the card"))
     card = _card(
-        model.name,
+        judge.name,
         "asked",
         plan,
-        given.answers,
-        models_returned=_returned(given),
-        options=judging_options(plan.options, (model,)),
-        expense=_expense(given.account.results),
-        notes=(*prepared.notes, *model_notes(given.results), *blank),
+        answers,
+        models_returned=tuple(sorted({row.model for row in results if isinstance(row, Judgment) and row.model})),
+        options=judging_options(plan.options, judge.models),
+        expense=_expense(account.results),
+        notes=(*inputs.notes, *notes),
     )
-    replace_folder(out, {**card_files(card, given.answers), TIMING: json_bytes(_timing(given))}, RECORD)
-    failures = tuple(result for result in given.results if isinstance(result, Failure))
-    return BenchOutcome((card,), failures, (given.account,))
+    replace_folder(out, {**card_files(card, answers), TIMING: json_bytes(_timing(account.results))}, RECORD)
+    failures = tuple(result for result in results if isinstance(result, Failure))
+    return BenchOutcome((card,), failures, (account,))
 
 
-def _returned(given: BenchAnswers) -> tuple[str, ...]:
-    """The models as the provider names them."""
-    models = {result.model for result in given.results if isinstance(result, Judgment) and result.model}
-    return tuple(sorted(models))
-
-
-def _timing(given: BenchAnswers) -> dict[str, Any]:
+def _timing(took: Spending) -> dict[str, Any]:
     """What depends on the day: attempts, seconds and cached tokens of the calls that the journal has."""
-    took = given.account.results
     return {
         "calls": took.completions,
         "attempts": took.attempts,

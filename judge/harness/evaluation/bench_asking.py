@@ -1,16 +1,15 @@
 """A judge asked about public datasets: the prompts, the pool, the loop, and what the calls took."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from judge.ask.account import Account, JudgeAccount
+from judge.ask.asking import Asking, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
-from judge.ask.loop import assess
-from judge.ask.progress import Progress
+from judge.ask.opening import ask_free, open_judge, takes
+from judge.ask.progress import JobProgress
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
-from judge.ask.several import Fetching, ask, check_prices, open_one
 from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError
@@ -22,7 +21,7 @@ from judge.evaluate.datasets import Dataset
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.evaluation.bench_data import ReadDataset, choose_datasets, read_dataset
 from judge.models.backends import backend_facts, open_model
-from judge.models.journal import Journal, check_database
+from judge.models.journal import check_database
 from judge.models.model import Model, ModelOptions
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
@@ -57,11 +56,11 @@ class BenchPlan(JobPlan, frozen=True, kw_only=True):
     """Of the draw and of the resamples."""
 
 
-class PreparedBench(Record, frozen=True):
+class BenchInputs(Record, frozen=True):
     """A plan with its datasets read and its judge opened; nothing has been written or sent."""
 
     plan: BenchPlan
-    model: Model
+    judge: Judge
     sets: tuple[ReadDataset, ...]
     prompts: tuple[Criterion, ...]
     """The prompt of each dataset."""
@@ -71,16 +70,14 @@ class PreparedBench(Record, frozen=True):
     notes: tuple[str, ...]
     """A sentence for each dataset that is there and left out."""
 
-
-class BenchAnswers(Record, frozen=True):
-    """A judge's answers to the datasets, and what they took."""
-
-    answers: tuple[Answers, ...]
-    results: tuple[Judgment | Failure, ...]
-    account: JudgeAccount
+    def asking(self, progress: JobProgress | None = None, *, dry: bool = False) -> Asking:
+        """What asks the judge."""
+        plan = self.plan
+        place = JournalPlace(Path(plan.out), plan.journal, max_wait=plan.settings.max_wait)
+        return Asking(place, self.pool, self.turns, progress, dry=dry)
 
 
-def prepare_bench(plan: BenchPlan, *, keys: bool = True) -> PreparedBench:
+def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
     """Read the datasets that the judge can be asked about.
 
     Args:
@@ -95,14 +92,13 @@ def prepare_bench(plan: BenchPlan, *, keys: bool = True) -> PreparedBench:
     folder = Path(plan.data)
     chosen = choose_datasets(folder, plan.datasets)
     prompts = _prompts(plan, chosen)
-    model = open_one(plan.model or "", plan.options, (), plan.settings, keys=keys)
-    check_prices((plan.model or "",), (model,), plan.settings)
+    judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys)
     sets: list[ReadDataset] = []
     asked: list[Criterion] = []
     left_out: dict[str, list[str]] = {}
     for dataset in chosen:
         prompt = prompts.get(dataset.criterion)
-        reason = _refusal(model, dataset, prompt)
+        reason = _refusal(judge.models[0], dataset, prompt)
         read = read_dataset(dataset, folder, plan.limit, plan.seed) if reason is None else None
         if read is not None and prompt is not None:
             reason = _unaskable(read, prompt)
@@ -115,7 +111,7 @@ def prepare_bench(plan: BenchPlan, *, keys: bool = True) -> PreparedBench:
         left_out.setdefault(str(reason), []).append(dataset.name)
     notes = tuple(f"{', '.join(names)} left out: {reason}" for reason, names in left_out.items())
     if not sets:
-        raise UsageError(f"{model.name} can be asked about no dataset: {'; '.join(notes)}")
+        raise UsageError(f"{judge.name} can be asked about no dataset: {'; '.join(notes)}")
     pool, turns = bench_pool([read.drawn for read in sets])
     responses = {response.response_id: response for response in pool.responses}
     tasks = tuple(
@@ -123,7 +119,7 @@ def prepare_bench(plan: BenchPlan, *, keys: bool = True) -> PreparedBench:
         for read, prompt in zip(sets, asked, strict=True)
         for response_id in read.drawn.ids
     )
-    return PreparedBench(plan, model, tuple(sets), tuple(asked), pool, turns, tasks, notes)
+    return BenchInputs(plan, judge, tuple(sets), tuple(asked), pool, turns, tasks, notes)
 
 
 def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]:
@@ -167,41 +163,17 @@ def _unaskable(read: ReadDataset, prompt: Criterion) -> str | None:
     return None
 
 
-def ask_bench(
-    prepared: PreparedBench,
-    journal: Journal,
-    report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
-) -> BenchAnswers:
-    """Ask the judge about every item that the journal does not answer.
-
-    Raises:
-        OperationalError: The loop stopped early; every paid completion is in the journal.
-    """
-    model, plan = prepared.model, prepared.plan
-    model.prepare(fetching or (lambda what, done, total: None))
-    account = Account()
-    results = ask(
-        (model,),
-        prepared.tasks,
-        journal,
-        prepared.pool,
-        turns=prepared.turns,
-        settings=plan.settings,
-        report=report,
-        fetching=fetching,
-        account=account,
-        folder=Path(plan.out),
-    )
+def bench_answers(inputs: BenchInputs, results: Sequence[Judgment | Failure]) -> tuple[Answers, ...]:
+    """A judge's answers to each dataset, with those of word overlap beside them."""
     by_id = {result.response_id: result for result in results}
-    overlap = {} if backend_facts(model.name).baseline else overlap_items(prepared.sets, prepared.prompts)
+    overlap = {} if backend_facts(inputs.judge.name).baseline else overlap_items(inputs.sets, inputs.prompts)
     answers = []
-    for read, prompt in zip(prepared.sets, prepared.prompts, strict=True):
+    for read, prompt in zip(inputs.sets, inputs.prompts, strict=True):
         items, expected = asked_items(read.drawn, prompt, by_id)
         words, words_prompt = overlap.get(read.drawn.dataset.name, (None, None))
         of = basis(read.drawn.dataset, prompt.scale)
         answers.append(Answers(read.drawn, read.files, read.skipped, items, of, expected, prompt, words, words_prompt))
-    return BenchAnswers(tuple(answers), tuple(results), account.rows()[0])
+    return tuple(answers)
 
 
 def overlap_items(
@@ -219,23 +191,11 @@ def overlap_items(
     for read, prompt in zip(sets, prompts, strict=True):
         criterion = read.drawn.dataset.criterion
         default = [find_criterion(criterion)] if criterion in default_prompts() else []
-        fitting = (each for each in ([prompt] if prompt else []) + default if _takes(model, each))
+        fitting = (each for each in ([prompt] if prompt else []) + default if takes(model, each))
         if read.drawn.has_texts and (under := next(fitting, None)) is not None:
             graded.append((read, under))
     pool, turns = bench_pool([read.drawn for read, _ in graded])
     responses = {response.response_id: response for response in pool.responses}
     wanted = [Task(responses[response_id], under) for read, under in graded for response_id in read.drawn.ids]
-    with Journal(None) as journal:
-        results = {
-            result.response_id: result
-            for result in (assess(wanted, model, journal, pool, turns=turns) if wanted else ())
-        }
+    results = {result.response_id: result for result in (ask_free(model, wanted, pool, turns) if wanted else ())}
     return {read.drawn.dataset.name: (asked_items(read.drawn, under, results)[0], under) for read, under in graded}
-
-
-def _takes(model: Model, prompt: Criterion) -> bool:
-    try:
-        model.check((prompt,))
-    except UsageError:
-        return False
-    return True

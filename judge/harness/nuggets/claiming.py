@@ -4,11 +4,16 @@ from collections.abc import Callable
 
 from judge.ask.account import JudgeAccount
 from judge.ask.progress import Progress
-from judge.ask.several import Fetching
 from judge.ask.subjects import NUGGET_PRECISION
 from judge.files.paths import StrPath
-from judge.harness.nuggets.asking import NuggetAskPlan
-from judge.harness.nuggets.questions import NuggetCommand, NuggetForecast, ask_questions, forecast_questions
+from judge.files.progress import ProgressLine
+from judge.harness.nuggets.questions import (
+    NuggetAskPlan,
+    NuggetCommand,
+    NuggetForecast,
+    ask_questions,
+    forecast_questions,
+)
 from judge.nuggets.claim_tasks import check_claim_prompt, claim_counts, claim_questions, claim_task, claimed
 from judge.nuggets.claims import CLAIM_FAILURES, CLAIMS, ClaimFailure, ResponseClaims, claims_jsonl
 from judge.records import Record
@@ -51,24 +56,22 @@ class NuggetClaims(Record, frozen=True):
 def label_claims(
     plan: NuggetClaimsPlan,
     report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
     *,
-    progress: bool = False,
+    progress: bool | ProgressLine = False,
 ) -> NuggetClaims:
     """Ask a judge what carries each sentence of every response whose turn or topic has nuggets, and write the labels.
 
     Args:
         plan: What to do.
         report: Called after each response.
-        fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
-        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then, in place of the two before.
+        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or the folder has answers to something else; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    said = ask_questions(CLAIMING, plan, report, fetching, progress=progress)
+    said = ask_questions(CLAIMING, plan, report, progress)
     return NuggetClaims(Table(said.answers), Table(said.missing), said.account, said.notes)
 
 

@@ -1,28 +1,21 @@
 """A judge asked for a bank of nuggets: what `judge nuggets create` does, for use from Python."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from judge.ask.account import Account, JudgeAccount
-from judge.ask.progress import FetchReporter, Progress, Reporter
-from judge.ask.questions import filler_notes
+from judge.ask.account import JudgeAccount
+from judge.ask.asking import Asking, ModelForecast
+from judge.ask.progress import Progress, job_progress
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import model_notes
-from judge.ask.several import Fetching, ask, forecasts
 from judge.ask.tasks import Task
 from judge.files.bundle import __version__
-from judge.files.folder import make_folder, replace_folder
+from judge.files.folder import replace_folder
 from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.progress import ProgressLine
-from judge.harness.dry_run import ModelForecast, model_forecasts
-from judge.harness.manifest import JOURNAL
-from judge.harness.nuggets.creation_plan import CREATED, NuggetCreatePlan, PreparedCreation, prepare_creation
-from judge.models.journal import Journal, JournalView, open_journal, paid_journals
+from judge.harness.nuggets.creation_plan import CreationInputs, NuggetCreatePlan, read_creation
+from judge.harness.nuggets.questions import CREATED
 from judge.nuggets.creation import (
     TurnMerging,
     candidates_of,
@@ -66,31 +59,32 @@ class CreationForecast(Record, frozen=True):
 
 
 def create_nuggets(
-    plan: NuggetCreatePlan,
-    report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
-    *,
-    progress: bool = False,
+    plan: NuggetCreatePlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
 ) -> NuggetCreation:
     """Ask a judge for the nuggets of every turn of a pool, and write them as a bank.
 
     Args:
         plan: What to do.
         report: Called after each answer, with the progress of the step.
-        fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
-        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then, in place of the two before.
+        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    if not progress:
-        return _create(prepare_creation(plan), report, fetching)
-    with ProgressLine(sys.stderr) as line:
-        prepared = prepare_creation(plan)
-        with Reporter(prepared.model.name, line, report) as reporter:
-            return _create(prepared, reporter, FetchReporter(line))
+    with job_progress(progress, report) as shown:
+        inputs = read_creation(plan)
+        out, judge = Path(plan.out), inputs.judge
+        with inputs.asking(shown) as asking:
+            asking.prepare(judge.models[0])
+            # Left by a job that is stopped too, so that nothing else is asked into its folder.
+            replace_folder(out, {CREATED: _manifest(inputs, "unfinished")}, RECORD, more=True)
+            job = _Creation(inputs, asking)
+            job.merge()
+            job.weigh()
+            notes = asking.notes(judge.models, job.results)
+        return _written(inputs, job, (*notes, *_notes(inputs.found)), asking.accounts[0])
 
 
 def forecast_creation(plan: NuggetCreatePlan) -> CreationForecast:
@@ -100,140 +94,88 @@ def forecast_creation(plan: NuggetCreatePlan) -> CreationForecast:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    prepared = prepare_creation(plan, keys=False)
-    with JournalView(paid_journals(Path(plan.out) / JOURNAL, plan.journal)) as journal:
-        counted = forecasts((prepared.model,), prepared.first_tasks(), journal, prepared.pool, prepared.turns)
-    (row,) = model_forecasts(counted, plan.settings, plan.options.max_tokens)
-    listed = [source for sources in prepared.sources.values() for source in sources]
+    inputs = read_creation(plan, keys=False)
+    with inputs.asking(dry=True) as asking:
+        (row,) = asking.forecast(inputs.judge, inputs.first_tasks()).rows
+    listed = [source for sources in inputs.sources.values() for source in sources]
     passages = sum(source.passage is not None for source in listed)
-    return CreationForecast(len(prepared.sources), passages, len(listed) - passages, row)
+    return CreationForecast(len(inputs.sources), passages, len(listed) - passages, row)
 
 
-class _Steps:
-    """Asks step after step under one budget."""
+class _Creation:
+    """The steps of a creation, and what came of them."""
 
-    def __init__(
-        self,
-        prepared: PreparedCreation,
-        journal: Journal,
-        account: Account,
-        report: Callable[[Progress], None] | None,
-        fetching: Fetching | None,
-    ) -> None:
-        self._prepared = prepared
-        self._journal = journal
-        self._account = account
-        self._report = report
-        self._fetching = fetching
-        self._spent = 0.0
+    def __init__(self, inputs: CreationInputs, asking: Asking) -> None:
+        self._inputs = inputs
+        self._asking = asking
         self.results: list[Judgment | Failure] = []
+        self.failures: list[NuggetFailure] = []
+        self.merged: list[TurnMerging] = []
+        """The candidates of every turn without repeats; turns without a candidate are left out."""
+        self.nuggets: list[Nugget] = []
+        """With their importance; a turn whose nuggets were not weighed, or not merged, has none."""
 
-    def ask(self, tasks: Sequence[Task]) -> list[Judgment | Failure]:
-        """An answer to each task, in their order."""
-        spent = self._spent
-
-        def counted(progress: Progress) -> None:
-            self._spent = spent + progress.cost
-            if self._report is not None:
-                self._report(progress)
-
-        settings = self._prepared.plan.settings
-        if settings.max_cost is not None:
-            settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - spent))
-        answers = ask(
-            (self._prepared.model,),
-            tasks,
-            self._journal,
-            self._prepared.pool,
-            turns=self._prepared.turns,
-            settings=settings,
-            report=counted,
-            fetching=self._fetching,
-            account=self._account,
-            folder=Path(self._prepared.plan.out),
-        )
+    def _ask(self, tasks: Sequence[Task]) -> list[Judgment | Failure]:
+        answers = list(self._asking.ask(self._inputs.judge, tasks))
         self.results += answers
-        return list(answers)
+        return answers
+
+    def merge(self) -> None:
+        """Ask for the nuggets of every source, and which of them are repeats."""
+        inputs = self._inputs
+        listed = [source for sources in inputs.sources.values() for source in sources]
+        of_turns: dict[str, list[tuple[NuggetSource, tuple[str, ...]]]] = {}
+        for source, answer in zip(listed, self._ask(inputs.first_tasks()), strict=True):
+            if isinstance(answer, Failure):
+                self.failures.append(creation_failure("creation", answer, source))
+            elif answer.nuggets:
+                of_turns.setdefault(source.turn_id, []).append((source, answer.nuggets))
+        merged = [TurnMerging(turn_id, candidates_of(pairs), inputs.plan.most) for turn_id, pairs in of_turns.items()]
+        # A block is compared with what the blocks before it left, so the blocks of a turn are asked one after another.
+        while open_ones := [merging for merging in merged if not merging.done]:
+            answers = self._ask([merging.task(inputs.prompts.merging) for merging in open_ones])
+            for merging, answer in zip(open_ones, answers, strict=True):
+                merging.take(answer)
+        self.failures += [creation_failure("merging", each.failure) for each in merged if each.failure is not None]
+        self.merged = merged
+
+    def weigh(self) -> None:
+        """Ask how important the nuggets are."""
+        inputs = self._inputs
+        whole = [merging for merging in self.merged if merging.failure is None]
+        tasks = [importance_task(merging.turn_id, merging.kept, inputs.prompts.importance) for merging in whole]
+        for merging, answer in zip(whole, self._ask(tasks) if tasks else (), strict=True):
+            if isinstance(answer, Failure):
+                self.failures.append(creation_failure("importance", answer))
+            else:
+                self.nuggets += weighed(merging.turn_id, merging.kept, answer, inputs.judge.name)
 
 
-def _create(
-    prepared: PreparedCreation, report: Callable[[Progress], None] | None, fetching: Fetching | None
-) -> NuggetCreation:
-    plan, out, model = prepared.plan, Path(prepared.plan.out), prepared.model
-    make_folder(out)
-    account = Account()
-    failures: list[NuggetFailure] = []
-    with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
-        model.prepare(fetching or (lambda what, done, total: None))
-        # Left by a job that is stopped too, so that nothing else is asked into its folder.
-        replace_folder(out, {CREATED: _manifest(prepared, "unfinished")}, RECORD, more=True)
-        steps = _Steps(prepared, journal, account, report, fetching)
-        merged = _merged(prepared, steps, failures)
-        nuggets = _weighed(prepared, steps, merged, failures)
-        notes = (*model_notes(steps.results), *filler_notes((model.name,), journal))
+def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], account: JudgeAccount) -> NuggetCreation:
+    """What a creation comes to; its files are written."""
+    nuggets, failures = job.nuggets, job.failures
     with_nuggets = {nugget.turn_id for nugget in nuggets}
-    without = tuple(turn_id for turn_id in prepared.sources if turn_id not in with_nuggets)
-    status = "trial" if plan.limit is not None else "incomplete" if failures else "complete"
+    without = tuple(turn_id for turn_id in inputs.sources if turn_id not in with_nuggets)
+    status = "trial" if inputs.plan.limit is not None else "incomplete" if failures else "complete"
     counts = {
-        "turns": len(prepared.sources),
+        "turns": len(inputs.sources),
         "turns_without_nuggets": list(without),
-        "sources": sum(map(len, prepared.sources.values())),
-        "passages_without_text": prepared.found.lacking,
-        "passages_not_relevant": prepared.found.irrelevant,
-        "candidates_left_over": sum(merging.left_over for merging in merged),
+        "sources": sum(map(len, inputs.sources.values())),
+        "passages_without_text": inputs.found.lacking,
+        "passages_not_relevant": inputs.found.irrelevant,
+        "candidates_left_over": sum(merging.left_over for merging in job.merged),
         "nuggets": len(nuggets),
         "importance": dict(sorted(Counter(nugget.importance or "" for nugget in nuggets).items())),
         "failures": dict(sorted(Counter(f"{row.step}: {row.reason}" for row in failures).items())),
-        "models": sorted({row.model for row in steps.results if isinstance(row, Judgment) and row.model}),
+        "models": sorted({row.model for row in job.results if isinstance(row, Judgment) and row.model}),
     }
     files = {
         BANK: bank_bytes(nuggets, "judge"),
         FAILURES: jsonl_bytes(failures),
-        CREATED: _manifest(prepared, status, counts),
+        CREATED: _manifest(inputs, status, counts),
     }
-    replace_folder(out, files, RECORD)
-    return NuggetCreation(
-        Table(nuggets),
-        Table(failures),
-        len(with_nuggets),
-        without,
-        account.rows()[0],
-        (*notes, *_notes(prepared.found)),
-    )
-
-
-def _merged(prepared: PreparedCreation, steps: _Steps, failures: list[NuggetFailure]) -> list[TurnMerging]:
-    """The candidates of every turn without repeats; turns without a candidate are left out."""
-    listed = [source for sources in prepared.sources.values() for source in sources]
-    of_turns: dict[str, list[tuple[NuggetSource, tuple[str, ...]]]] = {}
-    for source, answer in zip(listed, steps.ask(prepared.first_tasks()), strict=True):
-        if isinstance(answer, Failure):
-            failures.append(creation_failure("creation", answer, source))
-        elif answer.nuggets:
-            of_turns.setdefault(source.turn_id, []).append((source, answer.nuggets))
-    merged = [TurnMerging(turn_id, candidates_of(pairs), prepared.plan.most) for turn_id, pairs in of_turns.items()]
-    # A block is compared with what the blocks before it left, so the blocks of a turn are asked one after the other.
-    while asked := [merging for merging in merged if not merging.done]:
-        answers = steps.ask([merging.task(prepared.prompts.merging) for merging in asked])
-        for merging, answer in zip(asked, answers, strict=True):
-            merging.take(answer)
-    failures += [creation_failure("merging", merging.failure) for merging in merged if merging.failure is not None]
-    return merged
-
-
-def _weighed(
-    prepared: PreparedCreation, steps: _Steps, merged: Sequence[TurnMerging], failures: list[NuggetFailure]
-) -> list[Nugget]:
-    """The nuggets with their importance; a turn whose nuggets were not weighed, or not merged, has none."""
-    whole = [merging for merging in merged if merging.failure is None]
-    tasks = [importance_task(merging.turn_id, merging.kept, prepared.prompts.importance) for merging in whole]
-    nuggets: list[Nugget] = []
-    for merging, answer in zip(whole, steps.ask(tasks) if tasks else (), strict=True):
-        if isinstance(answer, Failure):
-            failures.append(creation_failure("importance", answer))
-        else:
-            nuggets += weighed(merging.turn_id, merging.kept, answer, prepared.model.name)
-    return nuggets
+    replace_folder(Path(inputs.plan.out), files, RECORD)
+    return NuggetCreation(Table(nuggets), Table(failures), len(with_nuggets), without, account, notes)
 
 
 def _notes(found: TurnSources) -> tuple[str, ...]:
@@ -249,7 +191,7 @@ def _notes(found: TurnSources) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _manifest(prepared: PreparedCreation, status: str, counts: dict[str, Any] | None = None) -> bytes:
+def _manifest(inputs: CreationInputs, status: str, counts: dict[str, Any] | None = None) -> bytes:
     """What the bank was made of, and what came of it; the same bytes for the same bank."""
-    head = {"judge_version": __version__, "status": status, "configuration": prepared.configured}
+    head = {"judge_version": __version__, "status": status, "configuration": inputs.configured}
     return json_bytes(head | (counts or {}))

@@ -1,27 +1,27 @@
 """Everything that `judge nuggets create` is told, read and checked before anything is sent."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from judge.ask.asking import Asking, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
+from judge.ask.opening import judging_options, open_judge
+from judge.ask.progress import JobProgress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.settings import Settings
-from judge.ask.several import check_prices, open_one
 from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.files.folder import check_apart
 from judge.files.jsonl import json_bytes
 from judge.files.paths import JobPlan, StrPath
-from judge.files.stored import read_stored, sha256
-from judge.harness.manifest import MANIFEST
-from judge.harness.prepared import judging_options
+from judge.files.stored import sha256
+from judge.harness.nuggets.questions import CREATED, check_same
 from judge.models.journal import check_database
-from judge.models.model import Model, ModelOptions
+from judge.models.model import ModelOptions
 from judge.nuggets.creation import (
     BLOCK,
     NEW,
@@ -43,8 +43,6 @@ from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.hints import did_you_mean
 
-CREATED = "bank.json"
-"""What the bank of the folder was made of."""
 MOST = 30
 """Most nuggets of a turn, as in nuggetizer."""
 _LABELS = {NUGGET_MERGING: (NEW, REPEAT), NUGGET_IMPORTANCE: (VITAL, OKAY)}
@@ -98,15 +96,11 @@ class CreationPrompts(Record, frozen=True):
         return self.creation, self.merging, self.importance
 
 
-class _Created(msgspec.Struct):
-    status: str
-
-
-class PreparedCreation(Record, frozen=True):
+class CreationInputs(Record, frozen=True):
     """A plan with its inputs read and its judge opened; nothing has been written or sent."""
 
     plan: NuggetCreatePlan
-    model: Model
+    judge: Judge
     prompts: CreationPrompts
     pool: Pool
     turns: dict[str, Turn]
@@ -120,9 +114,15 @@ class PreparedCreation(Record, frozen=True):
         """The questions for the nuggets of every source."""
         return [source_task(source, self.prompts.creation) for listed in self.sources.values() for source in listed]
 
+    def asking(self, progress: JobProgress | None = None, *, dry: bool = False) -> Asking:
+        """What asks the judge, step after step."""
+        plan = self.plan
+        place = JournalPlace(Path(plan.out), plan.journal, max_wait=plan.settings.max_wait)
+        return Asking(place, self.pool, self.turns, progress, dry=dry)
 
-def prepare_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> PreparedCreation:
-    """Read everything a plan names.
+
+def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInputs:
+    """Read everything a plan names, and open its judge.
 
     Args:
         plan: What to do.
@@ -131,6 +131,46 @@ def prepare_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> PreparedCr
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or the folder has a bank of something else; every problem is listed.
+    """
+    _check(plan)
+    prompts = CreationPrompts(
+        _prompt(plan.creation, NUGGET_CREATION),
+        _prompt(plan.merging, NUGGET_MERGING),
+        _prompt(plan.importance, NUGGET_IMPORTANCE),
+    )
+    judge = open_judge((plan.model,), plan.options, prompts.all(), plan.settings, keys=keys)
+    pool = read_pool_folder(Path(plan.pool), *(() if plan.sources == "responses" else ("passages.jsonl",)))
+    check_unit(prompts.all(), pool.unit)
+    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
+    found = _sources(plan, prompts, pool, turns)
+    configured = {
+        "judge": judge.name,
+        "options": judging_options(plan.options, judge.models),
+        "prompts": {prompt.prompt_id: prompt.digest for prompt in prompts.all()},
+        "sources": {
+            "from": plan.sources,
+            "pool": sha256(pool_jsonl(pool)),
+            "texts": sha256(json_bytes([source for listed in found.by_turn.values() for source in listed])),
+            "relevant_from": plan.relevant_from if plan.qrels is not None else None,
+        },
+        "most": plan.most,
+        "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION, "block": BLOCK},
+    }
+    out = Path(plan.out)
+    check_apart(out, [pool_file(Path(plan.pool)), *(Path(path) for path in (plan.topics, plan.qrels) if path)])
+    check_same(out / CREATED, configured, "a bank made with other", "judge nuggets create")
+    names = list(found.by_turn)
+    if plan.limit is not None and plan.limit < len(names):
+        names = [names[place * len(names) // plan.limit] for place in range(plan.limit)]
+    sources = {name: found.by_turn[name] for name in names}
+    return CreationInputs(plan, judge, prompts, pool, turns, found, sources, configured)
+
+
+def _check(plan: NuggetCreatePlan) -> None:
+    """Refuse options that do not go together.
+
+    Raises:
+        UsageError: There are some.
     """
     if plan.sources not in SOURCE_KINDS:
         raise UsageError(
@@ -141,17 +181,15 @@ def prepare_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> PreparedCr
     if plan.qrels is not None and plan.sources == "responses":
         raise UsageError("--qrels says which passages are relevant, and --from responses takes none")
     check_database(plan.journal)
-    prompts = CreationPrompts(
-        _prompt(plan.creation, NUGGET_CREATION),
-        _prompt(plan.merging, NUGGET_MERGING),
-        _prompt(plan.importance, NUGGET_IMPORTANCE),
-    )
-    model = open_one(plan.model, plan.options, prompts.all(), plan.settings, keys=keys)
-    check_prices((plan.model,), (model,), plan.settings)
-    folder = Path(plan.pool)
-    pool = read_pool_folder(folder, *(() if plan.sources == "responses" else ("passages.jsonl",)))
-    check_unit(prompts.all(), pool.unit)
-    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
+
+
+def _sources(plan: NuggetCreatePlan, prompts: CreationPrompts, pool: Pool, turns: Mapping[str, Turn]) -> TurnSources:
+    """What nuggets are taken from.
+
+    Raises:
+        UsageError: There is nothing, or a prompt shows turns that nothing tells.
+        InputError: The qrels cannot be read.
+    """
     relevance = None
     if plan.qrels is not None:
         relevance = read_relevance(Path(plan.qrels), minimum=plan.relevant_from, known=list(turns) or None)
@@ -163,26 +201,7 @@ def prepare_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> PreparedCr
     if showing and unknown:
         lacks = "so a topics file is needed (--topics)" if plan.topics is None else f"and {plan.topics} lacks turns"
         raise UsageError(f"{', '.join(showing)}: shown with the conversation, {lacks}: {', '.join(unknown[:5])}")
-    configured = {
-        "judge": model.name,
-        "options": judging_options(plan.options, (model,)),
-        "prompts": {prompt.prompt_id: prompt.digest for prompt in prompts.all()},
-        "sources": {
-            "from": plan.sources,
-            "pool": sha256(pool_jsonl(pool)),
-            "texts": sha256(json_bytes([source for listed in found.by_turn.values() for source in listed])),
-            "relevant_from": plan.relevant_from if plan.qrels is not None else None,
-        },
-        "most": plan.most,
-        "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION, "block": BLOCK},
-    }
-    _check_out(plan, configured)
-    names = list(found.by_turn)
-    if plan.limit is not None and plan.limit < len(names):
-        names = [names[place * len(names) // plan.limit] for place in range(plan.limit)]
-    return PreparedCreation(
-        plan, model, prompts, pool, turns, found, {name: found.by_turn[name] for name in names}, configured
-    )
+    return found
 
 
 def _prompt(name: StrPath, criterion: str) -> Criterion:
@@ -213,39 +232,3 @@ def _why(found: TurnSources) -> str:
     ]
     reasons += [f"{count(found.own_turns, 'response')} of interactive runs"] if found.own_turns else []
     return f" ({', '.join(reasons)})" if reasons else ""
-
-
-def _check_out(plan: NuggetCreatePlan, configured: dict[str, Any]) -> None:
-    """Refuse a folder with results of something else; a bank of the same is gone on with.
-
-    Raises:
-        UsageError: The folder is that of an input.
-        InputError: It holds other results.
-    """
-    out = Path(plan.out)
-    check_apart(out, [pool_file(Path(plan.pool)), *(Path(path) for path in (plan.topics, plan.qrels) if path)])
-    if (out / MANIFEST).exists():
-        raise InputError(f"{out}: holds the results of `judge run`: choose another --out")
-    path = out / CREATED
-    if not path.exists():
-        return
-    try:
-        earlier = msgspec.json.decode(read_stored(path)).get("configuration", {})
-    except (msgspec.MsgspecError, UnicodeDecodeError, AttributeError) as error:
-        raise InputError(f"{path}: not as `judge nuggets create` writes it: choose another --out") from error
-    now = msgspec.json.decode(msgspec.json.encode(configured))
-    changed = [name for name in now if not isinstance(earlier, dict) or earlier.get(name) != now[name]]
-    if changed:
-        raise InputError(f"{out}: holds a bank made with other {', other '.join(changed)}: choose another --out")
-
-
-def bank_notes(bank: StrPath) -> tuple[str, ...]:
-    """A sentence if a bank is that of a creation which did not cover every source; none for any other bank."""
-    path = Path(bank) / CREATED
-    try:
-        status = msgspec.json.decode(read_stored(path), type=_Created).status if path.is_file() else "complete"
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ()
-    if status == "complete":
-        return ()
-    return (f"{path} says {status}: turns may lack nuggets there, so recall counts too few",)

@@ -4,11 +4,16 @@ from collections.abc import Callable
 
 from judge.ask.account import JudgeAccount
 from judge.ask.progress import Progress
-from judge.ask.several import Fetching
 from judge.ask.subjects import NUGGET
 from judge.files.paths import StrPath
-from judge.harness.nuggets.asking import NuggetAskPlan
-from judge.harness.nuggets.questions import NuggetCommand, NuggetForecast, ask_questions, forecast_questions
+from judge.files.progress import ProgressLine
+from judge.harness.nuggets.questions import (
+    NuggetAskPlan,
+    NuggetCommand,
+    NuggetForecast,
+    ask_questions,
+    forecast_questions,
+)
 from judge.nuggets.matches import MATCH_FAILURES, MATCHES, matches_jsonl
 from judge.nuggets.pairs import check_prompt, label_counts, matched, nugget_pairs, pair_task
 from judge.nuggets.records import MatchedNugget, MatchFailure
@@ -51,24 +56,22 @@ class NuggetMatching(Record, frozen=True):
 def match_nuggets(
     plan: NuggetMatchPlan,
     report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
     *,
-    progress: bool = False,
+    progress: bool | ProgressLine = False,
 ) -> NuggetMatching:
     """Ask a judge about every response and nugget of its turn or topic, and write the matches.
 
     Args:
         plan: What to do.
         report: Called after each match.
-        fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
-        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then, in place of the two before.
+        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or the folder has matches of something else; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    said = ask_questions(MATCHING, plan, report, fetching, progress=progress)
+    said = ask_questions(MATCHING, plan, report, progress)
     return NuggetMatching(Table(said.answers), Table(said.missing), said.account, said.notes)
 
 

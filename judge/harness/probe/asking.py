@@ -1,26 +1,20 @@
 """The judges asked about items and twins, word overlap beside them, and the pairs of their grades."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
-from judge.ask.account import Account
-from judge.ask.loop import assess
-from judge.ask.progress import Progress
+from judge.ask.asking import Asking
+from judge.ask.opening import ask_free, judging_options, takes
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
-from judge.ask.several import Fetching, ask
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.probe.card import ProbedJudge
 from judge.calibrate.probe.measured import canary_rows, probe_row
 from judge.calibrate.probe.pairs import ProbePair, standing, steps_of, why_missing
 from judge.calibrate.probe.probes import probes_of
 from judge.calibrate.probe.records import Inapplicable, ProbeKind
-from judge.errors import UsageError
 from judge.evaluate.cards.card import OVERLAP
-from judge.harness.prepared import judging_options
-from judge.harness.probe.plan import Posed, PreparedProbe, task_of
+from judge.harness.probe.plan import Posed, ProbeInputs, task_of
 from judge.models.backends import backend_facts, open_model
-from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.records import Criterion
 
@@ -29,57 +23,35 @@ Answered = Mapping[int, Given]
 """Place in `posed` to the answer; places without a twin have none."""
 
 
-def ask_probe(
-    prepared: PreparedProbe,
-    journal: Journal,
-    account: Account,
-    report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
-) -> list[tuple[Model, Answered]]:
+def ask_probe(inputs: ProbeInputs, asking: Asking) -> list[tuple[Model, Answered]]:
     """Ask every judge for what the journal does not answer.
 
     Raises:
         OperationalError: The loop stopped early; every paid completion is in the journal.
     """
-    prepared.models[0].prepare(fetching or (lambda what, done, total: None))
-    tasks = prepared.tasks
-    results = ask(
-        prepared.models,
-        tasks,
-        journal,
-        prepared.pool,
-        turns=prepared.turns,
-        settings=prepared.plan.settings,
-        report=report,
-        fetching=fetching,
-        account=account,
-        folder=Path(prepared.plan.out),
-    )
+    tasks = inputs.tasks
+    results = asking.ask(inputs.judge, tasks)
     return [
-        (model, _placed(prepared.posed, results[number * len(tasks) : (number + 1) * len(tasks)]))
-        for number, model in enumerate(prepared.models)
+        (model, _placed(inputs.posed, results[number * len(tasks) : (number + 1) * len(tasks)]))
+        for number, model in enumerate(inputs.judge.models)
     ]
 
 
-def overlap_answers(prepared: PreparedProbe) -> Answered:
+def overlap_answers(inputs: ProbeInputs) -> Answered:
     """The same of word overlap, for the prompts that it can grade under; it costs nothing."""
     model = open_model(OVERLAP)
-    graded = {criterion.digest for criterion in prepared.criteria if _takes(model, criterion)}
-    posed = {place: one for place, one in enumerate(prepared.posed) if one.criterion.digest in graded}
-    wanted = {place: task for place, one in posed.items() if (task := task_of(one)) is not None}
-    if not wanted:
-        return {}
-    with Journal(None) as journal:
-        results = assess(tuple(wanted.values()), model, journal, prepared.pool, turns=prepared.turns)
-    return dict(zip(wanted, results, strict=True))
+    graded = {criterion.digest for criterion in inputs.criteria if takes(model, criterion)}
+    posed = {place: each for place, each in enumerate(inputs.posed) if each.criterion.digest in graded}
+    wanted = {place: task for place, each in posed.items() if (task := task_of(each)) is not None}
+    return dict(zip(wanted, ask_free(model, tuple(wanted.values()), inputs.pool, inputs.turns), strict=True))
 
 
-def pairs_of(prepared: PreparedProbe, judge: str, answers: Answered, overlap: Answered) -> list[ProbePair]:
+def pairs_of(inputs: ProbeInputs, judge: str, answers: Answered, overlap: Answered) -> list[ProbePair]:
     """The pairs of one judge, in the order of the prompts, the items and the probes."""
     pairs: list[ProbePair] = []
     clean = 0
     beside = {} if backend_facts(judge).baseline else overlap
-    for place, posed in enumerate(prepared.posed):
+    for place, posed in enumerate(inputs.posed):
         if posed.probe is None:
             clean = place
             continue
@@ -113,11 +85,11 @@ def _pair(
 
 
 def probed_judges(
-    prepared: PreparedProbe, model: Model, answers: Answered, pairs: Sequence[ProbePair], kinds: Iterable[ProbeKind]
+    inputs: ProbeInputs, model: Model, answers: Answered, pairs: Sequence[ProbePair], kinds: Iterable[ProbeKind]
 ) -> list[ProbedJudge]:
     """What the pairs of one judge say under each prompt."""
     judges = []
-    for criterion in prepared.criteria:
+    for criterion in inputs.criteria:
         mine = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
         steps = steps_of(criterion.scale)
         by_probe: dict[str, list[ProbePair]] = {}
@@ -129,13 +101,13 @@ def probed_judges(
                 prompt=criterion.prompt_id,
                 prompt_digest=criterion.digest,
                 judge=model.name,
-                options=judging_options(prepared.plan.options, (model,)),
+                options=judging_options(inputs.plan.options, (model,)),
                 models_returned=_returned(answers.values(), criterion),
                 parser=PARSER_VERSION,
                 renderer=RENDERER_VERSION,
                 levels=steps + 1,
                 rows=tuple(
-                    probe_row(probe, by_probe[probe.name], steps, prepared.plan.margin)
+                    probe_row(probe, by_probe[probe.name], steps, inputs.plan.margin)
                     for probe in probes_of(criterion, tuple(kinds))
                 ),
                 canaries=canary_rows(mine, steps),
@@ -165,11 +137,3 @@ def _returned(results: Iterable[Given], criterion: Criterion) -> tuple[str, ...]
 def _steps(result: Given | None, criterion: Criterion) -> float | None:
     found = standing(result, criterion.scale) if result is not None else None
     return None if found is None else float(found.step) if found.expected is None else found.expected
-
-
-def _takes(model: Model, criterion: Criterion) -> bool:
-    try:
-        model.check((criterion,))
-    except UsageError:
-        return False
-    return True

@@ -1,17 +1,15 @@
 """A probe from its plan to its files: what `judge probe` does, for use from Python."""
 
 import platform
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.ask.account import Account, JudgeAccount
-from judge.ask.progress import FetchReporter, Progress, Reporter
-from judge.ask.questions import filler_notes
-from judge.ask.records import Failure
-from judge.ask.returned import model_notes
-from judge.ask.several import Fetching, forecasts
+from judge.ask.account import JudgeAccount
+from judge.ask.asking import ModelForecast
+from judge.ask.opening import judging_options
+from judge.ask.progress import Progress, job_progress
+from judge.ask.records import Failure, Judgment
 from judge.calibrate.certificate import Certificate
 from judge.calibrate.probe.card import CARD, PROBE_LAYOUT, ProbeCard, probe_json, probe_tsv
 from judge.calibrate.probe.page import probe_markdown
@@ -24,13 +22,11 @@ from judge.files.folder import replace_folder
 from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
-from judge.harness.dry_run import ModelForecast, model_forecasts
-from judge.harness.manifest import JOURNAL, MANIFEST, SCHEMA, UNFINISHED, check_folder
-from judge.harness.prepared import judging_options
-from judge.harness.probe.asking import ask_probe, overlap_answers, pairs_of, probed_judges
+from judge.harness.manifest import MANIFEST, SCHEMA, UNFINISHED, check_folder
+from judge.harness.probe.asking import Answered, ask_probe, overlap_answers, pairs_of, probed_judges
 from judge.harness.probe.bound import check_bound, with_probe
-from judge.harness.probe.plan import PreparedProbe, ProbePlan, prepare_probe
-from judge.models.journal import JournalView, open_journal, paid_journals
+from judge.harness.probe.plan import ProbeInputs, ProbePlan, read_probe
+from judge.models.model import Model
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
 
@@ -75,33 +71,29 @@ class ProbeForecast(Record, frozen=True):
 
 
 def probe_judges(
-    plan: ProbePlan,
-    report: Callable[[Progress], None] | None = None,
-    fetching: Fetching | None = None,
-    *,
-    progress: bool = False,
-    steps: Steps = quiet,
+    plan: ProbePlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
 ) -> ProbeOutcome:
     """Ask judges about responses and altered copies of them, and write what moved their grades.
 
     Args:
         plan: What to do.
         report: Called after each judgment.
-        fetching: Called while a model is fetched, with its name, the bytes fetched and the bytes in all.
-        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then, in place of the two before.
-        steps: Called as inputs are read and tables are made.
+        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    if not progress:
-        return _carry_out(_prepared(plan, steps=steps), report, fetching, steps)
-    with ProgressLine(sys.stderr) as line:
-        prepared = _prepared(plan, steps=line)
-        with Reporter(", ".join(model.name for model in prepared.models), line) as reporter:
-            return _carry_out(prepared, reporter, FetchReporter(line), line)
+    with job_progress(progress, report) as shown:
+        inputs = _inputs(plan, steps=shown.steps)
+        out, changed = Path(plan.out), _check_out(inputs)
+        with inputs.asking(shown) as asking:
+            replace_folder(out, {MANIFEST: _manifest(inputs, UNFINISHED)}, PROBE_RECORD, more=not changed)
+            answered = ask_probe(inputs, asking)
+            notes = asking.notes(inputs.judge.models, _results(answered))
+        shown.steps(Step("making tables and pictures"))
+        return _outcome(inputs, answered, notes, asking.accounts)
 
 
 def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
@@ -111,61 +103,63 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or the output folder would be refused.
     """
-    prepared = _prepared(plan, keys=False, steps=steps)
-    out = Path(plan.out)
-    if out.exists():
-        check_folder(
-            out, prepared.configured, trial=False, replace=plan.replace, may_differ=_GROWING, record=PROBE_RECORD
-        )
-    with JournalView([*paid_journals(out / JOURNAL, plan.journal), *prepared.journals]) as journal:
-        counted = forecasts(prepared.models, prepared.tasks, journal, prepared.pool, prepared.turns)
+    inputs = _inputs(plan, keys=False, steps=steps)
+    if Path(plan.out).exists():
+        _check_out(inputs)
+    with inputs.asking(dry=True) as asking:
+        forecast = asking.forecast(inputs.judge, inputs.tasks)
     return ProbeForecast(
-        items=len(prepared.items),
-        twins=len(prepared.tasks) - len(prepared.items) * len(prepared.criteria),
-        judges=model_forecasts(counted, plan.settings, plan.options.max_tokens),
+        items=len(inputs.items),
+        twins=len(inputs.tasks) - len(inputs.items) * len(inputs.criteria),
+        judges=forecast.rows,
     )
 
 
-def _prepared(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> PreparedProbe:
-    prepared = prepare_probe(plan, keys=keys, steps=steps)
-    if prepared.certificate is not None:
-        options = {model.name: judging_options(plan.options, (model,)) for model in prepared.models}
-        check_bound(prepared.certificate, prepared.models, prepared.criteria, options)
-    return prepared
+def _inputs(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:
+    inputs = read_probe(plan, keys=keys, steps=steps)
+    if inputs.certificate is not None:
+        models = inputs.judge.models
+        options = {model.name: judging_options(plan.options, (model,)) for model in models}
+        check_bound(inputs.certificate, models, inputs.criteria, options)
+    return inputs
 
 
-def _carry_out(
-    prepared: PreparedProbe, report: Callable[[Progress], None] | None, fetching: Fetching | None, steps: Steps
+def _check_out(inputs: ProbeInputs) -> bool:
+    """Refuse a folder with other results; whether it holds a probe of another configuration."""
+    out, replace = Path(inputs.plan.out), inputs.plan.replace
+    return check_folder(out, inputs.configured, trial=False, replace=replace, may_differ=_GROWING, record=PROBE_RECORD)
+
+
+def _results(answered: Sequence[tuple[Model, Answered]]) -> list[Judgment | Failure]:
+    """What all judges said."""
+    return [result for _, answers in answered for result in answers.values()]
+
+
+def _outcome(
+    inputs: ProbeInputs,
+    answered: Sequence[tuple[Model, Answered]],
+    notes: tuple[str, ...],
+    accounts: tuple[JudgeAccount, ...],
 ) -> ProbeOutcome:
-    plan, out = prepared.plan, Path(prepared.plan.out)
-    changed = check_folder(
-        out, prepared.configured, trial=False, replace=plan.replace, may_differ=_GROWING, record=PROBE_RECORD
-    )
-    with open_journal(out / JOURNAL, plan.journal, plan.settings.max_wait) as journal:
-        for path in prepared.journals:
-            journal.adopt(path)
-        replace_folder(out, {MANIFEST: _manifest(prepared, UNFINISHED)}, PROBE_RECORD, more=not changed)
-        account = Account()
-        answered = ask_probe(prepared, journal, account, report, fetching)
-        blank = filler_notes((model.name for model in prepared.models), journal)
-    steps(Step("making tables and pictures"))
-    overlap = overlap_answers(prepared)
+    """What the answers come to; the files are written."""
+    plan = inputs.plan
+    overlap = overlap_answers(inputs)
     kinds = tuple(kind for kind in KINDS if kind in plan.kinds)
     pairs: list[ProbePair] = []
     judges = []
     for model, answers in answered:
-        mine = pairs_of(prepared, model.name, answers, overlap)
+        mine = pairs_of(inputs, model.name, answers, overlap)
         pairs += mine
-        judges += probed_judges(prepared, model, answers, mine, kinds)
+        judges += probed_judges(inputs, model, answers, mine, kinds)
     card = ProbeCard(
         schema=PROBE_LAYOUT,
         judge_version=__version__,
         seed=plan.seed,
         margin=plan.margin,
-        items=len(prepared.items),
-        topics=len({item.response.topic_id for item in prepared.items}),
-        pooled=len(prepared.drawn_from.responses),
-        incomplete=prepared.incomplete,
+        items=len(inputs.items),
+        topics=len({item.response.topic_id for item in inputs.items}),
+        pooled=len(inputs.drawn_from.responses),
+        incomplete=inputs.incomplete,
         judges=tuple(judges),
     )
     files = {
@@ -175,27 +169,26 @@ def _carry_out(
         "twins.jsonl": jsonl_bytes(pairs),
         **probe_pictures(card),
     }
-    results = [result for _, answers in answered for result in answers.values()]
-    certificate, notes = None, [*model_notes(results), *blank]
-    if prepared.certificate is not None:
-        certificate, unbound = with_probe(prepared.certificate, card, sha256(files[CARD]), prepared.criteria)
+    certificate = None
+    if inputs.certificate is not None:
+        certificate, unbound = with_probe(inputs.certificate, card, sha256(files[CARD]), inputs.criteria)
         notes += unbound
         if certificate is not None:
             files[CERTIFICATE] = json_bytes(certificate)
-    files[MANIFEST] = _manifest(prepared, PROBED)
-    replace_folder(out, files, PROBE_RECORD, last=CERTIFICATE)
-    notes += undrawn("pictures of the shifts")
-    failures = tuple(result for result in results if isinstance(result, Failure))
-    return ProbeOutcome(card, tuple(pairs), certificate, failures, tuple(notes), account.rows())
+    files[MANIFEST] = _manifest(inputs, PROBED)
+    replace_folder(Path(plan.out), files, PROBE_RECORD, last=CERTIFICATE)
+    notes += tuple(undrawn("pictures of the shifts"))
+    failures = tuple(result for result in _results(answered) if isinstance(result, Failure))
+    return ProbeOutcome(card, tuple(pairs), certificate, failures, notes, accounts)
 
 
-def _manifest(prepared: PreparedProbe, status: str) -> bytes:
+def _manifest(inputs: ProbeInputs, status: str) -> bytes:
     """How the other files came about; a rerun gives the same bytes, because no time is recorded."""
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "judge_version": __version__,
         "python": platform.python_version(),
         "status": status,
-        "configuration": prepared.configured,
+        "configuration": inputs.configured,
     }
     return json_bytes(manifest)

@@ -1,15 +1,16 @@
 """The plan of `judge probe`, and the plan with its inputs read, its items drawn and their twins made."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts
+from judge.ask.opening import default_model, judging_options, open_judge
+from judge.ask.progress import JobProgress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.settings import Settings
-from judge.ask.several import open_models
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
@@ -23,11 +24,10 @@ from judge.files.folder import check_apart, check_outside
 from judge.files.paths import JobPlan, StrPath, file_in, paths
 from judge.files.stored import read_stored, sha256
 from judge.harness.earlier import read_earlier_pool
-from judge.harness.manifest import JOURNAL
 from judge.harness.pooling import Pooling, pool_runs
-from judge.harness.prepared import DEFAULT_CRITERIA, DEFAULT_MODEL, judging_options
+from judge.harness.prepared import DEFAULT_CRITERIA
 from judge.models.journal import check_database
-from judge.models.model import Model, ModelOptions
+from judge.models.model import ModelOptions
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.intake import turns_by_id
@@ -92,11 +92,11 @@ class Posed(NamedTuple):
     twin: Twin | Inapplicable | None
 
 
-class PreparedProbe(Record, frozen=True):
+class ProbeInputs(Record, frozen=True):
     """A plan with its inputs read; nothing has been written or sent."""
 
     plan: ProbePlan
-    models: tuple[Model, ...]
+    judge: Judge
     criteria: tuple[Criterion, ...]
     items: tuple[ProbeItem, ...]
     drawn_from: Pool
@@ -115,11 +115,12 @@ class PreparedProbe(Record, frozen=True):
         """What each model is asked, in the order of `posed`, without items that have no twin."""
         return tuple(task for task in map(task_of, self.posed) if task is not None)
 
-    @property
-    def journals(self) -> tuple[Path, ...]:
-        """Journals whose completions need not be paid for again."""
-        there = Path(self.plan.folder) / JOURNAL if self.plan.folder is not None else None
-        return (there,) if there is not None and there.exists() else ()
+    def asking(self, progress: JobProgress | None = None, *, dry: bool = False) -> Asking:
+        """What asks the judges; what the journal of the judged folder holds need not be paid for again."""
+        plan = self.plan
+        known = () if plan.folder is None else (Path(plan.folder) / JOURNAL,)
+        place = JournalPlace(Path(plan.out), plan.journal, known, plan.settings.max_wait)
+        return Asking(place, self.pool, self.turns, progress, dry=dry)
 
 
 def task_of(posed: Posed) -> Task | None:
@@ -132,7 +133,7 @@ def task_of(posed: Posed) -> Task | None:
     return Task(twin_response(posed.item, posed.twin, name), posed.criterion)
 
 
-def prepare_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> PreparedProbe:
+def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:
     """Read what a plan names, draw the items and make their twins.
 
     Args:
@@ -150,37 +151,26 @@ def prepare_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -
     criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
     _check_criteria(criteria, kinds)
     unit = unit_of(criteria)
-    with_turn = [criterion.prompt_id for criterion in criteria if needs_turn(criterion)]
     certificate = None
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
-    names = tuple(dict.fromkeys(plan.models)) or (os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL,)
-    models = open_models(names, plan.options, criteria, plan.settings, keys=keys)
+    names = tuple(dict.fromkeys(plan.models)) or (default_model(),)
+    judge = open_judge(names, plan.options, criteria, plan.settings, keys=keys)
     pool, turns = _read(plan, unit, steps)
     check_unit(criteria, pool.unit)
     steps(Step("drawing items and altering them"))
     with_passages = any("passages" in criterion.inputs for criterion in criteria)
-    items = draw_items(pool, plan.items, plan.seed, with_passages=with_passages)
-    if not items:
-        raise InputError(
-            f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
-            + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
-        )
-    unknown = sorted({item.response.turn_id for item in items} - (turns or {}).keys(), key=natural_key)
-    if with_turn and unknown and plan.topics is None:
-        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
-    if with_turn and unknown:
-        raise UsageError(f"{plan.topics}: lacks turns that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}")
+    items = _drawn(plan, pool, criteria, turns, with_passages=with_passages)
     posed = tuple(
         Posed(criterion, item, probe, make_twin(probe, item, criterion, plan.seed) if probe is not None else None)
         for criterion in criteria
         for item in items
         for probe in (None, *probes_of(criterion, kinds))
     )
-    twins = [one.twin for one in posed if isinstance(one.twin, Twin)]
-    return PreparedProbe(
+    twins = [each.twin for each in posed if isinstance(each.twin, Twin)]
+    return ProbeInputs(
         plan=plan,
-        models=models,
+        judge=judge,
         criteria=criteria,
         items=items,
         drawn_from=pool,
@@ -189,8 +179,32 @@ def prepare_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -
         pool=Pool((), {**pool.passages, **passages_of(twins)}, ()),
         turns=turns,
         certificate=certificate,
-        configured=_configuration(plan, pool, criteria, models, kinds, certificate),
+        configured=_configuration(plan, pool, criteria, judge, kinds, certificate),
     )
+
+
+def _drawn(
+    plan: ProbePlan, pool: Pool, criteria: Sequence[Criterion], turns: Mapping[str, Turn] | None, *, with_passages: bool
+) -> tuple[ProbeItem, ...]:
+    """The items of a probe.
+
+    Raises:
+        InputError: None can be drawn.
+        UsageError: A prompt shows the conversation, and the turn of an item is not known.
+    """
+    items = draw_items(pool, plan.items, plan.seed, with_passages=with_passages)
+    if not items:
+        raise InputError(
+            f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
+            + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
+        )
+    with_turn = [criterion.prompt_id for criterion in criteria if needs_turn(criterion)]
+    unknown = sorted({item.response.turn_id for item in items} - (turns or {}).keys(), key=natural_key)
+    if with_turn and unknown and plan.topics is None:
+        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
+    if with_turn and unknown:
+        raise UsageError(f"{plan.topics}: lacks turns that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}")
+    return items
 
 
 def _check(plan: ProbePlan) -> tuple[ProbeKind, ...]:
@@ -249,7 +263,7 @@ def _configuration(
     plan: ProbePlan,
     pool: Pool,
     criteria: Sequence[Criterion],
-    models: Sequence[Model],
+    judge: Judge,
     kinds: Sequence[ProbeKind],
     certificate: Certificate | None,
 ) -> dict[str, Any]:
@@ -261,8 +275,8 @@ def _configuration(
         "pool": sha256(pool_jsonl(pool)),
         "passages": sha256(passages_jsonl(pool)),
         "criteria": {prompt.prompt_id: prompt.digest for prompt in criteria},
-        "judge": [model.name for model in models],
-        "options": judging_options(plan.options, models),
+        "judge": [model.name for model in judge.models],
+        "options": judging_options(plan.options, judge.models),
         "parser": PARSER_VERSION,
         "renderer": RENDERER_VERSION,
         "kinds": list(kinds),

@@ -40,8 +40,6 @@ class OpenQuestion(Record, frozen=True):
     """Everything that is sent beside the messages, as the judge gives it."""
     request: Request
     """The request without the raw texts of response, passages and nugget, of which the digest knows nothing."""
-    address: str | None = None
-    """Where the judge is asked, likewise."""
 
     def body(self) -> dict[str, Any]:
         """What the API is sent."""
@@ -60,17 +58,8 @@ class Shard(msgspec.Struct):
     bytes: int = 0
 
 
-def write_questions(path: Path, questions: Iterable[OpenQuestion], prices: Mapping[str, Price]) -> Counter[str]:
-    """Write a new file of questions, each digest once, and give their number by judge.
-
-    Args:
-        path: The file, which must not exist.
-        questions: The questions, in the order in which they are to be asked.
-        prices: What each judge's tokens cost in a batch, as far as it is known.
-
-    Raises:
-        OperationalError: The disk cannot be written.
-    """
+def _write_questions(path: Path, questions: Iterable[OpenQuestion], prices: Mapping[str, Price]) -> Counter[str]:
+    """Write each digest once, and give the number of questions by judge."""
     counts: Counter[str] = Counter()
     try:
         with contextlib.closing(sqlite3.connect(path)) as file:
@@ -144,19 +133,20 @@ def _unpacked(content: bytes) -> OpenQuestion:
     return msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
 
 
-def write_shards(
+def write_requests_folder(
     folder: Path,
     questions: Iterable[OpenQuestion],
-    numbers: Mapping[str, int],
+    prices: Mapping[str, Price],
+    *,
     shards: int | None = None,
     most: int | None = None,
 ) -> tuple[Shard, ...]:
-    """Write the questions in their order to `requests-00001.jsonl` and so on; a file has one judge.
+    """Write the file of questions and, in their order, `requests-00001.jsonl` and so on; a file has one judge.
 
     Args:
-        folder: Where the files go.
-        questions: The questions of one judge after those of another.
-        numbers: How many questions each judge has.
+        folder: Where the files go; it has none of them yet.
+        questions: The questions of one judge after those of another, in the order in which they are to be asked.
+        prices: What each judge's tokens cost in a batch, as far as it is known.
         shards: How many files to spread each judge's over, as evenly as can be; None means as few as the limits allow.
         most: Most lines of a file; None means what its service takes.
 
@@ -164,11 +154,12 @@ def write_shards(
         UsageError: A single request is larger than its service takes.
         OperationalError: The disk cannot be written.
     """
+    numbers = _write_questions(folder / QUESTIONS, questions, prices)
     made: list[Shard] = []
     places: Counter[str] = Counter()
     try:
-        with contextlib.ExitStack() as opened:
-            for question in questions:
+        with QuestionFile(folder) as written, contextlib.ExitStack() as opened:
+            for question in written:
                 judge, offer = question.judge, offer_of(question.judge)
                 line = _line(question, offer)
                 spread = places[judge] * (shards or 1) // numbers[judge]

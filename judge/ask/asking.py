@@ -1,0 +1,404 @@
+"""The one way to ask a judge: `Asking` has all that the calls of a job share, and a `Judge` says what is called.
+
+Nothing else opens a journal to ask, calls the loop, keeps a budget over several loops, or counts what asking will cost.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol, Self
+
+import msgspec
+
+from judge.ask.account import Account, JudgeAccount
+from judge.ask.budget import price_of
+from judge.ask.forecast import Forecast, forecast
+from judge.ask.loop import assess
+from judge.ask.progress import JobProgress, Progress
+from judge.ask.questions import Questions, filler_notes
+from judge.ask.records import Failure, Judgment
+from judge.ask.returned import alone_notes, model_notes, server_notes
+from judge.ask.settings import Settings
+from judge.ask.stored_results import StoredResults
+from judge.ask.tasks import Task, Tasks
+from judge.files.folder import make_folder
+from judge.files.paths import StrPath
+from judge.models.address import without_credentials
+from judge.models.backends import backend_facts
+from judge.models.journal import Journal, JournalView, looked_ahead, open_journal
+from judge.models.model import Model, ModelOptions
+from judge.models.records import Completion
+from judge.models.secrets import scrub
+from judge.pool.records import Pool
+from judge.records import Criterion, Record
+from judge.runs.records import Turn
+
+JOURNAL = "journal.sqlite"
+"""The journal of a folder."""
+
+
+class Assess(Protocol):
+    """Asks one model, as the loop's `assess` does, which describes the arguments."""
+
+    def __call__(
+        self,
+        wanted: Sequence[Task],
+        model: Model,
+        journal: Journal,
+        pool: Pool,
+        *,
+        turns: Mapping[str, Turn] | None,
+        settings: Settings,
+        report: Callable[[Progress], None] | None,
+        account: Account | None,
+        folder: Path | None,
+    ) -> StoredResults:
+        """A judgment or a failure for each task."""
+        ...
+
+
+class ModelForecast(Record, frozen=True):
+    """What would be sent to one model; `calls` is `judgments` less the three counts between them."""
+
+    model: str
+    judgments: int
+    recalled: int
+    """Judgments that the journal answers already."""
+    without_evidence: int
+    """Judgments that the model is not asked for, because a passage that the criterion needs has no text."""
+    shared: int
+    """Judgments that the call for another judgment answers too, because the requests are equal."""
+    calls: int
+    """Calls to be made, those of a recheck included; repairs of unreadable replies come on top."""
+    requests: int
+    """Requests that these calls take: more than calls for a checker that asks about each pair of texts."""
+    prompt_tokens: int
+    """Tokens of these calls' prompts, estimated."""
+    completion_tokens: int
+    """Tokens of their replies, estimated."""
+    bytes_per_token: float
+    """Of a prompt in UTF-8, in the estimate."""
+    tokens_per_reply: float
+    """In the estimate."""
+    counted_calls: int
+    """Calls of the journal that the two numbers before were counted in; 0 where they are our own guess."""
+    price: dict[str, float] | None
+    """US dollars per million tokens; None if the price is not known."""
+    cost: float | None
+    """US dollars if each reply has as many tokens as estimated and no prompt is in a cache; None without a price."""
+    most: float | None
+    """US dollars if each reply is as long as it may be."""
+
+
+class JudgeForecast(NamedTuple):
+    """What asking a judge would send."""
+
+    rows: tuple[ModelForecast, ...]
+    """What each of its models would be asked."""
+    left: Sequence[Task]
+    """The tasks that these models would be asked."""
+    checking: tuple[ModelForecast, ...] = ()
+    """What the checker of a cascade would be asked."""
+    unchecked: int = 0
+    """Tasks that the checker has yet to be asked about; they are in `left`."""
+
+
+class Judge:
+    """One that judges: a model, or several models that are asked one after the other; subclasses combine judges.
+
+    Args:
+        models: The models, open, in the order of asking.
+        options: How they are called.
+        settings: How many calls and how much money the loop may use.
+        name: How records name the judge; by default as its models.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        options: ModelOptions | None = None,
+        settings: Settings | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.models = tuple(models)
+        self.options = options or ModelOptions()
+        self.settings = settings or Settings()
+        self.name = name or ", ".join(model.name for model in models)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all models that are asked, a checker among them."""
+        return tuple(model.name for model in self.models)
+
+    @property
+    def prices(self) -> dict[str, dict[str, float] | None]:
+        """US dollars per million tokens of each model, as far as they are known."""
+        known = {model.name: price_of(model, self.settings.known_prices) for model in self.models}
+        return {name: None if price is None else price.per_million() for name, price in known.items()}
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The addresses of a judge that is asked at several, without credentials; empty where there is one."""
+        urls = (self.options.base_url or "", *self.options.replicas)
+        return tuple(scrub(without_credentials(url)) for url in urls) if self.options.replicas else ()
+
+    def configuration(self) -> dict[str, object]:
+        """What the configuration of a folder says of the judge besides its name and options."""
+        return {}
+
+    def described(self, criterion: Criterion, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+        """How a certificate names the judge of a criterion, and the judge's options."""
+        return self.name, options
+
+    def tasks(self, wanted: Tasks) -> Tasks:
+        """What each model is asked, for the judgments that are wanted."""
+        return wanted
+
+    def ask(self, asking: "Asking", wanted: Sequence[Task], report: Callable[[Progress], None]) -> StoredResults:
+        """The replies of each model, by model and then in the order of `wanted`.
+
+        Args:
+            asking: Has journal, budget and account.
+            wanted: The tasks, from `tasks`.
+            report: Called with the progress over all models.
+        """
+        now = Progress(0, len(wanted) * len(self.models), 0, 0, 0.0)
+        replies: list[StoredResults] = []
+        for model in self.models:
+            before = now
+
+            def counted(progress: Progress, before: Progress = before) -> None:
+                nonlocal now
+                now = before.plus(progress)
+                report(now)
+
+            replies.append(asking.ask_model(model, wanted, self.settings, counted, asking.turns))
+        return StoredResults.joined(replies)
+
+    def forecast(self, asking: "Asking", wanted: Sequence[Task]) -> JudgeForecast:
+        """What `ask` would send beyond what the journal holds."""
+        rows = (
+            asking.forecast_model(model, wanted, self.settings, self.options, asking.turns) for model in self.models
+        )
+        return JudgeForecast(tuple(rows), wanted)
+
+
+class JournalPlace(NamedTuple):
+    """Where the answers of a job are kept."""
+
+    out: Path | None
+    """The folder with the journal; None for a journal in memory."""
+    shared: str | None = None
+    """The address of the database of a shared journal, in place of the folder's."""
+    known: tuple[Path, ...] = ()
+    """Journals that hold paid answers to the same questions; what they hold is taken over."""
+    max_wait: float = 300.0
+    """Most seconds for which a server that is away is waited for."""
+
+    @property
+    def earlier(self) -> tuple[Path, ...]:
+        """The other journals that are there."""
+        own = () if self.out is None else (self.out.resolve() / JOURNAL,)
+        return tuple(path for path in self.known if path.exists() and path.resolve() not in own)
+
+    @property
+    def journals(self) -> list[StrPath]:
+        """The journals that are there; the first one that holds an answer gives it."""
+        shared: list[StrPath] = [] if self.shared is None else [self.shared]
+        own = [] if self.out is None else [self.out / JOURNAL]
+        return [*shared, *(path for path in own if path.exists()), *self.earlier]
+
+
+class Asking:
+    """Asks judges for one job, with one journal, under one budget, into one account.
+
+    Args:
+        place: Where the answers are kept.
+        pool: The pool of the responses.
+        turns: The turns by id, for criteria that show the conversation.
+        progress: Is told how far the asking is.
+        engine: Asks one model: the loop in this process, or one that spreads the calls.
+        dry: Only forecast: the journals are read, nothing is sent or written.
+    """
+
+    def __init__(
+        self,
+        place: JournalPlace,
+        pool: Pool,
+        turns: Mapping[str, Turn] | None,
+        progress: JobProgress | None = None,
+        engine: Assess = assess,
+        *,
+        dry: bool = False,
+    ) -> None:
+        self.place, self.pool, self.turns = place, pool, turns
+        self.progress = progress or JobProgress()
+        self.spent = 0.0
+        """US dollars that all asking of this job cost."""
+        self._account = Account()
+        self._engine = engine
+        self._dry = dry
+        self._prepared: list[Model] = []
+        self._journal: Journal | None = None
+        self._view: JournalView | None = None
+        self._opened = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as opened:
+            out, shared = self.place.out, self.place.shared
+            if self._dry:
+                self._view = opened.enter_context(JournalView(self.place.journals))
+            elif out is None:
+                self._journal = opened.enter_context(Journal(None))
+            else:
+                make_folder(out)
+                self._journal = opened.enter_context(open_journal(out / JOURNAL, shared, self.place.max_wait))
+                for path in self.place.earlier:
+                    self._journal.adopt(path)
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(self, *exit_info: object) -> None:
+        self._opened.close()
+
+    @property
+    def journal(self) -> Journal:
+        """The journal, while it is open."""
+        if self._journal is None:
+            raise RuntimeError("the journal of an asking is open only inside its block, and not in a dry run")
+        return self._journal
+
+    @property
+    def accounts(self) -> tuple[JudgeAccount, ...]:
+        """What the calls to each model took so far."""
+        return self._account.rows()
+
+    def prepare(self, model: Model) -> None:
+        """Fetch what a model needs, once.
+
+        Raises:
+            OperationalError: It cannot be fetched now.
+        """
+        if not any(model is prepared for prepared in self._prepared):
+            model.prepare(self.progress.fetching)
+            self._prepared.append(model)
+
+    def ask(self, judge: Judge, wanted: Sequence[Task]) -> StoredResults:
+        """The replies of a judge's models, by model and then in the order of `wanted`, within the rest of the budget.
+
+        Raises:
+            OperationalError: The loop stopped early; every paid completion is in the journal.
+        """
+        return judge.ask(self, wanted, self.progress.of(judge.name))
+
+    def ask_model(
+        self,
+        model: Model,
+        wanted: Sequence[Task],
+        settings: Settings,
+        report: Callable[[Progress], None],
+        turns: Mapping[str, Turn] | None,
+    ) -> StoredResults:
+        """Run the loop once; a judge calls it for each of its models.
+
+        Args:
+            model: The model.
+            wanted: What it is asked.
+            settings: Its limits and prices; the budget is for the whole job.
+            report: Called with the progress of this loop.
+            turns: The turns that its prompts may show.
+        """
+        self.prepare(model)
+        before = self.spent
+        if settings.max_cost is not None:
+            settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before))
+
+        def counted(progress: Progress) -> None:
+            self.spent = before + progress.cost
+            report(progress)
+
+        return self._engine(
+            wanted,
+            model,
+            self.journal,
+            self.pool,
+            turns=turns,
+            settings=settings,
+            report=counted,
+            account=self._account,
+            folder=self.place.out,
+        )
+
+    def in_memory(self) -> "Asking":
+        """The same asking with a journal in memory, for judges that send nothing."""
+        return Asking(JournalPlace(None), self.pool, self.turns)
+
+    def forecast(self, judge: Judge, wanted: Sequence[Task]) -> JudgeForecast:
+        """What `ask` would send beyond what the journal holds; nothing is sent."""
+        return judge.forecast(self, wanted)
+
+    def forecast_model(
+        self,
+        model: Model,
+        wanted: Sequence[Task],
+        settings: Settings,
+        options: ModelOptions,
+        turns: Mapping[str, Turn] | None,
+    ) -> ModelForecast:
+        """What `ask_model` would send beyond what the journal holds."""
+        return model_forecast(model, forecast(self.questions(model, turns), wanted), settings, options.max_tokens)
+
+    def questions(self, model: Model, turns: Mapping[str, Turn] | None) -> Questions:
+        """What a model is asked, and what the journal holds of the answers."""
+        journal = self.journal if self._view is None else self._view
+        return Questions(model, journal, self.pool, turns)
+
+    def notes(self, models: Iterable[Model], replies: Iterable[Judgment | Failure]) -> tuple[str, ...]:
+        """A sentence for each judge that was answered by another model, or not under a JSON schema."""
+        return (*model_notes(replies), *filler_notes((model.name for model in models), self.journal))
+
+    def served_notes(self, judge: Judge, replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
+        """A sentence for each judge whose servers differ, or whose server tells a checker too little."""
+        notes: tuple[str, ...] = ()
+        if any(backend_facts(name).checker for name in judge.names):
+            # A reply that several judgments share is one.
+            once = {reply.request_digest: reply for reply in replies if isinstance(reply, Judgment)}
+            notes += alone_notes(self._completions(once.values()))
+        return (*notes, *server_notes(self._completions(replies))) if judge.servers else notes
+
+    def _completions(self, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
+        """The model and the completion of every judgment."""
+        for reply in looked_ahead(replies, self.journal, lambda reply: filter(None, [reply.request_digest])):
+            completion = self.journal.get(reply.request_digest) if isinstance(reply, Judgment) else None
+            if completion is not None:
+                yield reply.judge, completion
+
+
+def model_forecast(model: Model, counts: Forecast, settings: Settings, longest: int) -> ModelForecast:
+    """What calls to a model cost.
+
+    Args:
+        model: The model.
+        counts: What the loop would send.
+        settings: The prices that the user gave.
+        longest: Tokens of the longest reply.
+    """
+    price, rates, sums = price_of(model, settings.known_prices), counts.rates, counts.sums
+    replies, longer = sums.reply_tokens(rates), sums.told or counts.calls * longest
+    return ModelForecast(
+        model=model.name,
+        judgments=counts.judgments,
+        recalled=counts.recalled,
+        without_evidence=counts.without_evidence,
+        shared=counts.shared,
+        calls=counts.calls,
+        requests=sums.requests,
+        prompt_tokens=counts.prompt_tokens,
+        completion_tokens=replies,
+        bytes_per_token=round(rates.bytes_per_token, 3),
+        tokens_per_reply=round(sums.told / sums.calls if sums.told else rates.reply, 1),
+        counted_calls=rates.calls,
+        price=None if price is None else price.per_million(),
+        cost=None if price is None else price.cost(counts.prompt_tokens, 0, replies),
+        most=None if price is None else price.cost(counts.prompt_tokens, 0, max(replies, longer)),
+    )

@@ -1,0 +1,139 @@
+"""Opens judges, and refuses what cannot be asked before anything is sent."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judge.ask.asking import Asking, JournalPlace, Judge
+from judge.ask.budget import EVERY_OTHER, given_price, price_of
+from judge.ask.settings import Settings
+from judge.ask.stored_results import StoredResults
+from judge.ask.tasks import Task
+from judge.errors import MissingKeyError, UsageError
+from judge.models.address import without_credentials
+from judge.models.backends import open_model
+from judge.models.forms import supported_forms
+from judge.models.model import FREE, Model, ModelOptions, recorded_options
+from judge.models.secrets import scrub
+from judge.pool.records import Pool
+from judge.records import Criterion
+from judge.runs.records import Turn
+from judge.text.ids import natural_key
+
+DEFAULT_MODEL = "local/qwen2.5-1.5b"
+MOST_SAMPLES = 1000
+"""Most repetitions of one question (`--samples`)."""
+
+
+def default_model() -> str:
+    """The model that is asked where the user names none."""
+    return os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL
+
+
+def open_judge(
+    names: Sequence[str],
+    options: ModelOptions,
+    criteria: Sequence[Criterion],
+    settings: Settings,
+    *,
+    keys: bool = True,
+    beside: Sequence[Model] = (),
+) -> Judge:
+    """Open models, in natural order of their names; all are checked before any is asked.
+
+    The arguments are those of `open_one`, and the models `beside` these, which are open and may have a price.
+
+    Raises:
+        UsageError: A model cannot be asked these criteria or is open already, there is a budget and its price is
+            unknown, or a price is given for no model.
+    """
+    models = [open_one(name, options, criteria, settings, keys=keys) for name in names]
+    if twice := {model.name for model in beside} & {model.name for model in models}:
+        raise UsageError(f"{', '.join(twice)} is the checker of the cascade, so it cannot be asked the rest too")
+    check_prices([*names, *(model.name for model in beside)], [*models, *beside], settings)
+    return Judge(sorted(models, key=lambda model: natural_key(model.name)), options, settings)
+
+
+def open_one(
+    name: str, options: ModelOptions, criteria: Sequence[Criterion], settings: Settings, *, keys: bool = True
+) -> Model:
+    """Open a model, and check that it can be asked.
+
+    Args:
+        name: `backend/model`.
+        options: How it is called.
+        criteria: What it is asked.
+        settings: The budget, and the prices that the user gave.
+        keys: Refuse a model without its key; a forecast needs none.
+
+    Raises:
+        UsageError: The model cannot be asked these criteria, or there is a budget and its price is unknown.
+    """
+    model = open_model(name, options)
+    try:
+        model.check(criteria)
+    except MissingKeyError:
+        if keys:
+            raise
+    for criterion in criteria:
+        if not any(form in supported_forms(criterion) for form in model.forms):
+            raise UsageError(
+                f"{model.name} answers with one label only, so it cannot be asked {criterion.prompt_id}"
+                f"{' (--together)' if criterion.together else ''}"
+            )
+    if settings.max_cost is not None and price_of(model, settings.known_prices) is None:
+        raise UsageError(
+            f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost): --price IN/OUT "
+            "gives it, in dollars per million tokens, or a file does (--prices)"
+        )
+    return model
+
+
+def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settings) -> None:
+    """Refuse a price that is of no model.
+
+    Raises:
+        UsageError: There is one.
+    """
+    for priced in settings.prices.keys() - {EVERY_OTHER}:
+        if not any(given_price(model.name, {priced: FREE}) for model in models):
+            raise UsageError(f"--price {priced}=…: there is no such model among {', '.join(names)}")
+
+
+def takes(model: Model, criterion: Criterion) -> bool:
+    """Whether a model can be asked a criterion."""
+    try:
+        model.check((criterion,))
+    except UsageError:
+        return False
+    return True
+
+
+def ask_free(
+    model: Model, wanted: Sequence[Task], pool: Pool, turns: Mapping[str, Turn] | None = None
+) -> StoredResults:
+    """What a model that sends nothing says of tasks; nothing is kept.
+
+    Args:
+        model: The model, such as `baseline/overlap`.
+        wanted: What it is asked.
+        pool: The pool of the responses.
+        turns: The turns by id, for criteria that show the conversation.
+    """
+    with Asking(JournalPlace(None), pool, turns) as asking:
+        return asking.ask(Judge((model,)), wanted)
+
+
+def judging_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, object]:
+    """The judge's options that may change a grade; patience, speed and further servers of the same model do not."""
+    needless = {"timeout", "threads", "replicas"}
+    return {name: value for name, value in all_options(options, models).items() if name not in needless}
+
+
+def all_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any]:
+    """The judge's options without credentials, and with the address to which the environment moves it."""
+    url: object = None if options.base_url is None else scrub(without_credentials(options.base_url))
+    moved = {model.name: model.endpoint for model in models if model.endpoint is not None}
+    if moved:
+        url = moved if len(models) > 1 else models[0].endpoint
+    return {**recorded_options(options), "base_url": url}
