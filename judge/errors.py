@@ -2,7 +2,7 @@
 
 JudgeError                      anything a user may see; carries an exit code
 ├── UsageError                  the command itself cannot be carried out (exit 2)
-│   └── MissingKeyError         a judge's key is not set; a forecast needs none
+│   └── MissingKeyError         a judge's key or address is not given; it needs none until it is asked
 ├── InputError                  input files are bad; holds every problem found (exit 2)
 ├── OperationalError            something outside failed; work done so far is safe, resume later (exit 3)
 │   ├── AuthenticationError     the provider refuses the key or the model
@@ -38,7 +38,7 @@ class UsageError(JudgeError):
 
 
 class MissingKeyError(UsageError):
-    """The environment lacks the key of a judge."""
+    """The key or the address of a judge is not given; it is needed only where a call has to be made."""
 
 
 class InputError(JudgeError):

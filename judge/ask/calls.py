@@ -337,13 +337,11 @@ class Calls:
 def counted_reply(model: Model, request: Request) -> int:
     """The tokens of a reply that count against a limit as soon as its request is sent, by our own estimate.
 
-    They are those of a typical reply. Azure counts the longest possible reply, so it does here where the name of the
-    model or its address says Azure.
+    They are those of a typical reply, or of the longest possible one where the provider counts that.
     """
     sent = model.parameters(request)
     longest = sent.get("max_tokens") or sent.get("max_completion_tokens")
-    azure = "azure" in model.name or ".azure." in f"{sent.get('base_url')} {sent.get('api_base')}"
-    return longest if azure and isinstance(longest, int) else TYPICAL_REPLY * grades_of(request)
+    return longest if model.counts_longest and isinstance(longest, int) else TYPICAL_REPLY * grades_of(request)
 
 
 def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalError:

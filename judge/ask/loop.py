@@ -27,7 +27,7 @@ from judge.ask.settings import Settings
 from judge.ask.stop import StopRule
 from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.ask.tasks import Task
-from judge.errors import CallError, Interrupted, JudgeError, StructureUnsupported
+from judge.errors import CallError, Interrupted, JudgeError, MissingKeyError, StructureUnsupported
 from judge.files.paths import StrPath
 from judge.models.journal import HeldElsewhere, Journal
 from judge.models.model import Model
@@ -322,7 +322,8 @@ def assess(
         OperationalError: The run stopped early; every paid completion is in the journal.
     """
     wanted, account = sequence(wanted), account or Account()
-    model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
+    with contextlib.suppress(MissingKeyError):
+        model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
     with contextlib.ExitStack() as shown:
         if progress:
             report = shown.enter_context(Reporter(model.name, sys.stderr, report))

@@ -24,9 +24,11 @@ from judge.text.safe import printable, shown
 SCHEMA = 2
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
 PARAMETERS = ("temperature", "max_tokens", "seed", "base_url")
-"""The options of a judge that may change a grade."""
+"""The options of a judge that certificates record."""
 NEWER_PARAMETERS = ("logprobs", "cascade_url")
 """Further ones, which records name only where they are set: earlier records do not know them."""
+ADDRESSES = ("base_url", "cascade_url")
+"""Those of them that say where a judge is asked. Another address is no other judge, and the statement names it."""
 
 
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,7 +193,8 @@ def statement(
     parts = []
     calibrated = bool(names)
     for name in names:
-        different = [match for match in matches if match.criterion == name and not match.same]
+        unlike = [match for match in matches if match.criterion == name and not match.same]
+        different = [match for match in unlike if match.item not in ADDRESSES]
         entry = by_criterion.get(name)
         if different or entry is None:
             calibrated = False
@@ -201,6 +204,7 @@ def statement(
         collapsed = entry.binary and len(levels.get(name, ())) > 2
         calibrated = calibrated and entry.verdict == "TRUSTED" and not collapsed
         parts.append(f"{name} is as certified: {_result(entry)}")
+        parts += [f"Its {m.item} is another: {m.certified} certified, {m.found} here" for m in unlike]
         if entry.probed is not None:
             parts.append(f"It was {probed_words(entry.probed)}")
         if collapsed:

@@ -136,7 +136,7 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], dict[str, Batc
         services: dict[str, BatchService] = {}
         for question in opened.enter_context(QuestionFile(folder)):
             if question.judge not in services:
-                services[question.judge] = open_service(question.judge, question.parameters)
+                services[question.judge] = open_service(question.judge, question.address)
                 opened.callback(services[question.judge].close)
             if len(services) == len({batch.judge for batch in batches}):
                 break

@@ -162,7 +162,7 @@ def check_folder(
                 "choose an empty folder as --out"
             )
         return False
-    stored = manifest["configuration"]
+    stored, wanted = _without_addresses(manifest["configuration"]), _without_addresses(wanted)
     # The configuration of a pool that nobody has judged yet names no judge.
     keys = {*stored, *wanted} if "judge" in stored else stored.keys()
     different = sorted(key for key in keys if stored.get(key) != wanted.get(key))
@@ -176,6 +176,14 @@ def check_folder(
     if trial and manifest.get("status") == "complete" and not replace:
         raise InputError(f"{out}: holds a finished run, which a trial with --limit would write over; see --replace")
     return bool(different)
+
+
+def _without_addresses(configured: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without the addresses of its judges, on which no judgment depends."""
+    return {
+        key: {name: each for name, each in value.items() if name != "base_url"} if isinstance(value, dict) else value
+        for key, value in configured.items()
+    }
 
 
 class Manifest(Record, frozen=True):

@@ -199,7 +199,7 @@ def _open_questions(prepared: Prepared, journal: JournalView, steps: Steps) -> I
                 parameters = msgspec.to_builtins(model.parameters(request))
                 # The digest knows nothing of the raw texts.
                 request = msgspec.structs.replace(request, response="", passages=(), nugget=None)
-                yield OpenQuestion(digest, model.name, parameters, request)
+                yield OpenQuestion(digest, model.name, parameters, request, model.address)
     steps(Step("writing requests"))
 
 

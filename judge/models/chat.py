@@ -185,7 +185,9 @@ def _not_json(body: bytes) -> TransientError:
     return TransientError(f"status 200, but not JSON: it begins {begins!r}")
 
 
-def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float | None) -> Completion:
+def read_completion(
+    body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float | None, endpoint: str | None = None
+) -> Completion:
     """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
 
     Every reply with a choice gives a completion, with the whole body beside what could be read, so that what was paid
@@ -196,6 +198,7 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
         headers: The headers of the reply.
         structured: Whether a JSON schema was sent.
         latency: Seconds that the reply took; None where nobody timed it.
+        endpoint: The address that answered, without credentials.
 
     Raises:
         TransientError: The body is not JSON, or the provider broke off.
@@ -230,6 +233,7 @@ def read_completion(body: bytes, headers: Mapping[str, str], *, structured: bool
             completion_tokens=_replied(usage),
             cached_tokens=_cached(reply),
             latency=latency,
+            endpoint=endpoint,
             raw=_without_secrets(body.decode("utf-8", "replace")),
         )
     )

@@ -64,13 +64,13 @@ class ChatScorer(ServedScorer):
             InputError: The file cannot be read.
         """
         refuse_threads(self._options.threads, self.name)
-        self._address()
         read_key(KEY)
         self._read_instruction()
+        self._address()
 
     def parameters(self) -> dict[str, Any]:
-        """Everything that is sent beside the pair, and the address without credentials."""
-        fixed = {"chat": VERSION, "base_url": self._address().url, "instruction": self._read_instruction()}
+        """Everything that is sent beside the pair."""
+        fixed = {"chat": VERSION, "instruction": self._read_instruction()}
         return fixed | self._sent(TOP_LOGPROBS)
 
     def sent(self, pairs: TextPairs) -> SentRequests:

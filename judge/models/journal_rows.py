@@ -48,7 +48,7 @@ SCHEMA = (
 INSERT = f"INSERT INTO completion ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (digest) DO NOTHING"  # noqa: S608 - names of columns only
 SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 ADD_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
-_ADDRESS = ("base_url", "api_base", "replicas")
+_ADDRESS = ("base_url", "api_base", "replicas", "environment")
 """Parameters of older journals that say where a judge was asked; the others say what it was asked."""
 _MOST_TOKENS = 2**53
 """Above this, a count is no count."""
@@ -184,7 +184,7 @@ def todays_row(row: Row, version: str | None) -> Row:
     elif row[-1] != hashlib.sha256(_encoder.encode(list(row[:10]))).hexdigest():
         raise DamagedRow("its content is not what was recorded")
     parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
-    address = next((str(old.parameters[name]) for name in _ADDRESS if old.parameters.get(name)), None)
+    address = next((url for name in _ADDRESS if isinstance(url := old.parameters.get(name), str)), None)
     completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
     return _sealed(
         (

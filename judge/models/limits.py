@@ -155,7 +155,7 @@ def _seconds_to(text: str, now: datetime) -> float | None:
         return None
 
 
-def _date(text: str) -> datetime | None:
+def http_date(text: str) -> datetime | None:
     """A time as HTTP writes it (RFC 9110, section 5.6.7)."""
     try:
         date = email.utils.parsedate_to_datetime(text)
@@ -168,7 +168,7 @@ def _date(text: str) -> datetime | None:
 def _now(headers: Mapping[str, str]) -> datetime:
     """The time by the provider's clock, from which its resets are counted; by ours if it does not say."""
     sent = next((headers[name] for name in headers if name.lower() == "date"), None)
-    return (_date(sent) if sent else None) or datetime.now(UTC)
+    return (http_date(sent) if sent else None) or datetime.now(UTC)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -186,7 +186,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
                 continue
             if math.isfinite(seconds) and seconds >= 0:
                 return seconds
-    date = _date(lower.get("retry-after", ""))
+    date = http_date(lower.get("retry-after", ""))
     if date is None:
         return None
     try:

@@ -20,7 +20,7 @@ class ModelOptions(msgspec.Struct, frozen=True):
     """Options that the user may set for any model; a backend refuses an option that it cannot honor."""
 
     base_url: str | None = None
-    """The address, where it is not the usual one of the backend; part of every request's digest."""
+    """The address, where it is not the usual one of the backend; part of no digest."""
     replicas: tuple[str, ...] = ()
     """Further addresses that serve the same model as `base_url` (`server/…` only); part of no digest."""
     temperature: float = 0.0
@@ -84,8 +84,7 @@ class Model:
     max_concurrency: int | None = None
     """More calls in flight than this gain nothing; None if there is no such number."""
     endpoint: str | None = None
-    """The address to which the environment moves the judge, as records show it; None where nothing but name and options
-    decide."""
+    """The address to which the environment moves the judge, as records show it; part of no digest."""
     limits: RateLimits | None = None
     """What the provider said of its rate limits with its last reply, an error included; None if nothing."""
     servers: Sequence[Endpoint] = ()
@@ -94,8 +93,15 @@ class Model:
     """Whether a call computes on all cores of this machine."""
     free = False
     """Whether nobody bills a call."""
+    counts_longest = False
+    """Whether the provider counts the longest possible reply against its limits, as Azure does."""
     divides = False
     """Whether a call consists of requests of its own: see `sent`, `unfinished` and `keep`."""
+
+    @property
+    def address(self) -> str | None:
+        """Where the judge is asked, without credentials; None where it runs here, or where nobody named an address."""
+        return None
 
     @property
     def unfinished(self) -> Unfinished:

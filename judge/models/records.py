@@ -81,6 +81,6 @@ class Completion(Record, frozen=True):
     """Of a checker, for each sentence the highest probability of support, and the numbers of the passages that support
     it, from 1; no language model's reply can bring it."""
     endpoint: str | None = None
-    """The address that answered, where a judge has several."""
+    """The address that answered, without credentials; None where there is none, or only a library knows it."""
     raw: str | None = None
     """The whole reply as it came, without secrets; None where the provider's library shows no such thing."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from judge.errors import RejectedError, UsageError
+from judge.errors import MissingKeyError, RejectedError, UsageError
 from judge.models.address import Address, read_address
 from judge.models.call_parts import CallParts
 from judge.models.connection import Connection, Reply
@@ -153,7 +153,8 @@ class ServedScorer(Scorer):
 
     def _address(self) -> Address:
         if self._options.base_url is None or self._options.replicas:
-            raise UsageError(f"{self.name} needs one --base-url{self.address_needed}")
+            kind = UsageError if self._options.replicas else MissingKeyError
+            raise kind(f"{self.name} needs one --base-url{self.address_needed}")
         return read_address(self._options.base_url)
 
     async def _fetch(self, sent: Mapping[str, Any], *, probable: bool = False) -> Reply:

@@ -85,8 +85,8 @@ class ServerScorer(ServedScorer):
         read_key(KEY)
 
     def parameters(self) -> dict[str, Any]:
-        """The address without credentials, the model, and the settings that there are."""
-        return {"base_url": self._address().url, "model": self._model, **self._settings.named()}
+        """The model, and the settings that there are."""
+        return {"model": self._model, **self._settings.named()}
 
     def sent(self, pairs: TextPairs) -> SentRequests:
         """So many pairs make a request; its reply has numbers and no tokens."""

@@ -10,8 +10,8 @@ import httpx
 
 from judge.errors import JudgeError
 from judge.models.chat import check_json
+from judge.models.connection import read_body
 from judge.models.http_errors import check_redirect, connection_error
-from judge.models.reply_body import read_body
 
 
 class Transmission:

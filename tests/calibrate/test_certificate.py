@@ -233,7 +233,7 @@ def test_a_run_that_is_what_was_certified_matches_in_every_item() -> None:
         ({"renderer": 99}, "renderer"),
         ({"models_returned": ("overlap-2",)}, "model returned"),
         ({"models_returned": ()}, "model returned"),
-        *(({"parameters": {**OPTIONS, name: "another"}}, name) for name in PARAMETERS),
+        *(({"parameters": {**OPTIONS, name: "another"}}, name) for name in ("temperature", "max_tokens", "seed")),
     ],
 )
 def test_each_item_alone_is_a_mismatch(changed: dict[str, object], item: str) -> None:
@@ -245,6 +245,13 @@ def test_each_item_alone_is_a_mismatch(changed: dict[str, object], item: str) ->
     assert not found.calibrated
     assert found.banner.startswith("UNCALIBRATED (certificate of 2026-03-01): groundedness does not match")
     assert f"({item}: " in found.banner
+
+
+def test_another_address_is_named_and_no_mismatch() -> None:
+    of = certificate(certified(parameters={**OPTIONS, "base_url": "http://there/v1"}))
+    found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
+    assert found.calibrated
+    assert "Its base_url is another: http://there/v1 certified, none here." in found.banner
 
 
 def test_labels_of_unknown_making_certify_no_run() -> None:

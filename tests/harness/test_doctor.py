@@ -22,7 +22,7 @@ from judge.harness.doctor import CheckFinding, CheckReport, DoctorPlan, examine,
 from judge.harness.doctor.examined import ExaminedJudge
 from judge.harness.doctor.judges import caching, clock, structured
 from judge.models.backends.server import ServerModel
-from judge.models.probe import Reached
+from judge.models.connection import Pinged
 from judge.models.records import Completion, Request
 from tests.mock import Mock, start_mock
 
@@ -148,11 +148,11 @@ def finding_of(check: Any, judge: ExaminedJudge) -> CheckFinding | None:
 def test_clocks_and_schemas() -> None:
     judge = ExaminedJudge("server/m", "http://localhost:1")
     assert finding_of(clock, judge) is None
-    judge.reached = Reached(200, 0.1, 75.4, False, None)
+    judge.pinged = Pinged(200, 0.1, 75.4, False, None)
     found = finding_of(clock, judge)
     assert found is not None
     assert (found.state, found.found) == ("warning", "75 s behind that of the server")
-    judge.reached = Reached(200, 0.1, -2.0, False, None)
+    judge.pinged = Pinged(200, 0.1, -2.0, False, None)
     found = finding_of(clock, judge)
     assert found is not None
     assert (found.state, found.found) == ("ok", "2 s ahead of that of the server")

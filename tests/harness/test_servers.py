@@ -96,7 +96,7 @@ def test_a_server_more_or_less_is_the_same_judge(servers: tuple[Mock, Mock], tmp
     one, two = tmp_path / "one", tmp_path / "two"
     assert run(one, first.base_url).returncode == 0
     assert "servers" not in manifest(one)
-    assert {entry.completion.endpoint for entry in read_journal(one / "journal.sqlite")} == {None}
+    assert {entry.completion.endpoint for entry in read_journal(one / "journal.sqlite")} == {first.base_url}
     assert run(two, first.base_url, second.base_url).returncode == 0
     assert manifest(two)["servers"] == [first.base_url, second.base_url]
     assert manifest(two)["configuration"] == manifest(one)["configuration"]

@@ -10,9 +10,9 @@ import pytest
 
 from judge.errors import JudgeError, OperationalError, RejectedError, TransientError
 from judge.models.backends import open_model
+from judge.models.connection import longest_reply
 from judge.models.model import ModelOptions
 from judge.models.records import Completion
-from judge.models.reply_body import longest_reply
 from tests.mock import Mock, ask, start_mock
 
 pytestmark = pytest.mark.slow

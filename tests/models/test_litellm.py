@@ -81,7 +81,7 @@ def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
         {"role": "user", "content": "Is it grounded?"},
     ]
     given = dict(model.parameters(ask("json")))
-    assert (given.pop("api_base"), given.pop("model")) == (mock.base_url, "openai/gpt-4o-mini")
+    assert (found.endpoint, given.pop("model")) == (mock.base_url, "openai/gpt-4o-mini")
     assert body == {"model": "gpt-4o-mini", **given}
     assert msgspec.json.decode(found.text)["grade"] in "0123"
     assert (found.model, found.finish_reason, found.attempts) == ("gpt-4o-mini", "stop", 1)

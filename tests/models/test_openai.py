@@ -80,7 +80,8 @@ def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
         {"role": "system", "content": "You grade responses."},
         {"role": "user", "content": "Is it grounded?"},
     ]
-    assert {"base_url": mock.base_url, **body} == model.parameters(ask("json"))
+    assert body == model.parameters(ask("json"))
+    assert found.endpoint == mock.base_url
     assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.0, 1024, 3)
     assert msgspec.json.decode(found.text)["grade"] in "0123"
     assert (found.model, found.system_fingerprint, found.attempts) == ("gpt-4o-mini", "mock", 1)
@@ -186,12 +187,12 @@ def test_what_can_never_work_is_refused_before_anything_is_sent(options: dict[st
 
 
 def test_an_address_in_the_environment_is_used_and_recorded(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "base_url" not in OpenAIModel("gpt-4o", ModelOptions()).parameters(ask())
+    usual = OpenAIModel("gpt-4o", ModelOptions()).parameters(ask())
     monkeypatch.setenv("OPENAI_BASE_URL", mock.base_url)
     model = OpenAIModel("gpt-4o", ModelOptions())
-    complete(model, ask())
+    assert complete(model, ask()).endpoint == mock.base_url
     assert mock.stats()["requests"] == 1
-    assert model.parameters(ask())["base_url"] == mock.base_url
+    assert model.parameters(ask()) == usual
 
 
 def test_the_key_is_in_no_record(mock: Mock) -> None:

@@ -165,5 +165,5 @@ def test_settings_are_part_of_the_name_and_of_what_is_recorded() -> None:
     settings = ScorerSettings("0", "2", "[SEP]")
     recorded = ServerScorer("m", ModelOptions(base_url="http://localhost:1/classify"), settings).parameters()
     assert recorded == {
-        "base_url": "http://localhost:1/classify", "model": "m", "supports": "0", "contradicts": "2", "join": "[SEP]",
+        "model": "m", "supports": "0", "contradicts": "2", "join": "[SEP]",
     }  # fmt: skip

@@ -4,9 +4,9 @@ from judge.ask.criteria import find_criterion
 from judge.harness.doctor.findings import CheckFinding, CheckState
 from judge.models.address import Address, read_address
 from judge.models.backends import BACKENDS, backend_facts, backend_of_providers, open_model
+from judge.models.connection import Pinged
 from judge.models.forms import answer_labels, form_instruction
 from judge.models.model import Model, ModelOptions
-from judge.models.probe import Reached
 from judge.models.records import AnswerForm, Message, Request
 from judge.models.secrets import redact
 
@@ -38,7 +38,7 @@ class ExaminedJudge:
         """The model's name, as its own server knows it."""
         self.base_url = None if self.facts.local else base_url
         self.model = self.open(logprobs=False)
-        self.reached: Reached | None = None
+        self.pinged: Pinged | None = None
         """What answered at its address."""
         self.honors_schema = False
         self.over = False

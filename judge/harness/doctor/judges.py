@@ -12,7 +12,7 @@ from judge.harness.doctor.examined import ExaminedJudge
 from judge.harness.doctor.findings import CheckFinding
 from judge.models.address import read_key
 from judge.models.catalog import CATALOG
-from judge.models.probe import reach
+from judge.models.connection import KEY, ping
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.weights import is_here
 from judge.text.cells import count
@@ -48,31 +48,31 @@ async def address(judge: ExaminedJudge) -> CheckFinding | None:
     where = judge.address()
     if where is None:
         return None
-    variable = judge.facts.key
-    key = None if variable is None else read_key(variable)
+    variable = judge.facts.key or KEY
+    key = read_key(variable)
     try:
-        reached = await reach(where, key, PATIENCE)
+        pinged = await ping(where, variable, PATIENCE)
     except CallError as error:
         return judge.find("address", "fails", f"{where.url}: {error}", "start the server, or correct --base-url")
     except JudgeError as error:
         return judge.find("address", "fails", str(error))
-    judge.reached = reached
-    said = f"{where.url} answers in {reached.seconds * 1000:.0f} ms"
-    if reached.page:
+    judge.pinged = pinged
+    said = f"{where.url} answers in {pinged.seconds * 1000:.0f} ms"
+    if pinged.page:
         return judge.find("address", "fails", f"{said} with a web page: no API is there", "correct --base-url")
-    if reached.status in (401, 403):
+    if pinged.status in (401, 403):
         what = f"does not take the key of {variable}" if key else f"wants a key, and {variable} is not set"
-        return judge.find("address", "fails", f"{said} and {what} (status {reached.status})", f"set {variable}")
-    if reached.models is not None and judge.asked_as not in reached.models:
-        some = ", ".join(map(shown, reached.models[:3])) or "none"
-        found = f"{said}; it lists {count(len(reached.models), 'model')} and not this one: {some}"
+        return judge.find("address", "fails", f"{said} and {what} (status {pinged.status})", f"set {variable}")
+    if pinged.models is not None and judge.asked_as not in pinged.models:
+        some = ", ".join(map(shown, pinged.models[:3])) or "none"
+        found = f"{said}; it lists {count(len(pinged.models), 'model')} and not this one: {some}"
         return judge.find("address", "warning", found, "check the name of the model")
     return judge.find("address", "ok", said)
 
 
 async def clock(judge: ExaminedJudge) -> CheckFinding | None:
     """How far this machine's clock is from that behind the address."""
-    skew = judge.reached.skew if judge.reached else None
+    skew = judge.pinged.skew if judge.pinged else None
     if skew is None:
         return None
     found = f"{abs(skew):.0f} s {'behind' if skew > 0 else 'ahead of'} that of the server"

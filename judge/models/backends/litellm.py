@@ -67,8 +67,15 @@ class LitellmModel(Model):
             *(("json",) if self._litellm.supports_response_schema(model) else ()),
             "text",
         )
+        self.counts_longest = "azure" in model or ".azure." in f"{options.base_url} {self.endpoint}"
+        self._has_key = False
         # Reasoning models take no temperature; the default of 0 is then not sent, and any other value is refused.
         self._takes_temperature = self._takes(temperature=options.temperature)
+
+    @property
+    def address(self) -> str | None:
+        """The address of the option, else of the environment; None where only litellm knows it."""
+        return self._options.base_url or next((url for url in self._moved.values() if "://" in url), None)
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse missing keys, a malformed address, and parameters that litellm would not pass on.
@@ -88,6 +95,9 @@ class LitellmModel(Model):
             raise UsageError(f"{self.name} gives no label probabilities (--logprobs)")
         if self._options.seed is not None and not self._takes(seed=self._options.seed):
             raise UsageError(f"{self.name} takes no seed")
+        self._check_key()
+
+    def _check_key(self) -> None:
         if self._provider.startswith(_OTHER_CREDENTIALS):
             return
         missing = [
@@ -99,8 +109,15 @@ class LitellmModel(Model):
             raise MissingKeyError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything that is handed to litellm beside the messages, and the variables that move the address."""
-        return {**({"environment": self._moved} if self._moved else {}), **self._sent(request)}
+        """Everything that is handed to litellm beside the messages and the address."""
+        return {
+            "model": self._model,
+            **({"temperature": self._options.temperature} if self._takes_temperature else {}),
+            "max_tokens": self._options.max_tokens,
+            **({} if self._options.seed is None else {"seed": self._options.seed}),
+            **response_format(request),
+            **(self._logprobs(request) if self._options.logprobs else {}),
+        }
 
     def price(self) -> Price | None:
         """The list price in litellm's offline table."""
@@ -123,13 +140,17 @@ class LitellmModel(Model):
         from judge.models.transport import Transmission, guarded, own_error
 
         messages = chat_messages(request)
+        if not self._has_key:
+            self._check_key()
+            self._has_key = True
         transmission = Transmission(self._options.max_tokens, self._options.timeout)
         started = time.perf_counter()
         try:
             # By default, litellm sends a failing call three times. Which of the two settings it obeys has changed.
             with guarded(transmission):
                 answer = await self._litellm.acompletion(
-                    **self._sent(request),
+                    **self.parameters(request),
+                    **({} if self._options.base_url is None else {"api_base": self._options.base_url}),
                     messages=messages,
                     timeout=self._options.timeout,
                     num_retries=0,
@@ -140,7 +161,7 @@ class LitellmModel(Model):
             self.limits = read_limits(_headers(error, transmission))
             raise own_error(error) or self._error_for(error, transmission, structured=request.form == "json") from None
         self.limits = read_limits(transmission.headers or answer._hidden_params.get("additional_headers") or {})
-        completion = _completion(answer, time.perf_counter() - started)
+        completion = _completion(answer, time.perf_counter() - started, self.address)
         if not self._options.logprobs:
             return completion
         return with_choice(completion, getattr(answer.choices[0], "logprobs", None), request)
@@ -150,18 +171,6 @@ class LitellmModel(Model):
         await self._litellm.close_litellm_async_clients()
         # Otherwise litellm would hand out the closed clients again.
         self._litellm.in_memory_llm_clients_cache.flush_cache()
-
-    def _sent(self, request: Request) -> dict[str, Any]:
-        options = self._options
-        return {
-            **({} if options.base_url is None else {"api_base": options.base_url}),
-            "model": self._model,
-            **({"temperature": options.temperature} if self._takes_temperature else {}),
-            "max_tokens": options.max_tokens,
-            **({} if options.seed is None else {"seed": options.seed}),
-            **response_format(request),
-            **(self._logprobs(request) if options.logprobs else {}),
-        }
 
     def _logprobs(self, request: Request) -> dict[str, Any]:
         asked = asked_logprobs(request)
@@ -212,7 +221,7 @@ def _headers(error: Any, transmission: "Transmission") -> Mapping[str, str]:
     return transmission.headers or getattr(error, "litellm_response_headers", None) or {}
 
 
-def _completion(answer: Any, latency: float) -> Completion:
+def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion:
     if not answer.choices:
         raise RejectedError("status 200, but no choices")
     choice = answer.choices[0]
@@ -232,6 +241,7 @@ def _completion(answer: Any, latency: float) -> Completion:
         cached_tokens=getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None),
         cost=answer._hidden_params.get("response_cost"),
         latency=latency,
+        endpoint=endpoint,
     )
 
 

@@ -42,7 +42,13 @@ class OpenAIModel(Model):
         # The SDK would read the variable itself, and no record would show the address of the judge.
         self._base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
         self.endpoint = None if options.base_url else self._base_url and without_credentials(self._base_url)
+        self.counts_longest = ".azure." in (self._base_url or "")
         self._client: openai.AsyncOpenAI | None = None
+
+    @property
+    def address(self) -> str | None:
+        """The address of the option, else of the environment; None for OpenAI's own."""
+        return None if self._base_url is None else read_address(self._base_url).url
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse a missing key, a malformed address, and a temperature where the model takes none.
@@ -63,10 +69,9 @@ class OpenAIModel(Model):
         self._key()
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything that is sent beside the messages, and the address if it is not OpenAI's."""
+        """Everything that is sent beside the messages."""
         limit = "max_completion_tokens" if self._reasons else "max_tokens"
         return {
-            **({} if self._base_url is None else {"base_url": read_address(self._base_url).url}),
             "model": self._model,
             **({} if self._reasons else {"temperature": self._options.temperature}),
             limit: label_tokens(request.labels) if request.form == "label" else self._options.max_tokens,
@@ -92,7 +97,6 @@ class OpenAIModel(Model):
         from judge.models.transport import Transmission, guarded, own_error
 
         sent = {**self.parameters(request), "messages": chat_messages(request)}
-        sent.pop("base_url", None)
         client = self._client or self._open()
         structured = request.form == "json"
         started = time.perf_counter()
@@ -111,7 +115,13 @@ class OpenAIModel(Model):
             raise own_error(error) or connection_error(error, self._options.timeout) from None
         latency = time.perf_counter() - started
         self.limits = read_limits(answer.headers)
-        completion = read_completion(answer.content, answer.headers, structured=structured, latency=latency)
+        completion = read_completion(
+            answer.content,
+            answer.headers,
+            structured=structured,
+            latency=latency,
+            endpoint=self.address or USUAL,
+        )
         if self._options.logprobs:
             completion = with_probabilities(completion, answer.content, request)
         return msgspec.structs.replace(completion, cost=self._cost(completion))
@@ -136,7 +146,7 @@ class OpenAIModel(Model):
 
         from judge.models.transport import GuardedTransport
 
-        address = USUAL if self._base_url is None else read_address(self._base_url).url
+        address = self.address or USUAL
         proxy = proxy_for(address)
         sender = httpx_aiohttp.AiohttpTransport(
             # The loop limits the calls in flight; 0 is aiohttp's word for no limit.

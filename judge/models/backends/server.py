@@ -5,15 +5,15 @@ from typing import Any
 
 import msgspec
 
-from judge.errors import RejectedError, StructureUnsupported, UsageError
-from judge.models.address import Address, read_address, read_key
+from judge.errors import MissingKeyError, RejectedError, StructureUnsupported, UsageError
+from judge.models.address import read_address, read_key
 from judge.models.chat import refuse_threads, response_format
 from judge.models.connection import KEY, Connection
-from judge.models.failover import Failover
+from judge.models.endpoints import Endpoints
 from judge.models.forms import label_grammar
 from judge.models.label_probabilities import asked_logprobs
 from judge.models.model import Model, ModelOptions
-from judge.models.records import AnswerForm, Completion, Request
+from judge.models.records import Completion, Request
 from judge.records import Criterion
 
 
@@ -24,29 +24,38 @@ class ServerModel(Model):
         self.name = f"server/{model}"
         self._model = model
         self._options = options
-        self.forms: tuple[AnswerForm, ...] = ("label", "json", "text") if options.logprobs else ("json", "text")
+        if options.logprobs:
+            self.forms = ("label", "json", "text")
+        self.counts_longest = ".azure." in (options.base_url or "")
         self._parameters: dict[tuple[object, ...], dict[str, Any]] = {}
-        self._opened: Connection | Failover | None = None
+        self._connections: list[Connection] = []
+        self._endpoints: Endpoints | None = None
+
+    @property
+    def address(self) -> str | None:
+        """The first address."""
+        return None if self._options.base_url is None else read_address(self._options.base_url).url
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a missing, malformed or repeated address and a malformed key.
+        """Refuse a malformed key, and a malformed, repeated or missing address.
 
         Raises:
             UsageError: There is one of these problems.
         """
         refuse_threads(self._options.threads, self.name)
-        urls = [address.url for address in self._addresses()]
+        read_key(KEY)
+        if self._options.base_url is None:
+            raise MissingKeyError(f"{self.name} needs --base-url, the address of an OpenAI-compatible server")
+        urls = [read_address(url).url for url in (self._options.base_url, *self._options.replicas)]
         if repeated := sorted({url for url in urls if urls.count(url) > 1}):
             raise UsageError(f"--base-url names {', '.join(repeated)} more than once")
-        read_key(KEY)
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything that is sent beside the messages, and the first address without credentials."""
+        """Everything that is sent beside the messages."""
         key = (request.form, request.labels, request.sentences, request.together, request.lists_nuggets)
         parameters = self._parameters.get(key)
         if parameters is None:
             parameters = {
-                "base_url": self._addresses()[0].url,
                 "model": self._model,
                 "temperature": self._options.temperature,
                 "max_tokens": self._options.max_tokens,
@@ -64,15 +73,15 @@ class ServerModel(Model):
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
-        sent = {**self.parameters(request), "messages": request.messages}
-        del sent["base_url"]
         try:
-            body = msgspec.json.encode(sent)
+            body = msgspec.json.encode({**self.parameters(request), "messages": request.messages})
         except UnicodeEncodeError as error:
             raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
-        opened = self._opened or self._open()
+        if not self._connections:
+            self._open()
+        first, *more = self._connections
         try:
-            return await opened.post(body, request)
+            return await (self._endpoints or first).post(body, request)
         except StructureUnsupported:
             if request.form == "label":
                 # A server that cannot be held to the labels is asked in other forms from now on.
@@ -80,27 +89,21 @@ class ServerModel(Model):
             raise
         finally:
             # Of several servers, each has limits of its own.
-            self.limits = opened.limits if isinstance(opened, Connection) else None
+            self.limits = None if more else first.limits
 
     async def aclose(self) -> None:
         """Close all connections; they are opened again if the judge is asked again."""
-        if self._opened is not None:
-            await self._opened.aclose()
+        for connection in self._connections:
+            await connection.aclose()
 
-    def _open(self) -> Connection | Failover:
-        options = self._options
-        connections = {address.url: Connection(address, options) for address in self._addresses()}
-        if len(connections) > 1:
-            self._opened = several = Failover(connections)
-            self.servers = several.servers
-        else:
-            self._opened = next(iter(connections.values()))
-        return self._opened
-
-    def _addresses(self) -> tuple[Address, ...]:
-        if self._options.base_url is None:
-            raise UsageError(f"{self.name} needs --base-url, the address of an OpenAI-compatible server")
-        return tuple(map(read_address, (self._options.base_url, *self._options.replicas)))
+    def _open(self) -> None:
+        self.check([])
+        addresses = [read_address(url) for url in (self._options.base_url or "", *self._options.replicas)]
+        self._connections = [Connection(address, self._options) for address in addresses]
+        if len(addresses) > 1:
+            posts = {address.url: each.post for address, each in zip(addresses, self._connections, strict=True)}
+            self._endpoints = Endpoints(posts)
+            self.servers = self._endpoints.all
 
 
 def _one_label(request: Request) -> dict[str, Any]:

@@ -40,6 +40,8 @@ class OpenQuestion(Record, frozen=True):
     """Everything that is sent beside the messages, as the judge gives it."""
     request: Request
     """The request without the raw texts of response, passages and nugget, of which the digest knows nothing."""
+    address: str | None = None
+    """Where the judge is asked, likewise."""
 
     def body(self) -> dict[str, Any]:
         """What the API is sent."""

@@ -82,25 +82,22 @@ class OpenAIBatches:
 
     Args:
         judge: The judge, whose backend names the variable with the key.
-        parameters: What the judge sends; they name the address.
+        address: Where the judge is asked; None for the usual address.
 
     Raises:
         UsageError: The key is missing, or the address holds a user name.
     """
 
-    def __init__(self, judge: str, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, judge: str, address: str | None) -> None:
         import openai
 
         facts = backend_facts(judge)
         variable = facts.key or ""
-        url = parameters.get("base_url")
-        if url is not None and read_address(url).user is not None:
-            raise UsageError(f"{judge}: batches need an address without a user name; the key is that of {variable}")
         key = read_key(variable)
         if key is None and facts.usual_address is not None:
             raise MissingKeyError(f"{judge} needs a key: set the environment variable {variable}")
         # The SDK takes no empty key; a server of one's own may need none.
-        self._client = openai.OpenAI(api_key=key or "none", base_url=url, timeout=_TIMEOUT, max_retries=_RETRIES)
+        self._client = openai.OpenAI(api_key=key or "none", base_url=address, timeout=_TIMEOUT, max_retries=_RETRIES)
         self.close = self._client.close
 
     def upload(self, path: Path) -> str | None:
@@ -173,15 +170,14 @@ class AnthropicBatches:
         UsageError: The key is missing.
     """
 
-    def __init__(self, judge: str, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, judge: str, address: str | None) -> None:
         import httpx
 
-        key, moved = read_key("ANTHROPIC_API_KEY"), parameters.get("environment", {})
+        key = read_key("ANTHROPIC_API_KEY")
         if key is None:
             raise MissingKeyError(f"{judge} needs a key: set the environment variable ANTHROPIC_API_KEY")
-        url = parameters.get("api_base") or moved.get("ANTHROPIC_API_BASE") or moved.get("ANTHROPIC_BASE_URL")
         usual = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com")
-        base_url = read_address(str(url)).url if url else usual
+        base_url = read_address(address).url if address else usual
         self._url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1/messages/batches"
         headers = {"x-api-key": key, "anthropic-version": "2023-06-01", "content-type": "application/json"}
         self._client = httpx.Client(headers=headers, timeout=_TIMEOUT)
@@ -252,8 +248,8 @@ class BatchOffer(NamedTuple):
     """Most lines of a file."""
     share: float | None = None
     """What a request costs, as a share of the list price; None where nobody bills."""
-    service: Callable[[str, Mapping[str, Any]], BatchService] | None = None
-    """From judge and parameters to the service; None where the user hands the files over."""
+    service: Callable[[str, str | None], BatchService] | None = None
+    """From judge and address to the service; None where the user hands the files over."""
 
 
 OFFERS = {
@@ -288,8 +284,8 @@ def bare_model(parameters: Mapping[str, Any], judge: str) -> str:
     return model.partition("/")[2] or model if backend_facts(judge).names_provider else model
 
 
-def open_service(judge: str, parameters: Mapping[str, Any]) -> BatchService:
-    """The service of a judge.
+def open_service(judge: str, address: str | None) -> BatchService:
+    """The service of a judge, at its address; None for the usual one.
 
     Raises:
         UsageError: No service is known here, or its key is missing.
@@ -300,4 +296,4 @@ def open_service(judge: str, parameters: Mapping[str, Any]) -> BatchService:
             f"{judge}: `judge batch` knows no service for it; hand the files over yourself, and `judge completions "
             "import` takes what comes back"
         )
-    return opened(judge, parameters)
+    return opened(judge, address)

@@ -16,7 +16,7 @@ from judge.models.secrets import redact, scrub, scrubbed
 
 CHAT = "/v1/chat/completions"
 """The endpoint that every line of OpenAI's format names."""
-_OWN = ("base_url", "api_base", "environment", "allowed_openai_params")
+_OWN = ("allowed_openai_params",)
 """Parameters that are for the caller and not for the API."""
 _ANTHROPIC_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
 _GEMINI_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}

@@ -34,8 +34,8 @@ def written(judge: str, **more: object) -> dict[str, Any]:
     ("judge", "model", "own"),
     [
         ("openai/gpt-4.1-mini", "gpt-4.1-mini", {}),
-        ("server/owner/model", "owner/model", {"base_url": "http://localhost:1/v1"}),
-        ("litellm/groq/llama", "llama", {"api_base": "http://localhost:1/v1", "environment": {"X": "y"}}),
+        ("server/owner/model", "owner/model", {}),
+        ("litellm/groq/llama", "llama", {"allowed_openai_params": ["top_logprobs"]}),
     ],
 )
 def test_chat_completions_are_asked_as_they_would_be_sent(judge: str, model: str, own: dict[str, Any]) -> None:
