@@ -72,16 +72,16 @@ from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.harness.results_parquet import ResultsConvertPlan, convert_results
 from judge.models.chat import read_completion
+from judge.models.checkers import CheckerSettings
 from judge.models.families import read_families, read_teams
 from judge.models.journal_rows import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest, storable
 from judge.models.journal_store import SCHEMA as JOURNAL_SCHEMA
 from judge.models.journal_tools import exported_lines, merge_journals, read_journal, verify_journal
 from judge.models.label_probabilities import opening_probabilities, with_probabilities
-from judge.models.onnx_scorer import open_tokenizer, read_model_files, windows
+from judge.models.onnx_checker import open_tokenizer, read_model_files, windows
 from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Completion, Message, Request
-from judge.models.scorers import ScorerSettings
-from judge.models.server_scorer import APIS
+from judge.models.server_checker import APIS
 from judge.models.spending import read_spending
 from judge.nuggets.claims import claims_jsonl, join_claims, parse_claims
 from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
@@ -971,7 +971,7 @@ _SCORES = {
 
 
 def _scores(folder: Path, content: bytes, *, api: str) -> None:
-    list(APIS[api].read(content, ScorerSettings("0", "2") if api == "/classify" else ScorerSettings()))
+    list(APIS[api].read(content, CheckerSettings("0", "2") if api == "/classify" else CheckerSettings()))
 
 
 _CONFIG = {"id2label": {"0": "entailment", "1": "neutral"}, "max_position_embeddings": 514, "model_type": "roberta"}

@@ -10,7 +10,7 @@ import msgspec
 from judge.ask.records import Failure, Judgment
 from judge.errors import UsageError
 from judge.models.backends import backend_facts
-from judge.models.backends.checker import SUPPORTED, THRESHOLD
+from judge.models.checkers import SUPPORTED, THRESHOLD
 from judge.records import Criterion, Record
 from judge.text.cells import count
 from judge.text.safe import printable

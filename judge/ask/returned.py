@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from judge.ask.records import Failure, Judgment
 from judge.models.backends import backend_facts
-from judge.models.backends.checker import alone_of
+from judge.models.checkers import alone_of
 from judge.models.records import Completion
 from judge.text.cells import count
 from judge.text.safe import shown

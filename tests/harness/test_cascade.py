@@ -22,7 +22,7 @@ from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.harness.dry_run import dry_run
 from judge.harness.prepared import Plan, prepare
 from judge.harness.run import run
-from judge.models.backends.checker import Checker
+from judge.models.checkers import Checker
 from judge.models.journal_tools import read_journal
 from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request

@@ -13,11 +13,10 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import parse
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.backends import open_model
-from judge.models.backends.checker import claims
+from judge.models.checkers import CheckerSettings, PairScore, claims
 from judge.models.model import ModelOptions
 from judge.models.records import Completion
-from judge.models.scorers import PairScore, ScorerSettings
-from judge.models.server_scorer import ServerScorer
+from judge.models.server_checker import ServerChecker
 from judge.pool.records import PooledResponse, RunEntry
 from judge.records import Passage
 from judge.runs.records import TokenCount
@@ -220,7 +219,7 @@ def test_a_score_just_below_the_threshold_is_not_rounded_up_to_it(serve: Serve) 
 def test_many_pairs_take_several_requests(serve: Serve) -> None:
     """40 sentences beside one passage are 40 pairs, 32 of them in the first request."""
     server = serve(lambda body: (200, {"data": [{"index": n, "score": 0.5} for n, _ in enumerate(body["text_1"])]}))
-    scorer = ServerScorer("m", ModelOptions(base_url=f"{server.url}/score"), ScorerSettings())
+    scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/score"), CheckerSettings())
 
     async def ask() -> list[PairScore]:
         found = await scorer.score([("p", f"s{number}") for number in range(40)])
@@ -255,7 +254,7 @@ def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(
     serve: Serve, path: str, status: int, reply: Any, error: type[Exception], message: str
 ) -> None:
     server = serve(lambda body: (status, reply))
-    scorer = ServerScorer("m", ModelOptions(base_url=f"{server.url}/{path}"), ScorerSettings())
+    scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/{path}"), CheckerSettings())
 
     async def ask() -> None:
         try:

@@ -16,9 +16,9 @@ from judge.ask.criteria import find_criterion
 from judge.ask.settings import Settings
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
 from judge.models.backends import open_model
+from judge.models.checkers import CheckerSettings, PairScore
 from judge.models.model import FREE, ModelOptions
-from judge.models.onnx_scorer import OnnxScorer, read_model_files
-from judge.models.scorers import PairScore, ScorerSettings
+from judge.models.onnx_checker import OnnxChecker, read_model_files
 from tests.cross_encoder import tokenizer, write_encoder
 
 pytest.importorskip("onnx", reason="makes the models of these tests")
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 CRITERION = find_criterion("groundedness/sentences")
 NLI = {"id2label": {"0": "entailment", "1": "neutral", "2": "contradiction"}}
-NO_SETTINGS = ScorerSettings()
+NO_SETTINGS = CheckerSettings()
 WEIGHTS, BIASES = (4.0, 0.0, -4.0), (-2.0, 0.0, 2.0)
 PASSAGE, WHOLE, HALF, NONE = "the ferry leaves at noon", "the ferry leaves", "ferry rain", "dogs ride free"
 
@@ -38,10 +38,10 @@ def softmax(*logits: float) -> list[float]:
 
 
 def scored(
-    folder: Path, *pairs: tuple[str, str], settings: ScorerSettings = NO_SETTINGS, options: Any = None
+    folder: Path, *pairs: tuple[str, str], settings: CheckerSettings = NO_SETTINGS, options: Any = None
 ) -> list[PairScore]:
-    scorer = OnnxScorer(str(folder), options or ModelOptions(), settings)
-    scorer.check()
+    scorer = OnnxChecker(str(folder), options or ModelOptions(), settings)
+    scorer.check([])
 
     async def ask() -> list[PairScore]:
         try:
@@ -89,7 +89,7 @@ def test_two_classes_without_words_need_a_setting(tmp_path: Path) -> None:
     assert "none or several of the model's labels mean support: label_0, label_1" in str(raised.value)
     assert "#supports=LABEL_1" in str(raised.value)
     for supports in ("1", "LABEL_1"):
-        (found,) = scored(tmp_path, (PASSAGE, WHOLE), settings=ScorerSettings(supports=supports))
+        (found,) = scored(tmp_path, (PASSAGE, WHOLE), settings=CheckerSettings(supports=supports))
         assert found[:2] == pytest.approx((softmax(-1, 1)[1], 0.0), abs=1e-6)
 
 

@@ -16,11 +16,12 @@ from judge.files.extras import need_extra
 from judge.files.stored import read_stored
 from judge.models.call_parts import CallParts
 from judge.models.chat import refuse_replicas
+from judge.models.checkers import Checker, CheckerSettings, PairScore, TextPairs, pair_score
 from judge.models.engine import usable_cores
 from judge.models.http_errors import shorten
-from judge.models.model import FREE, ModelOptions
-from judge.models.scorers import PairScore, Scorer, ScorerSettings, TextPairs, pair_score
+from judge.models.model import ModelOptions
 from judge.models.weights import cached_digest
+from judge.records import Criterion
 
 VERSION = 1
 """Goes up whenever the same logits may give another score."""
@@ -54,7 +55,7 @@ class ModelFiles(NamedTuple):
     """SHA-256 over the digests of all these files."""
 
 
-class OnnxScorer(Scorer):
+class OnnxChecker(Checker):
     """Runs a cross-encoder on (passage, sentence): the passage is the premise, the sentence the hypothesis.
 
     A passage that is too long is read in windows, and a pair has the highest probabilities of its windows. Every window
@@ -66,25 +67,27 @@ class OnnxScorer(Scorer):
         settings: `supports` and `contradicts`, where the labels do not tell the classes.
     """
 
-    price = FREE
+    uses_cores = True
+    free = True
 
-    def __init__(self, path: str, options: ModelOptions, settings: ScorerSettings) -> None:
+    def __init__(self, path: str, options: ModelOptions, settings: CheckerSettings) -> None:
         self._path = Path(path).expanduser()
         self._options = options
         self._settings = settings
-        self.concurrency = options.threads or usable_cores()
+        self.max_concurrency = options.threads or usable_cores()
         self._files: ModelFiles | None = None
         self._opened: tuple[Any, Any] | None = None
         """The tokenizer and the session."""
         self._lock = threading.Lock()
 
-    def check(self) -> None:
+    def check(self, criteria: Sequence[Criterion]) -> None:
         """Load the model, and refuse one that cannot be used.
 
         Raises:
             UsageError: onnxruntime is not installed, or an address is given.
             InputError: The files are missing, are broken or are of another kind of model.
         """
+        super().check(criteria)
         name = f"checker/onnx/{self._path.name}"
         need_extra("onnx", name)
         refuse_replicas(self._options.replicas, name)
@@ -97,7 +100,7 @@ class OnnxScorer(Scorer):
         except CallError as error:
             raise UsageError(f"{name}: {error}") from error
 
-    def parameters(self) -> dict[str, Any]:
+    def rule(self) -> dict[str, Any]:
         """The digest of the files, the version of onnxruntime, and the settings that there are."""
         import onnxruntime
 

@@ -7,6 +7,7 @@ github.com/Liyan06/MiniCheck): a line `Document: …` and a line `Claim: …`.
 import asyncio
 import itertools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from judge.files.stored import read_stored
 from judge.models.address import read_key
 from judge.models.call_parts import CallParts
 from judge.models.chat import read_completion, refuse_threads
+from judge.models.checkers import CheckerSettings, NoScore, PairScore, ServedChecker, TextPairs, text_bytes
 from judge.models.connection import KEY, Reply
 from judge.models.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.models.model import ModelOptions, SentRequests, Unfinished
-from judge.models.scorers import NoScore, PairScore, ScorerSettings, ServedScorer, TextPairs, text_bytes
+from judge.models.records import Request
+from judge.records import Criterion
 
 INSTRUCTION = (
     "You are given a document and a claim. Does the document say everything that the claim says? Answer Yes if it "
@@ -38,7 +41,7 @@ _LABELS = ("Yes", "No")
 _ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 
 
-class ChatScorer(ServedScorer):
+class ChatChecker(ServedChecker):
     """Asks a chat model behind an OpenAI-compatible server about one pair at a time.
 
     The score is the probability of Yes against No in the opening of the reply, by its log probabilities. Where the
@@ -50,32 +53,38 @@ class ChatScorer(ServedScorer):
     address_needed = ", the address of an OpenAI-compatible server"
     path = "/chat/completions"
 
-    def __init__(self, model: str, options: ModelOptions, settings: ScorerSettings) -> None:
+    def __init__(self, model: str, options: ModelOptions, settings: CheckerSettings) -> None:
         super().__init__(model, options, settings)
-        self.unfinished = Unfinished()
+        self._unfinished = Unfinished()
         self._instruction: str | None = None
         self._top: int | None = TOP_LOGPROBS
 
-    def check(self) -> None:
+    @property
+    def unfinished(self) -> Unfinished:
+        """What was paid for without a completion since the judge was opened or closed."""
+        return self._unfinished
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse a missing or malformed address, a malformed key, and a file of instructions that holds none.
 
         Raises:
             UsageError: There is one of these problems.
             InputError: The file cannot be read.
         """
-        refuse_threads(self._options.threads, self.name)
+        super().check(criteria)
+        refuse_threads(self._options.threads, self._called)
         read_key(KEY)
         self._read_instruction()
         self._address()
 
-    def parameters(self) -> dict[str, Any]:
+    def rule(self) -> dict[str, Any]:
         """Everything that is sent beside the pair."""
         fixed = {"chat": VERSION, "instruction": self._read_instruction()}
         return fixed | self._sent(TOP_LOGPROBS)
 
-    def sent(self, pairs: TextPairs) -> SentRequests:
+    def sent(self, request: Request) -> SentRequests:
         """A request for each pair, with the instruction."""
-        asked = dict.fromkeys(pairs)
+        asked = dict.fromkeys(self.pairs(request))
         return SentRequests(len(asked), sum(map(self._size, asked)), len(asked) * label_tokens(_LABELS))
 
     async def score(
@@ -93,21 +102,21 @@ class ChatScorer(ServedScorer):
         for pair in asked[len(answered) :]:
             said, took = await self._ask(pair)
             if isinstance(said, NoScore):
-                unread, self.unfinished = [said], self.unfinished.less(took)
+                unread, self._unfinished = [said], self._unfinished.less(took)
                 break
             answered.append((said, took))
             if parts is not None:
                 await asyncio.to_thread(parts.write, call, msgspec.json.encode(answered).decode())
         # From here on the completion counts them.
         for _, took in answered:
-            self.unfinished = self.unfinished.less(took)
+            self._unfinished = self._unfinished.less(took)
         scored = {pair: score for pair, (score, _) in zip(asked, answered, strict=False)}
         return [*(scored[pair] for pair in itertools.takewhile(scored.__contains__, pairs)), *unread]
 
     async def aclose(self) -> None:
         """Close the connections."""
         await super().aclose()
-        self.unfinished = Unfinished()
+        self._unfinished = Unfinished()
 
     def _messages(self, passage: str, sentence: str) -> list[dict[str, str]]:
         instruction = self._read_instruction()
@@ -128,7 +137,7 @@ class ChatScorer(ServedScorer):
         counted = tokens is not None and tokens[0] > 0 and tokens[1] >= 0
         took = Unfinished(*tokens) if tokens and counted else Unfinished(0, 0, self._size(pair), label_tokens(_LABELS))
         # An answer that nobody can use is paid for too.
-        self.unfinished = self.unfinished.plus(took)
+        self._unfinished = self._unfinished.plus(took)
         answer = _ANSWER.match(completion.text)
         if answer is None or completion.finish_reason in ("refusal", "content_filter"):
             return NoScore(completion.text, completion.finish_reason, tokens), took

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
@@ -11,19 +11,21 @@ import msgspec
 from judge.errors import OperationalError, RejectedError, UsageError
 from judge.models.address import Address, read_key
 from judge.models.call_parts import CallParts
-from judge.models.connection import KEY
-from judge.models.http_errors import shorten
-from judge.models.model import SentRequests
-from judge.models.scorers import (
+from judge.models.checkers import (
     CONTRADICTS,
     SUPPORTS,
+    CheckerSettings,
     PairScore,
-    ScorerSettings,
-    ServedScorer,
+    ServedChecker,
     TextPairs,
     pair_score,
     text_bytes,
 )
+from judge.models.connection import KEY
+from judge.models.http_errors import shorten
+from judge.models.model import SentRequests
+from judge.models.records import Request
+from judge.records import Criterion
 
 _BATCH = 32
 """TextPairs of one request; text-embeddings-inference takes no more, unless its operator lets it."""
@@ -37,9 +39,9 @@ _Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 class ScoreApi(NamedTuple):
     """A form in which servers are asked."""
 
-    write: Callable[[str, TextPairs, ScorerSettings], dict[str, Any]]
+    write: Callable[[str, TextPairs, CheckerSettings], dict[str, Any]]
     """The body of a request, from the model and the pairs."""
-    read: Callable[[bytes, ScorerSettings], Iterable[PairScore]]
+    read: Callable[[bytes, CheckerSettings], Iterable[PairScore]]
     """The scores in the body of a reply; raises RejectedError, or OperationalError where the settings do not fit."""
     needs: Mapping[str, str] = MappingProxyType({})
     """Settings without which nobody can tell what the reply means, each with an example."""
@@ -47,7 +49,7 @@ class ScoreApi(NamedTuple):
     """Settings that change something."""
 
 
-class ServerScorer(ServedScorer):
+class ServerChecker(ServedChecker):
     """A classifier behind a server.
 
     `…/score` is vLLM's for one output: {"model", "text_1": [passage], "text_2": [sentence]} → {"data": [{"index",
@@ -60,36 +62,38 @@ class ServerScorer(ServedScorer):
 
     address_needed = f" with its path, such as {_ADDRESSES}"
 
-    def check(self) -> None:
+    def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse a missing or malformed address, a malformed key, and settings that the address does not take.
 
         Raises:
             UsageError: There is one of these problems.
         """
+        super().check(criteria)
         path, form = self._form()
         given = self._settings.named()
         if missing := [name for name in form.needs if name not in given]:
             example = ",".join(f"{name}={value}" for name, value in form.needs.items())
             raise UsageError(
-                f"{self.name} at {path} needs {' and '.join(missing)}: the server takes a pair as one "
+                f"{self._called} at {path} needs {' and '.join(missing)}: the server takes a pair as one "
                 f"text and does not name its classes, so the name says both, as in 'checker/server/MODEL#{example}'"
             )
         if unused := sorted(given.keys() - form.takes):
-            raise UsageError(f"{self.name} at {path} has no use for {', '.join(unused)}")
+            raise UsageError(f"{self._called} at {path} has no use for {', '.join(unused)}")
         for name, value in given.items():
             if path == "/classify" and name != "join" and not (value.isascii() and value.isdecimal()):
                 raise UsageError(
-                    f"{name}={value} of {self.name}: expected the number of a class, from 0, because /classify names "
-                    "no class but the likeliest"
+                    f"{name}={value} of {self._called}: expected the number of a class, from 0, because /classify "
+                    "names no class but the likeliest"
                 )
         read_key(KEY)
 
-    def parameters(self) -> dict[str, Any]:
+    def rule(self) -> dict[str, Any]:
         """The model, and the settings that there are."""
         return {"model": self._model, **self._settings.named()}
 
-    def sent(self, pairs: TextPairs) -> SentRequests:
+    def sent(self, request: Request) -> SentRequests:
         """So many pairs make a request; its reply has numbers and no tokens."""
+        pairs = self.pairs(request)
         return SentRequests(math.ceil(len(pairs) / _BATCH), sum(map(text_bytes, pairs)), 0)
 
     async def score(self, pairs: TextPairs, call: str = "", parts: CallParts | None = None) -> list[PairScore]:
@@ -163,7 +167,7 @@ def _rows(body: bytes, kind: type[_Data[_Row]]) -> list[_Row]:
     return rows
 
 
-def _read_score(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
+def _read_score(body: bytes, settings: CheckerSettings) -> Iterable[PairScore]:
     return (PairScore(row.score) for row in _rows(body, _Data[_Scored]))
 
 
@@ -191,7 +195,7 @@ def _broken(text: str, token: str, broken: str) -> str:
     return text
 
 
-def _read_classify(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
+def _read_classify(body: bytes, settings: CheckerSettings) -> Iterable[PairScore]:
     for row in _rows(body, _Data[_Classified]):
         numbers = [str(number) for number in range(len(row.probs))]
         for name in ("supports", "contradicts"):
@@ -204,7 +208,7 @@ def _read_classify(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]
         yield pair_score(numbers, row.probs, settings)
 
 
-def _check_name(label: Any, number: str, settings: ScorerSettings) -> None:
+def _check_name(label: Any, number: str, settings: CheckerSettings) -> None:
     """Refuse settings that the name of the likeliest class contradicts."""
     name = label.lower() if isinstance(label, str) else ""
     for setting, words, others in (
@@ -219,7 +223,7 @@ def _check_name(label: Any, number: str, settings: ScorerSettings) -> None:
             )
 
 
-def _read_predict(body: bytes, settings: ScorerSettings) -> Iterable[PairScore]:
+def _read_predict(body: bytes, settings: CheckerSettings) -> Iterable[PairScore]:
     for row in _decoded(body, list[list[_Label]]):
         yield pair_score([entry.label for entry in row], [entry.score for entry in row], settings)
 

@@ -23,12 +23,12 @@ from judge.errors import (
 )
 from judge.models.backends import open_model
 from judge.models.call_parts import CallParts
-from judge.models.chat_scorer import INSTRUCTION, ChatScorer
+from judge.models.chat_checker import INSTRUCTION, ChatChecker
+from judge.models.checkers import CheckerSettings, NoScore, PairScore
 from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
 from judge.models.model import ModelOptions, Price, Unfinished
 from judge.models.records import Completion, Request
-from judge.models.scorers import NoScore, PairScore, ScorerSettings
 from tests.scoring import ScoreServer, Serve
 
 CRITERION = find_criterion("groundedness/sentences")
@@ -54,8 +54,8 @@ def replied(text: str, top: dict[str, float] | None = None, usage: bool = True, 
 def scored(
     server: ScoreServer, *pairs: tuple[str, str], instruction: str = "", **options: Any
 ) -> list[PairScore | NoScore]:
-    scorer = ChatScorer("m", ModelOptions(base_url=server.url, **options), ScorerSettings(instruction=instruction))
-    scorer.check()
+    scorer = ChatChecker("m", ModelOptions(base_url=server.url, **options), CheckerSettings(instruction=instruction))
+    scorer.check([])
 
     async def ask() -> list[PairScore | NoScore]:
         try:
@@ -196,7 +196,7 @@ def test_asking_again_asks_only_what_is_missing(serve: Serve) -> None:
         return 200, replied("Yes")
 
     server = serve(answer)
-    scorer = ChatScorer("m", ModelOptions(base_url=server.url), ScorerSettings())
+    scorer = ChatChecker("m", ModelOptions(base_url=server.url), CheckerSettings())
     pairs = [("p", "first"), ("p", "second"), ("p", "third")]
 
     async def ask(parts: CallParts) -> list[PairScore | NoScore]:
@@ -217,7 +217,7 @@ def test_asking_again_asks_only_what_is_missing(serve: Serve) -> None:
 
 def test_items_that_share_a_pair_do_not_disturb_each_other(serve: Serve) -> None:
     server = serve(lambda body: (200, replied("Yes" if "a" in body["messages"][1]["content"][-1] else "No")))
-    scorer = ChatScorer("m", ModelOptions(base_url=server.url), ScorerSettings())
+    scorer = ChatChecker("m", ModelOptions(base_url=server.url), CheckerSettings())
 
     async def ask() -> list[list[PairScore | NoScore]]:
         first, second = [("p", "a"), ("p", "b"), ("p", "c")], [("p", "b"), ("p", "a"), ("p", "a")]

@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 from judge.ask.criteria import find_criterion
 from judge.errors import JudgeError, OperationalError, RejectedError, UsageError
 from judge.models.backends import open_model
+from judge.models.checkers import CheckerSettings, PairScore
 from judge.models.model import ModelOptions
-from judge.models.scorers import PairScore, ScorerSettings
-from judge.models.server_scorer import ServerScorer, joined
+from judge.models.server_checker import ServerChecker, joined
 from tests.scoring import Serve
 
-NLI = ScorerSettings(supports="0", contradicts="2", join="</s></s>")
+NLI = CheckerSettings(supports="0", contradicts="2", join="</s></s>")
 LABELS = ("entailment", "neutral", "contradiction")
 
 
-def scored(url: str, settings: ScorerSettings, *pairs: tuple[str, str]) -> list[PairScore]:
-    scorer = ServerScorer("m", ModelOptions(base_url=url), settings)
-    scorer.check()
+def scored(url: str, settings: CheckerSettings, *pairs: tuple[str, str]) -> list[PairScore]:
+    scorer = ServerChecker("m", ModelOptions(base_url=url), settings)
+    scorer.check([])
 
     async def ask() -> list[PairScore]:
         try:
@@ -53,7 +53,7 @@ def test_classify_of_vllm_takes_a_pair_as_one_text(serve: Serve) -> None:
 
 def test_without_a_class_of_contradiction_none_is_told(serve: Serve) -> None:
     server = serve(lambda body: (200, classified([0.2, 0.8], labels=("LABEL_0", "LABEL_1"))))
-    settings = ScorerSettings(supports="1", join="</s>")
+    settings = CheckerSettings(supports="1", join="</s>")
     assert scored(f"{server.url}/classify", settings, ("p", "s")) == [PairScore(0.8, 0.0)]
 
 
@@ -107,7 +107,7 @@ def test_a_separator_of_white_space_is_in_every_text() -> None:
     ],
 )  # fmt: skip
 def test_classes_that_do_not_go_together_are_an_error(
-    serve: Serve, row: list[float], labels: tuple[str, ...], settings: ScorerSettings, error: type[JudgeError],
+    serve: Serve, row: list[float], labels: tuple[str, ...], settings: CheckerSettings, error: type[JudgeError],
     message: str,
 ) -> None:  # fmt: skip
     server = serve(lambda body: (200, classified(row, labels=labels)))
@@ -128,11 +128,11 @@ def test_labels_that_say_nothing_are_told_by_the_name(serve: Serve) -> None:
     row = [{"label": "LABEL_1", "score": 0.9}, {"label": "LABEL_0", "score": 0.1}]
     server = serve(lambda body: (200, [row]))
     for supports, expected in (("LABEL_0", 0.1), ("label_1", 0.9), ("0", 0.1)):
-        assert scored(f"{server.url}/predict", ScorerSettings(supports=supports), ("p", "s")) == [PairScore(expected)]
+        assert scored(f"{server.url}/predict", CheckerSettings(supports=supports), ("p", "s")) == [PairScore(expected)]
     with pytest.raises(RejectedError, match="#supports=LABEL_1"):
-        scored(f"{server.url}/predict", ScorerSettings(), ("p", "s"))
+        scored(f"{server.url}/predict", CheckerSettings(), ("p", "s"))
     with pytest.raises(RejectedError, match="no class 'LABEL_2'"):
-        scored(f"{server.url}/predict", ScorerSettings("LABEL_1", "LABEL_2"), ("p", "s"))
+        scored(f"{server.url}/predict", CheckerSettings("LABEL_1", "LABEL_2"), ("p", "s"))
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_settings_are_part_of_the_name_and_of_what_is_recorded() -> None:
     assert model.name == name
     # A number sign that no setting follows is a part of the model's name.
     assert open_model("checker/server/m#2@0.7").name == "checker/server/m#2@0.7"
-    settings = ScorerSettings("0", "2", "[SEP]")
-    recorded = ServerScorer("m", ModelOptions(base_url="http://localhost:1/classify"), settings).parameters()
+    settings = CheckerSettings("0", "2", "[SEP]")
+    recorded = ServerChecker("m", ModelOptions(base_url="http://localhost:1/classify"), settings).rule()
     assert recorded == {
         "model": "m", "supports": "0", "contradicts": "2", "join": "[SEP]",
     }  # fmt: skip
