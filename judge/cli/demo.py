@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
     _announce("1. groundedness by word overlap, without any model")
     code = _run([*inputs, "--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(outputs[0])])
     if lacking and not args.no_model:
-        _announce(f"2. left out: {args.model} needs xllamacpp, which is not installed: {how_to_get('llama')}")
+        _announce(f"2. left out: {args.model} needs openvino-genai, which is not installed: {how_to_get('llama')}")
     elif not args.no_model and code == 0:
         outputs.append(folder / "out")
         _announce(f"2. groundedness and naturalness by {args.model} (can be stopped and started again)")

@@ -22,7 +22,7 @@ class Extra(NamedTuple):
 
 EXTRAS = {
     "crowd": Extra("polars", "polars"),
-    "llama": Extra("xllamacpp", "xllamacpp"),
+    "llama": Extra("openvino-genai", "openvino_genai"),
     "pictures": Extra("matplotlib", "matplotlib"),
     "bleu": Extra("sacrebleu", "sacrebleu"),
     "rouge": Extra("rouge-score", "rouge_score"),

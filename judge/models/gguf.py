@@ -4,9 +4,8 @@ Layout: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md (versions 2 an
 """
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from judge.errors import InputError
 
@@ -27,10 +26,11 @@ def trained_context(path: Path) -> int | None:
         with path.open("rb") as file:
             if file.read(4) != b"GGUF":
                 raise InputError(f"{path}: is no GGUF file")
-            version, _, count = struct.unpack("<IQQ", _take(file, 20))
+            version, _, count = _numbers(file, "IQQ")
             if version not in (2, 3):
                 raise InputError(f"{path}: GGUF version {version}, expected 2 or 3")
-            for key, value in _entries(file, count):
+            for _ in range(count):
+                key, value = _value(file, _STRING), _value(file, *_numbers(file, "I"))
                 if key.endswith(".context_length") and isinstance(value, int):
                     return value
     except OSError as error:
@@ -40,10 +40,8 @@ def trained_context(path: Path) -> int | None:
     return None
 
 
-def _entries(file: BinaryIO, count: int) -> Iterator[tuple[str, object]]:
-    for _ in range(count):
-        key = _text(file)
-        yield key, _value(file, _integer(file, "I"))
+def _numbers(file: BinaryIO, letters: str) -> tuple[Any, ...]:
+    return struct.unpack(f"<{letters}", _take(file, struct.calcsize(f"<{letters}")))
 
 
 def _take(file: BinaryIO, size: int) -> bytes:
@@ -55,24 +53,14 @@ def _take(file: BinaryIO, size: int) -> bytes:
     return taken
 
 
-def _integer(file: BinaryIO, letter: str) -> int:
-    value: int = struct.unpack(f"<{letter}", _take(file, struct.calcsize(f"<{letter}")))[0]
-    return value
-
-
-def _text(file: BinaryIO) -> str:
-    return _take(file, _integer(file, "Q")).decode("utf-8", "replace")
-
-
-def _value(file: BinaryIO, kind: int) -> object:
+def _value(file: BinaryIO, kind: int) -> Any:
     if kind == _STRING:
-        return _text(file)
+        return _take(file, *_numbers(file, "Q")).decode("utf-8", "replace")
     if kind == _ARRAY:
-        inner, count = _integer(file, "I"), _integer(file, "Q")
+        inner, count = _numbers(file, "IQ")
         if count > _LONGEST:
             raise ValueError(f"a table of {count} entries")
         return [_value(file, inner) for _ in range(count)]
     if kind in _NUMBERS:
-        form = f"<{_NUMBERS[kind]}"
-        return struct.unpack(form, _take(file, struct.calcsize(form)))[0]
+        return _numbers(file, _NUMBERS[kind])[0]
     raise ValueError(f"a value of unknown type {kind}")

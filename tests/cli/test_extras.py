@@ -26,7 +26,7 @@ from tests.conftest import PROJECT
 
 RUNS = PROJECT / "examples/runs"
 _CROWD = "reading workers' labels needs polars, which is not installed: `pip install 'judge[crowd]'`"
-_LOCAL = "{} needs xllamacpp, which is not installed: `pip install 'judge[llama]'`"
+_LOCAL = "{} needs openvino-genai, which is not installed: `pip install 'judge[llama]'`"
 _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
 _ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'judge[onnx]'`"

@@ -1,7 +1,6 @@
 """The local judge: parameters, probabilities, and, where the small weights are at hand, the real thing."""
 
 import asyncio
-import math
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from judge.models.backends import local as module
 from judge.models.backends import open_model
 from judge.models.backends.local import LocalModel, label_probabilities
 from judge.models.catalog import CATALOG
+from judge.models.engine import EngineReply
 from judge.models.forms import answer_schema, label_grammar
 from judge.models.model import ModelOptions
 from judge.models.records import AnswerForm, Completion, Message, Request
@@ -55,19 +55,9 @@ class FakeEngine:
 
     def __init__(self, text: str, finish_reason: str, tokens: Mapping[str, float] | None = None) -> None:
         self.asked: list[Mapping[str, Any]] = []
-        top = [{"token": token, "logprob": math.log(p)} for token, p in (tokens or {}).items()]
-        self.answer = {
-            "choices": [
-                {
-                    "message": {"role": "assistant", "content": text},
-                    "finish_reason": finish_reason,
-                    **({"logprobs": {"content": [{"top_logprobs": top}]}} if tokens else {}),
-                }
-            ],
-            "usage": {"prompt_tokens": 42, "completion_tokens": 1},
-        }
+        self.answer = EngineReply(text, finish_reason, 42, 1, tuple((tokens or {}).items()))
 
-    def ask(self, messages: list[dict[str, str]], sent: Mapping[str, Any]) -> Mapping[str, Any]:
+    def ask(self, messages: list[dict[str, str]], sent: Mapping[str, Any]) -> EngineReply:
         self.asked.append({**sent, "messages": messages})
         return self.answer
 
@@ -80,7 +70,7 @@ def complete(model: LocalModel, asked: Request) -> Completion:
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LocalModel, list[FakeEngine]]]:
     """A model over a file of ours, its engine played by whatever stands first in the list."""
     engines: list[FakeEngine] = []
-    monkeypatch.setattr(module, "start", lambda path, context, threads: engines[0])
+    monkeypatch.setattr(module, "start", lambda *arguments, reuse: engines[0])
     yield LocalModel(gguf(tmp_path), ModelOptions(max_tokens=200, seed=7)), engines
 
 
@@ -140,18 +130,13 @@ def test_parameters_name_all_that_shapes_an_answer_and_nothing_of_this_machine(t
     asked = request()
     assert few.parameters(asked) == many.parameters(asked)
     parameters = dict(few.parameters(asked))
-    assert str(parameters.pop("engine")).startswith("xllamacpp 2")
+    assert str(parameters.pop("engine")).startswith("openvino-genai 2")
     assert parameters == {
         "weights": SMALL.sha256,
         "n_ctx": 8192,
         "temperature": 0.0,
-        "top_k": 0,
-        "top_p": 1.0,
-        "min_p": 0.0,
         "seed": 0,
-        "grammar": 'root ::= "0" | "1" | "2" | "3"',
-        "logprobs": True,
-        "top_logprobs": 500,
+        "labels": ["0", "1", "2", "3"],
         "max_tokens": 1,
     }
     assert str(tmp_path) not in str(LocalModel(gguf(tmp_path), ModelOptions()).parameters(asked))
@@ -174,9 +159,9 @@ def test_the_json_form_is_constrained_by_the_schema_and_has_no_probabilities(
     engines.append(FakeEngine('{"rationale": "r", "grade": "2"}', "stop"))
     completion = complete(model, request("json", sentences=2))
     (sent,) = engines[0].asked
-    assert sent["response_format"]["json_schema"]["schema"] == answer_schema(("0", "1", "2", "3"), 2)
+    assert sent["schema"] == answer_schema(("0", "1", "2", "3"), 2)
     assert sent["max_tokens"] == 200
-    assert "grammar" not in sent and "logprobs" not in sent
+    assert "labels" not in sent
     assert completion.probabilities is None
     assert completion.finish_reason == "stop"
 
@@ -185,7 +170,7 @@ def test_the_text_form_is_free(played: tuple[LocalModel, list[FakeEngine]]) -> N
     model, engines = played
     engines.append(FakeEngine("Reasons. Gra", "length"))
     completion = complete(model, request("text"))
-    assert not {"grammar", "response_format", "logprobs"} & engines[0].asked[0].keys()
+    assert not {"labels", "schema"} & engines[0].asked[0].keys()
     assert (completion.text, completion.finish_reason) == ("Reasons. Gra", "length")
 
 
@@ -233,16 +218,16 @@ def test_preparing_fetches_and_loads_once(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "ensure", lambda weights, report: done.append(f"ensure {weights.name}"))
     monkeypatch.setattr(module, "is_here", lambda weights: True)
     monkeypatch.setattr(module, "cached_digest", lambda path: SMALL.sha256)
-    monkeypatch.setattr(module, "start", lambda path, context, threads: done.append(f"start with {threads}"))
+    monkeypatch.setattr(module, "start", lambda *arguments, reuse: done.append(f"start with {arguments[2]}, {reuse}"))
     model = LocalModel(SMALL, ModelOptions(threads=3))
     model.prepare(lambda what, done, total: None)
-    assert done == ["ensure smollm2-135m", "start with 3"]
+    assert done == ["ensure smollm2-135m", "start with 3, True"]
 
 
 def test_altered_weights_answer_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`assess` may be called without `prepare`, which is where `judge run` checks the weights."""
     monkeypatch.setenv("JUDGE_CACHE", str(tmp_path))
-    monkeypatch.setattr(module, "start", lambda path, context, threads: pytest.fail("the weights were loaded"))
+    monkeypatch.setattr(module, "start", lambda *arguments, reuse: pytest.fail("the weights were loaded"))
     path = weights_file(SMALL)
     path.parent.mkdir()
     with path.open("wb") as file:
@@ -310,6 +295,6 @@ def test_the_real_model_writes_an_object_by_the_schema(small: LocalModel) -> Non
 
 @needs_small
 def test_a_request_beyond_the_real_models_context_is_one_failure(small: LocalModel) -> None:
-    with pytest.raises(ContextLengthError, match=r"the request has \d+ tokens, the context holds 8192"):
+    with pytest.raises(ContextLengthError, match=r"the request has \d+ tokens or more, the context holds 8192"):
         complete(small, request(text="word " * 9000))
     assert complete(small, request(text=TEXTS[0])).text in {"0", "1", "2", "3"}, "the next one is answered"

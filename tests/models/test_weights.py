@@ -237,8 +237,8 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
     holder = subprocess.Popen(
         [
             sys.executable, "-c",
-            "import sys, time\nfrom judge.models.weights import _try_lock\n"
-            "file = open(sys.argv[1], 'ab')\nprint(_try_lock(file.fileno()), flush=True)\ntime.sleep(60)",
+            "import sys, time, filelock\nlock = filelock.FileLock(sys.argv[1])\nlock.acquire(timeout=0)\n"
+            "print(lock.is_locked, flush=True)\ntime.sleep(60)",
             str(models / "Tiny-Q4.lock"),
         ],
         stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent.parent,

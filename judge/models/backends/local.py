@@ -5,7 +5,6 @@ computed again. Completions in the label form come with the probability of every
 """
 
 import asyncio
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,6 @@ from judge.files.extras import need_extra
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.chat import chat_messages, response_format
 from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
-from judge.models.forms import label_grammar
 from judge.models.gguf import trained_context
 from judge.models.model import Model, ModelOptions
 from judge.models.records import AnswerForm, Completion, Request
@@ -27,8 +25,6 @@ from judge.text.hints import did_you_mean
 
 _CONTEXT = 8192
 """Tokens of prompt and completion together; fewer where a model was trained on fewer."""
-_LOOKED_AT = 500
-"""Number of first tokens whose probabilities are read; less likely tokens are ignored."""
 _NOT_SENT = frozenset({"weights", "engine", "n_ctx"})
 """Parameters that are fixed when the engine is loaded."""
 
@@ -95,10 +91,6 @@ class LocalModel(Model):
             "engine": file.engine,
             "n_ctx": file.context,
             "temperature": self._options.temperature,
-            # By default, the engine would cut off the tail of the distribution before it draws.
-            "top_k": 0,
-            "top_p": 1.0,
-            "min_p": 0.0,
             "seed": (self._options.seed or 0) + request.sample,
             **self._form(request),
         }
@@ -127,34 +119,27 @@ class LocalModel(Model):
             started = time.perf_counter()
             reply = self._engine.ask(messages, sent)
             latency = time.perf_counter() - started
-        choice, usage = reply["choices"][0], reply["usage"]
-        text, probabilities = choice["message"].get("content") or "", None
-        if request.form == "label":
-            probabilities = label_probabilities(_first_tokens(choice), request.labels)
         return Completion(
-            text=text,
+            text=reply.text,
             # A whole label is complete even where the token limit ended it, see `_form`.
-            finish_reason="stop" if request.form == "label" and text in request.labels else choice["finish_reason"],
+            finish_reason="stop" if request.form == "label" and reply.text in request.labels else reply.finish_reason,
             model=f"{file.title}@{file.sha256[:8]}",
             system_fingerprint=file.engine,
-            prompt_tokens=usage["prompt_tokens"],
-            completion_tokens=usage["completion_tokens"],
-            cached_tokens=(usage.get("prompt_tokens_details") or {}).get("cached_tokens"),
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
             cost=0.0,
             latency=round(latency, 3),
-            probabilities=probabilities,
+            probabilities=label_probabilities(reply.first_tokens, request.labels) if request.form == "label" else None,
         )
 
     def _form(self, request: Request) -> dict[str, Any]:
         if request.form == "label":
-            return {
-                "grammar": label_grammar(request.labels),
-                "logprobs": True,
-                "top_logprobs": _LOOKED_AT,
-                # A token has at least one byte, so the longest label needs no more tokens than it has bytes.
-                "max_tokens": max(len(label.encode()) for label in request.labels),
-            }
-        return {"max_tokens": self._options.max_tokens, **response_format(request)}
+            # A token has at least one byte, so the longest label needs no more tokens than it has bytes.
+            return {"labels": list(request.labels), "max_tokens": max(len(label.encode()) for label in request.labels)}
+        if request.form == "text":
+            return {"max_tokens": self._options.max_tokens}
+        schema = response_format(request)["response_format"]["json_schema"]["schema"]
+        return {"max_tokens": self._options.max_tokens, "schema": schema}
 
     def _identify(self) -> _File:
         if self._file is None:
@@ -186,7 +171,9 @@ class LocalModel(Model):
                     else f"; `judge models pull {self._source.name}` fetches them anew"
                 )
             )
-        return start(file.path, file.context, self._options.threads or usable_cores())
+        # Above temperature 0 a prompt is asked again for each sample, and its last token would be computed alone.
+        reuse = self._options.temperature == 0
+        return start(file.path, file.context, self._options.threads or usable_cores(), reuse=reuse)
 
     def _close(self) -> None:
         with self._lock:
@@ -216,12 +203,6 @@ def label_probabilities(tokens: Iterable[tuple[str, float]], labels: Sequence[st
     if total <= 0:
         return None
     return {label: float(f"{mass / total:.6g}") for label, mass in masses.items()}
-
-
-def _first_tokens(choice: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """The likeliest first tokens with their probabilities."""
-    positions = (choice.get("logprobs") or {}).get("content") or [{"top_logprobs": []}]
-    return [(token["token"], math.exp(token["logprob"])) for token in positions[0]["top_logprobs"]]
 
 
 def open_model(model: str, options: ModelOptions) -> LocalModel:
