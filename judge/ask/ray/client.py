@@ -218,13 +218,13 @@ class _Client:
         nodes = await asyncio.to_thread(self._ray.nodes)
         return any(node["Alive"] and node["NodeID"] == here for node in nodes)
 
-    async def start(self, number: int, cores: int, *arguments: object) -> Any:
-        """Start a worker; Ray chooses its node. Gives the versions there."""
+    async def start(self, number: int, cores: int, *arguments: object) -> None:
+        """Start a worker, and wait until it runs; Ray chooses its node."""
         actor = self._ray.remote(RayWorker).options(
-            num_cpus=cores, max_restarts=0, max_task_retries=0, max_concurrency=4, scheduling_strategy="SPREAD"
+            num_cpus=cores, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )
         self._workers[number] = actor.remote(*arguments)
-        return await self._workers[number].versions.remote()
+        await self._workers[number].news.remote(0, False)
 
     async def ask(self, number: int, method: str, *arguments: object) -> Any:
         """Call a method of a worker."""

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import math
-import platform
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +20,11 @@ from judge.ask.own_loop import finish
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions, facts_of
 from judge.ask.ray.client import LostWorker, RayClient, address_of, connected
-from judge.ask.ray.worker import Fact, ModelAround, News, PaidCall, ShardEnd, ShardTasks
+from judge.ask.ray.worker import Fact, News, PaidCall, ShardEnd, ShardTasks
 from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task
 from judge.errors import CallError, Interrupted, OperationalError, StructureUnsupported
-from judge.files.bundle import __version__
 from judge.models.backends import open_model
 from judge.models.call_parts import parts_key
 from judge.models.journal import HeldElsewhere, Journal
@@ -45,8 +44,8 @@ _LOOK_AGAIN = 0.5
 """Seconds after which questions that another process asks are looked at again."""
 _STEP = 15.0
 """Seconds for the calls in flight of a run whose cluster is lost."""
-_LAST = 5.0
-"""Seconds for a worker without a call in flight to end, once the run is stopped."""
+
+_NOTHING = Progress(0, 0, 0, 0, 0.0)
 
 
 class RayEngine:
@@ -101,37 +100,31 @@ class RayEngine:
 
     async def _spread(self, run: "_Run") -> None:
         async with connected(self._address, self._workers) as (client, cpus):
-            cores = self._cores(run.model, cpus)
+            smallest = int(min(cpus, default=1.0))
+            if self._workers is not None and self._options.threads is not None:
+                # So many workers have to fit.
+                smallest = min(smallest, int(sum(cpus)) // self._workers)
+            cores = max(1, min(self._options.threads or (smallest if run.model.uses_cores else 1), smallest))
             options = self._options
             if cores > 1 and options.threads is None:
                 options = msgspec.structs.replace(options, threads=cores)
             room = self._workers or max(1, sum(int(number // cores) for number in cpus))
             await run.spread(client, room, cores, (self._names[run.model.name], options))
 
-    def _cores(self, model: Model, cpus: Sequence[float]) -> int:
-        """CPUs of a worker: one for each thread as far as there are so many, or those of the smallest node."""
-        most = min(cpus, default=1.0)
-        if self._options.threads is not None:
-            # No node has more to give, and so many workers have to fit.
-            if self._workers is not None:
-                most = min(most, sum(cpus) // self._workers)
-            return max(1, min(self._options.threads, int(most)))
-        if not model.uses_cores:
-            return 1
-        return max(1, int(most))
-
 
 _Failures = dict[str, tuple[FailureReason, str]]
 """Why a call failed, as a code and in words, by the digest of its request."""
 
 
-class _Recalled(ModelAround):
+class _Recalled:
     """The judge of the last loop, which finds all replies in the journal: what failed fails as it did at a worker."""
 
     def __init__(self, model: Model, failures: _Failures, unfinished: Unfinished) -> None:
-        super().__init__(model)
-        self._failures = failures
+        self._model, self._failures = model, failures
         self.unfinished = unfinished
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
 
     async def complete(self, request: Request) -> Completion:
         """Fail as before.
@@ -139,23 +132,23 @@ class _Recalled(ModelAround):
         Raises:
             CallError: The failure.
         """
-        model = self._model
-        failure = self._failures.get(request_digest(model.name, model.parameters(request), request))
-        if failure is None:
+        digest = request_digest(self._model.name, self._model.parameters(request), request)
+        if digest not in self._failures:
             raise StructureUnsupported("no worker had a reply in this form", lasting=False)
-        error = CallError(failure[1])
-        error.reason = failure[0]
+        reason, detail = self._failures[digest]
+        error = CallError(detail)
+        error.reason = reason
         raise error
 
 
+@dataclasses.dataclass(eq=False)
 class _Share:
     """A shard that a worker has, with the money that is set aside for it; None without a budget."""
 
-    def __init__(self, numbers: list[int], max_cost: float | None) -> None:
-        self.numbers = numbers
-        self.max_cost = max_cost
-        self.progress = Progress(0, 0, 0, 0, 0.0)
-        self.claimed: list[str] = []
+    numbers: list[int]
+    max_cost: float | None
+    claimed: list[str] = dataclasses.field(default_factory=list)
+    progress: Progress = _NOTHING
 
 
 class _Run:
@@ -183,13 +176,14 @@ class _Run:
         """The numbers of the tasks that no worker has, turn by turn."""
         self._shares: list[_Share] = []
         """Those that workers have."""
-        self._ended = Progress(0, 0, 0, 0, 0.0)
+        self._ended = _NOTHING
         """The sum of all others."""
         self._unfinished: dict[int, Unfinished] = {}
         """What each worker paid for without a completion."""
         self._places = 0
-        self._started = self._begun = self._answered = 0
-        self._losses = self._answered_before = 0
+        self._started = self._begun = 0
+        self._losses = 0
+        """Workers lost since the last completion."""
         self._change, self._closed = asyncio.Event(), asyncio.Event()
         self._stop: BaseException | None = None
 
@@ -220,8 +214,9 @@ class _Run:
 
     def drain(self) -> None:
         """Begin no further call, because the user stopped the run; calls in flight are finished and kept."""
-        done, total = self._done(), len(self._wanted)
-        self._end(Interrupted(f"stopped with {done} of {total} judgments made; the same command goes on from here"))
+        now = self._now()
+        made = f"{now.done} of {now.total} judgments made"
+        self._end(Interrupted(f"stopped with {made}; the same command goes on from here"))
 
     async def spread(self, client: RayClient, room: int, cores: int, judge: tuple[str, ModelOptions]) -> None:
         """Have workers ask all that is open.
@@ -239,7 +234,7 @@ class _Run:
         limits = {name: limit for name, limit in limits.items() if limit is not None}
         turns = len({self._wanted[number].response.turn_id for number in self._left})
         self._places = places = min(room, turns, *limits.values())
-        self._tell()
+        self._report(self._now())
         jobs = []
         for place in range(places):
             part = {name: limit // places + (place < limit % places) for name, limit in limits.items()}
@@ -271,12 +266,17 @@ class _Run:
             while await self._more():
                 worker = self._started = self._started + 1
                 try:
-                    _check(*await client.call("start", worker, cores, *arguments))
+                    await client.call("start", worker, cores, *arguments)
                     self._begun += 1
                     while await self._more():
                         await self._ask(client, worker)
                 except LostWorker as error:
-                    self._lose(error)
+                    self._losses += 1
+                    if self._losses == _LOSSES:
+                        raise OperationalError(
+                            f"{_LOSSES} Ray workers were lost one after the other without a completion, the last: "
+                            f"{error}; the same command goes on from here"
+                        ) from error
                 finally:
                     with contextlib.suppress(LostWorker, OperationalError):
                         await client.call("kill", worker)
@@ -339,16 +339,9 @@ class _Run:
             back = [number for number in again if self._questions.next_request(self._wanted[number]) is not None]
             self._left.extendleft(reversed(back))
             self._shares.remove(share)
-            self._ended = Progress(
-                self._ended.done + len(share.numbers) - len(back),
-                0,
-                0,
-                self._ended.failures + failures,
-                self._ended.cost + share.progress.cost,
-                self._ended.estimated + share.progress.estimated,
-            )
-            self._change.set()
-            self._close()
+            done = share.progress._replace(done=len(share.numbers) - len(back), failures=failures, limited="")
+            self._ended = _sum([self._ended, done])
+            self._wake()
 
     async def _claim(self, share: _Share) -> None:
         """Claim what the shard asks, where other processes share the journal; the rest of it is left for later."""
@@ -384,26 +377,18 @@ class _Run:
             OperationalError: The journal cannot be written.
         """
         job = asyncio.ensure_future(client.call("ask", worker, "judge", self._shard(share)))
-        kept, stopped = 0, None
+        kept = 0
         try:
             while True:
                 over = job.done()
-                news: News = await client.call("ask", worker, "news", kept)
+                news: News = await client.call("ask", worker, "news", kept, self._stop is not None)
                 kept = await self._keep(news)
                 share.progress = news.progress or share.progress
                 self._unfinished[worker] = news.unfinished
-                self._tell()
+                self._report(self._now())
                 if over and not kept:
                     end: ShardEnd = job.result()
                     return end
-                if self._stop is not None:
-                    if stopped is None:
-                        await client.call("ask", worker, "stop")
-                    if stopped is None or kept or news.calls:
-                        stopped = time.monotonic()
-                    elif time.monotonic() - stopped > _LAST:
-                        # It waits for a limit, and for nothing that was paid for.
-                        return ShardEnd({}, None, news.progress)
         finally:
             job.cancel()
 
@@ -445,62 +430,34 @@ class _Run:
             self._account.ask(self.model.name, entry.digest, entry.request, entry.completion, sent)
             writes.append(self._journal.write(entry.digest, self.model.name, *entry[1:]))
         await asyncio.gather(*writes)
-        self._answered += len(writes)
+        self._losses = 0 if writes else self._losses
         return len(news.entries)
-
-    def _lose(self, error: LostWorker) -> None:
-        """Go on without a worker.
-
-        Raises:
-            OperationalError: Too many were lost in a row.
-        """
-        self._losses = 1 if self._answered > self._answered_before else self._losses + 1
-        self._answered_before = self._answered
-        if self._losses == _LOSSES:
-            raise OperationalError(
-                f"{_LOSSES} Ray workers were lost one after the other without a completion, the last: {error}; the "
-                "same command goes on from here"
-            )
 
     def _end(self, error: BaseException) -> None:
         """Begin no further call, and raise the first such error at the end; calls in flight are finished and kept."""
         self._stop = self._stop or error
-        self._change.set()
-        self._close()
+        self._wake()
 
-    def _close(self) -> None:
+    def _wake(self) -> None:
+        """Let those that wait look again."""
+        self._change.set()
         if self._over():
             self._closed.set()
 
-    def _done(self) -> int:
-        return self._recalled + self._ended.done + sum(share.progress.done for share in self._shares)
-
-    def _tell(self) -> None:
-        running = [self._ended, *(share.progress for share in self._shares)]
-        limited = next((progress.limited for progress in running if progress.limited), "")
-        self._report(
-            Progress(
-                self._done(),
-                len(self._wanted),
-                self._recalled,
-                sum(progress.failures for progress in running),
-                sum(progress.cost for progress in running),
-                sum(progress.estimated for progress in running),
-                (),
-                limited if self._begun else "waiting for CPUs of the cluster",
-            )
-        )
+    def _now(self) -> Progress:
+        now = _sum([self._ended, *(share.progress for share in self._shares)])
+        limited = now.limited if self._begun else "waiting for CPUs of the cluster"
+        done, total = self._recalled + now.done, len(self._wanted)
+        return now._replace(done=done, total=total, recalled=self._recalled, limited=limited)
 
 
-def _check(judge: str, python: str) -> None:
-    """Refuse a worker of another version.
-
-    Raises:
-        OperationalError: It is one.
-    """
-    here = __version__, platform.python_version()
-    if (judge, python) != here:
-        raise OperationalError(
-            f"a Ray node has judge {judge} and Python {python}, this process judge {here[0]} and Python {here[1]}: "
-            "install the same versions on every node"
-        )
+def _sum(several: Sequence[Progress]) -> Progress:
+    return Progress(
+        done=sum(each.done for each in several),
+        total=0,
+        recalled=0,
+        failures=sum(each.failures for each in several),
+        cost=sum(each.cost for each in several),
+        estimated=sum(each.estimated for each in several),
+        limited=next((each.limited for each in several if each.limited), ""),
+    )

@@ -1,23 +1,21 @@
-"""A worker: an actor that runs the loop on shards, and hands each completion to the driver. It imports nothing of Ray.
-
-Its methods run in threads: the driver calls `news` again and again while `judge` runs the loop.
-"""
+"""A worker: an actor that runs the loop on shards. It imports nothing of Ray."""
 
 import asyncio
+import contextlib
 import platform
 import socket
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from judge.ask.loop import assess
+from judge.ask.loop import Loop
 from judge.ask.progress import Progress
+from judge.ask.questions import Questions
 from judge.ask.records import Failure
 from judge.ask.settings import Settings
 from judge.ask.tasks import Task
-from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
+from judge.errors import JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model
 from judge.models.journal import Journal
@@ -27,10 +25,11 @@ from judge.models.records import Completion, Request
 from judge.pool.records import Pool
 from judge.runs.records import Turn
 
+VERSIONS = f"judge {__version__} and Python {platform.python_version()}"
 _WAIT = 0.5
 """Most seconds for which `news` waits for something new."""
-_ROWS = 64
-"""Most rows in one reply."""
+_ENTRIES = 64
+"""Most entries in one reply."""
 
 
 class PaidCall(NamedTuple):
@@ -43,11 +42,10 @@ class PaidCall(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A fact about the judge for the journal."""
+    """A fact for the journal; None where it is to be removed."""
 
     key: str
     value: str | None
-    """None where the fact is to be removed."""
 
 
 class ShardTasks(NamedTuple):
@@ -61,6 +59,7 @@ class ShardTasks(NamedTuple):
     facts: Mapping[str, str]
     max_cost: float | None
     """US dollars that may be spent on this shard."""
+    versions: str = VERSIONS
 
 
 class ShardEnd(NamedTuple):
@@ -78,96 +77,47 @@ class News(NamedTuple):
 
     entries: tuple[PaidCall | Fact, ...]
     progress: Progress | None
-    """Of the last shard."""
     unfinished: Unfinished
     """What the worker has paid for without a completion."""
-    calls: int
-    """Calls in flight."""
-
-
-class ModelAround:
-    """A judge that differs from another one only in what a subclass defines."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-
-class WorkerModel(ModelAround):
-    """The judge of a worker: it counts the calls in flight, and refuses further calls once the driver says so."""
-
-    stopped = False
-    calls = 0
-    before = Unfinished()
-    """What was paid for without a completion before the judge was closed last."""
-
-    async def complete(self, request: Request) -> Completion:
-        """Ask once.
-
-        Raises:
-            Interrupted: The driver has stopped the run.
-        """
-        if self.stopped:
-            raise Interrupted("the driver has stopped the run")
-        self.calls += 1
-        try:
-            return await self._model.complete(request)
-        finally:
-            self.calls -= 1
-
-    def paid(self) -> Unfinished:
-        """What was paid for without a completion."""
-        return self.before.plus(self._model.unfinished)
-
-    async def aclose(self) -> None:
-        """Close the judge; it opens itself again for the next shard."""
-        self.before = self.paid()
-        await self._model.aclose()
 
 
 class WorkerJournal(Journal):
     """The journal of one shard, in memory. A write is done once the driver has the row on its disk.
 
     Args:
-        say: Hands an entry to the driver, and calls back when the driver has it.
+        say: Hands an entry to the driver; the future, if any, is done once the driver has it.
         judge: The name of the judge.
         shard: The shard, which brings what the run's journal holds already.
     """
 
     def __init__(
-        self, say: Callable[[PaidCall | Fact, Callable[[], object]], None], judge: str, shard: ShardTasks
+        self, say: Callable[[PaidCall | Fact, asyncio.Future[None] | None], None], judge: str, shard: ShardTasks
     ) -> None:
-        self._say: Callable[[PaidCall | Fact, Callable[[], object]], None] = lambda entry, kept: None
         super().__init__(None)
         self.record(new_row(row.digest, judge, row.parameters, row.request, row.completion) for row in shard.rows)
         for key, value in shard.facts.items():
-            self.set_meta(key, value)
-        # Only what is new from here on is news.
+            super().set_meta(key, value)
         self._say = say
 
     def write(
         self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
     ) -> "asyncio.Future[None]":
         """Record a completion here, and hand it to the driver."""
-        loop = asyncio.get_running_loop()
         super().write(digest, judge, parameters, request, completion)
-        written: asyncio.Future[None] = loop.create_future()
-        kept = PaidCall(digest, dict(parameters), request, completion)
-        self._say(kept, lambda: loop.call_soon_threadsafe(written.set_result, None))
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._say(PaidCall(digest, dict(parameters), request, completion), written)
         return written
 
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact here, and hand it to the driver."""
         super().set_meta(key, value)
-        self._say(Fact(key, value), lambda: None)
+        self._say(Fact(key, value), None)
 
     def drop_meta(self, keys: Sequence[str]) -> None:
         """Remove facts here, and with the driver."""
         super().drop_meta(keys)
         for key in keys:
-            self._say(Fact(key, None), lambda: None)
+            self._say(Fact(key, None), None)
 
 
 class RayWorker:
@@ -180,86 +130,81 @@ class RayWorker:
     """
 
     def __init__(self, name: str, options: ModelOptions, settings: Settings) -> None:
-        self._name = name
-        self._options = options
-        self._settings = settings
-        self._model: WorkerModel | None = None
-        self._changed = threading.Condition()
-        self._entries: list[tuple[PaidCall | Fact, Callable[[], object]]] = []
-        """What the driver does not have yet, and what to call once it has."""
+        self._name, self._options, self._settings = name, options, settings
+        self._model: Model | None = None
+        self._loop: Loop | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._entries: list[tuple[PaidCall | Fact, asyncio.Future[None] | None]] = []
+        """What the driver does not have yet."""
+        self._new = asyncio.Event()
         self._progress: Progress | None = None
-        self._busy = False
 
-    def versions(self) -> tuple[str, str]:
-        """The versions of judge and Python here."""
-        return __version__, platform.python_version()
-
-    def judge(self, shard: ShardTasks) -> ShardEnd:
+    async def judge(self, shard: ShardTasks) -> ShardEnd:
         """Run the loop on a shard."""
-        self._busy = True
+        failures: dict[int, Failure] = {}
+        error: JudgeError | None = None
         try:
-            model: Any = self._opened()
+            if shard.versions != VERSIONS:
+                raise OperationalError(f"the driver has {shard.versions}, a Ray node {VERSIONS}: install the same")
+            self._home = asyncio.get_running_loop()
+            model = await self._opened(shard)
             with WorkerJournal(self._say, model.name, shard) as journal:
-                results = assess(
-                    shard.tasks,
-                    model,
-                    journal,
-                    shard.pool,
-                    turns=shard.turns,
-                    settings=msgspec.structs.replace(self._settings, max_cost=shard.max_cost),
-                    report=self._note,
-                )
-                failures = {place: result for place, result in enumerate(results) if isinstance(result, Failure)}
-            return self._end(failures, None)
-        except UsageError as error:
-            # The command is right, but this node lacks something.
-            where = f"a Ray worker on {socket.gethostname()} cannot ask {self._name}"
-            return self._end({}, OperationalError(f"{where}: {error}"))
-        except JudgeError as error:
-            return self._end({}, error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the driver has to say it in words
-            return self._end({}, OperationalError(f"a Ray worker on {socket.gethostname()} failed: {error!r}"))
+                questions = Questions(model, journal, shard.pool, shard.turns, None, journal.set_meta)
+                settings = msgspec.structs.replace(self._settings, max_cost=shard.max_cost)
+                self._loop = Loop(questions, journal, settings, report=self._note)
+                results = await self._loop.run(shard.tasks)
+            failures = {place: result for place, result in enumerate(results) if isinstance(result, Failure)}
+        except JudgeError as raised:
+            error = raised
+        except Exception as raised:  # noqa: BLE001 - whatever it is, the driver has to say it in words
+            error = OperationalError(f"a Ray worker on {socket.gethostname()} failed: {raised!r}")
+        end, self._loop, self._progress = ShardEnd(failures, error, self._progress), None, None
+        self._new.set()
+        return end
 
-    def news(self, kept: int) -> News:
+    async def news(self, kept: int, stopped: bool) -> News:
         """What is new; waits for it a while.
 
         Args:
-            kept: How many entries of the last reply the driver has in its journal.
+            kept: How many entries of the last reply the driver has on its disk.
+            stopped: Whether no further call may begin.
         """
-        with self._changed:
-            for _, call in self._entries[:kept]:
-                call()
-            del self._entries[:kept]
-            self._changed.wait_for(lambda: self._entries or not self._busy, _WAIT)
-            entries = tuple(entry for entry, _ in self._entries[:_ROWS])
-        model = self._model
-        if model is None:
-            return News(entries, None, Unfinished(), 0)
-        progress = None if self._progress is None else self._progress._replace(servers=())
-        return News(entries, progress, model.paid(), model.calls)
+        for _, written in self._entries[:kept]:
+            if written is not None:
+                written.set_result(None)
+        del self._entries[:kept]
+        if stopped and self._loop is not None:
+            self._loop.drain()
+        if not self._entries:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._new.wait(), _WAIT)
+        self._new.clear()
+        unfinished = Unfinished() if self._model is None else self._model.unfinished
+        return News(tuple(entry for entry, _ in self._entries[:_ENTRIES]), self._progress, unfinished)
 
-    def stop(self) -> None:
-        """Begin no further call."""
-        if self._model is not None:
-            self._model.stopped = True
+    async def _opened(self, shard: ShardTasks) -> Model:
+        """The judge, opened once and checked for each shard.
 
-    def _end(self, failures: Mapping[int, Failure], error: JudgeError | None) -> ShardEnd:
-        with self._changed:
-            end, self._progress, self._busy = ShardEnd(failures, error, self._progress), None, False
-            self._changed.notify_all()
-        return end._replace(progress=None if end.progress is None else end.progress._replace(servers=()))
-
-    def _opened(self) -> WorkerModel:
+        Raises:
+            OperationalError: It cannot be used on this node.
+        """
+        try:
+            model = self._model or open_model(self._name, self._options)
+            model.check(tuple({task.criterion.digest: task.criterion for task in shard.tasks}.values()))
+        except UsageError as error:
+            # The command is right, but this node lacks something.
+            where = f"a Ray worker on {socket.gethostname()} cannot ask {self._name}"
+            raise OperationalError(f"{where}: {error}") from error
         if self._model is None:
-            model = open_model(self._name, self._options)
-            model.prepare(lambda step, done, total: None)
-            self._model = WorkerModel(model)
-        return self._model
+            await asyncio.to_thread(model.prepare, lambda step, done, total: None)
+            self._model = model
+        return model
 
-    def _say(self, entry: PaidCall | Fact, kept: Callable[[], object]) -> None:
-        with self._changed:
-            self._entries.append((entry, kept))
-            self._changed.notify_all()
+    def _say(self, entry: PaidCall | Fact, written: "asyncio.Future[None] | None") -> None:
+        self._entries.append((entry, written))
+        if self._home is not None:
+            # A thread may have recorded a fact.
+            self._home.call_soon_threadsafe(self._new.set)
 
     def _note(self, progress: Progress) -> None:
-        self._progress = progress
+        self._progress = progress._replace(servers=())
