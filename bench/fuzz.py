@@ -75,14 +75,13 @@ from judge.models.chat import read_completion
 from judge.models.checkers import CheckerSettings
 from judge.models.families import read_families, read_teams
 from judge.models.journal_rows import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest, storable
-from judge.models.journal_store import SCHEMA as JOURNAL_SCHEMA
-from judge.models.journal_tools import exported_lines, merge_journals, read_journal, verify_journal
+from judge.models.journal_rows import SCHEMA as JOURNAL_SCHEMA
+from judge.models.journal_tools import exported_lines, merge_journals, read_journal, read_spending, verify_journal
 from judge.models.label_probabilities import opening_probabilities, with_probabilities
 from judge.models.onnx_checker import open_tokenizer, read_model_files, windows
 from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.models.server_checker import APIS
-from judge.models.spending import read_spending
 from judge.nuggets.claims import claims_jsonl, join_claims, parse_claims
 from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.nuggets.forms.edits import edited, edits_jsonl, parse_edits

@@ -83,7 +83,7 @@ def resuming(path: Path) -> str:
 
 def spending(path: Path) -> str:
     """Add up what the completions took."""
-    from judge.models.spending import read_spending
+    from judge.models.journal_tools import read_spending
 
     return f"{sum(row.completions for row in read_spending(path)):,} completions"
 

@@ -18,13 +18,14 @@ from judge.models.address import without_credentials
 from judge.models.journal_rows import is_database
 from judge.models.journal_tools import (
     JournalReport,
+    JournalSpending,
     export_journal,
     exported_lines,
     merge_journals,
+    read_spending,
     salvage_journal,
     verify_journal,
 )
-from judge.models.spending import JournalSpending, read_spending
 from judge.text.cells import count
 from judge.text.safe import printable
 

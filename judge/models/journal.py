@@ -12,14 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
-
-import msgspec
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.files.extras import need_extra
 from judge.files.paths import StrPath
-from judge.models.journal_file import UNREADABLE, FileStore, unreadable
+from judge.models.journal_file import SHARED, FileStore, open_store
 from judge.models.journal_rows import (
     ADD_META,
     SCHEMA_VERSION,
@@ -33,29 +31,12 @@ from judge.models.journal_rows import (
     other_version,
     recorded,
 )
-from judge.models.journal_store import (
-    SHARED,
-    Store,
-    checked,
-    checked_rows,
-    damaged,
-    fact,
-    facts_of,
-    open_store,
-    paged,
-    rows_of,
-    stored_rows,
-)
+from judge.models.journal_store import UNREADABLE, Store, paged
 from judge.models.records import Completion, Message, Request
 from judge.models.spending import CallFacts
 
-if TYPE_CHECKING:
-    from judge.models.postgres import DatabaseStore
-
 _GROUP = 512
 """Most completions in one commit."""
-_PAUSE = 0.005
-"""Least seconds between the beginnings of two commits: what comes meanwhile shares the next one."""
 _TOGETHER = 1000
 """Completions that are taken over in one transaction."""
 _AHEAD = 250
@@ -127,8 +108,7 @@ class Journal:
         except BaseException as error:
             self.store.close()
             if isinstance(error, UNREADABLE):
-                why = unreadable(place, error)
-                raise InputError(f"{self.store.name}: cannot be used as a journal: {why}") from error
+                raise self.store.unreadable(error, "used") from error
             raise
         self._ahead: dict[str, Row] = {}
         """The rows that were fetched last, by digest."""
@@ -183,29 +163,29 @@ class Journal:
             # The writer has the store while it waits for the disk, and most questions are new.
             return None
         if digest in self._ahead:
-            return _completion(self.store, checked(self.store, self._ahead[digest]))
-        row = checked_rows(self.store, [digest]).get(digest)
+            return _completion(self.store, self.store.checked(self._ahead[digest]))
+        row = self.store.row(digest)
         return None if row is None else _completion(self.store, row)
 
     def ahead(self, digests: Iterable[str]) -> None:
         """Fetch what a database holds under some digests, for the `get` of each that follows; of a file, nothing."""
         if self.store.shared:
-            self._ahead = rows_of(self.store, (digest for digest in digests if hash(digest) in self._known))
+            self._ahead = self.store.rows(digest for digest in digests if hash(digest) in self._known)
 
     def times(self, digests: Iterable[str]) -> dict[str, str]:
         """When completions were recorded, by digest: UTC, as `2025-01-31T12:00:00.000Z`; others are left out."""
-        return _times(self.store, digests)
+        return self.store.times(digests)
 
     def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
         """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time.
 
         What cannot be read is left out: this is for estimates alone.
         """
-        return [call[1:] for call in _sample(self.store, judge, most)]
+        return [call[1:] for call in self.store.sample(judge, most)]
 
     def meta(self, key: str) -> str | None:
         """A fact kept beside the completions, such as the answer form that an endpoint takes; None if not set."""
-        return fact(self.store, key)
+        return self.store.meta(key)
 
     # ---------------------------------------------------------------- what is written
 
@@ -275,9 +255,9 @@ class Journal:
             OperationalError: This one cannot be written.
         """
         with contextlib.closing(open_store(path)) as source:
-            for page in paged((row for _, row in stored_rows(source)), _TOGETHER):
+            for page in paged((row for _, row in source.placed_rows()), _TOGETHER):
                 self.record(page)
-            self._change(ADD_META, facts_of(source))
+            self._change(ADD_META, source.facts())
 
     def _change(self, statement: str, values: Sequence[Sequence[object]]) -> None:
         try:
@@ -293,7 +273,7 @@ class Journal:
         """
         try:
             new = self.store.insert(rows)
-            found = rows_of(self.store, [row[0] for row in rows], "digest, checksum")
+            found = self.store.rows((row[0] for row in rows), "digest, checksum")
         except UNREADABLE as error:
             raise OperationalError(f"{self.store.name}: cannot be written: {error}") from error
         there = {digest: str(row[1]) for digest, row in found.items()}
@@ -357,7 +337,7 @@ class JournalView:
 
     def meta(self, key: str) -> str | None:
         """A fact kept beside the completions; None if it is in no journal."""
-        values = (fact(store, key) for store in self._stores)
+        values = (store.meta(key) for store in self._stores)
         return next((value for value in values if value is not None), None)
 
     def get(self, digest: str) -> Completion | None:
@@ -377,12 +357,12 @@ class JournalView:
         try:
             return recorded(found[1])
         except DamagedRow as error:
-            raise damaged(found[0], digest, error) from error
+            raise found[0].damaged(digest, error) from error
 
     def times(self, digests: Iterable[str]) -> dict[str, str]:
         """When completions were recorded, by digest; `Journal.times` has the form."""
         wanted = list(digests)
-        return {digest: time for store in reversed(self._stores) for digest, time in _times(store, wanted).items()}
+        return {digest: time for store in reversed(self._stores) for digest, time in store.times(wanted).items()}
 
     def ahead(self, digests: Iterable[str]) -> None:
         """Fetch what databases hold under some digests, for the `get` of each that follows; of files, nothing."""
@@ -390,26 +370,26 @@ class JournalView:
         wanted = list(digests) if shared else []
         self._ahead = dict.fromkeys(wanted)
         for store in reversed(shared):
-            self._ahead |= rows_of(store, wanted)
+            self._ahead |= store.rows(wanted)
 
     def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
         """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time."""
-        drawn = {call[0]: call[1:] for store in reversed(self._stores) for call in _sample(store, judge, most)}
+        drawn = {call[0]: call[1:] for store in reversed(self._stores) for call in store.sample(judge, most)}
         return [drawn[digest] for digest in sorted(drawn)[:most]]
 
     def _row(self, digest: str) -> tuple[Store, Row] | None:
         for store in self._stores:
             if store.shared and digest in self._ahead:
                 fetched = self._ahead[digest]
-                row = None if fetched is None else checked(store, fetched)
+                row = None if fetched is None else store.checked(fetched)
             else:
                 try:
-                    row = checked_rows(store, [digest]).get(digest)
+                    row = store.row(digest)
                 except InputError:
                     # A page may be written while it is read, so a second look decides.
                     if not isinstance(store, FileStore) or not store.reopen():
                         raise
-                    row = checked_rows(store, [digest]).get(digest)
+                    row = store.row(digest)
             if row is not None:
                 return store, row
         return None
@@ -484,7 +464,7 @@ def looked_ahead(
     journal.ahead(())
 
 
-def _written(place: StrPath | None, max_wait: float) -> "FileStore | DatabaseStore":
+def _written(place: StrPath | None, max_wait: float) -> Store:
     """The place of a journal, opened to be written."""
     if not is_database(place):
         return FileStore(None if place is None else Path(place), writing=True)
@@ -498,28 +478,7 @@ def _completion(store: Store, row: Row) -> Completion:
     try:
         return completion_of(row)
     except DamagedRow as error:
-        raise damaged(store, row[0], error) from error
-
-
-def _times(store: Store, digests: Iterable[str]) -> dict[str, str]:
-    try:
-        return {row[0]: str(row[1]) for row in rows_of(store, digests, "digest, recorded").values()}
-    except UNREADABLE as error:
-        raise InputError(f"{store.name}: cannot be read as a journal: {unreadable(store.name, error)}") from error
-
-
-def _sample(store: Store, judge: str, most: int) -> list[tuple[str, tuple[Message, ...], CallFacts]]:
-    """Digest, messages and facts of at most `most` calls to a judge."""
-    # Digests are as good as random, so the first ones are a fair sample.
-    query = "SELECT digest, messages, completion FROM completion WHERE judge = ? ORDER BY digest LIMIT ?"
-    drawn: list[tuple[str, tuple[Message, ...], CallFacts]] = []
-    # What is damaged is said where its completion is wanted.
-    with contextlib.suppress(*UNREADABLE):
-        for digest, messages, completion in store.query(query, (judge, most)):
-            with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
-                asked = msgspec.json.decode(messages, type=tuple[Message, ...])
-                drawn.append((digest, asked, msgspec.json.decode(completion, type=CallFacts)))
-    return drawn
+        raise store.damaged(row[0], error) from error
 
 
 class _Write(NamedTuple):
@@ -545,7 +504,7 @@ class _Writer:
 
     def __init__(
         self,
-        store: "FileStore | DatabaseStore",
+        store: Store,
         add: Callable[[Sequence[Row]], tuple[int, dict[str, str]]],
         note: Callable[[Iterable[str]], None],
     ) -> None:
@@ -596,8 +555,7 @@ class _Writer:
 
     def close(self) -> None:
         """Write what is in the queue and end the thread."""
-        if not isinstance(self.store, FileStore):
-            self.store.hurry()
+        self.store.hurry()
         self._queue.put(None)
         self._thread.join()
 
@@ -622,7 +580,7 @@ class _Writer:
             item = self._queue.get(timeout=timeout)
             if item is not None and (pause := self._next - time.monotonic()) > 0:
                 time.sleep(pause)
-            self._next = time.monotonic() + _PAUSE
+            self._next = time.monotonic() + self.store.pause
             while item is not None:
                 group.append(item)
                 if len(group) == _GROUP:
@@ -687,14 +645,14 @@ class _Writer:
 
     def _release(self, digests: set[str]) -> None:
         self._unreleased |= digests
-        if self._unreleased and not isinstance(self.store, FileStore):
+        if self._unreleased:
             # What cannot be released now is kept for the next time: the lease would be extended with the others.
             with contextlib.suppress(JudgeError):
                 self.store.release(sorted(self._unreleased))
                 self._unreleased.clear()
 
     def _lease(self, takes: Sequence[_Take]) -> None:
-        if not takes or isinstance(self.store, FileStore):
+        if not takes:
             return
         granted: set[str] = set()
         rows: dict[str, Row] = {}
@@ -704,7 +662,7 @@ class _Writer:
         try:
             granted = self.store.take(sorted(leased))
             # Only now: a completion may have been committed, and its lease removed, while the statement before began.
-            rows = rows_of(self.store, sorted({digest for take in takes for digest in take.digests}))
+            rows = self.store.rows({digest for take in takes for digest in take.digests})
             answered = {take.digests[0] for take in takes if not rows.keys().isdisjoint(take.digests)}
             self._release(granted & answered)
             granted -= answered
@@ -733,7 +691,7 @@ class _Writer:
                 take.answer.set_exception(lost)
             elif first is not None:
                 try:
-                    row = checked(self.store, rows[first])
+                    row = self.store.checked(rows[first])
                     take.answer.set_result(RecordedAnswer(first, _completion(self.store, row)))
                 except JudgeError as error:
                     take.answer.set_exception(error)

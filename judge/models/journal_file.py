@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from judge.errors import InputError, OperationalError
+from judge.files.extras import need_extra
 from judge.files.paths import StrPath
 from judge.models.journal_rows import (
     INSERT,
@@ -16,45 +17,43 @@ from judge.models.journal_rows import (
     SCHEMA_VERSION,
     SET_META,
     Row,
+    is_database,
     other_version,
 )
+from judge.models.journal_store import SUM, UNREADABLE, Store, out_of_reach, salvage_hint
 
+SHARED = "a journal in PostgreSQL"
+"""What needs the extra, for messages."""
 CHECKPOINT = 1.0
 """Seconds after which committed completions go from the `-wal` file into the journal itself."""
-SUM = "digests"
-"""The key, among a file's facts, of how many digests there are, and of the sum of their bytes as numbers."""
+_PAUSE = 0.02
+"""Seconds between two commits, each of which waits for the disk and costs as much as ten rows."""
 _WIDE_CACHE = "PRAGMA cache_size = -65536"
 """64 MiB of pages for a connection that writes: digests are inserted in no order, so each needs another page."""
 _WAL_MODE = 2
 """Byte 18 of a journal that is in use, or was when its process was killed."""
-_NO_ROOM = {"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"}
-"""SQLite's names of errors of a full disk; the second is of its `-shm` file."""
 _SMALLEST = 300
 """Bytes that a row takes at least: more rows than this allows cannot be in a file."""
 
-UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises; the second where it quotes what is damaged."""
 
+def open_store(place: StrPath, *, live: bool = False) -> Store:
+    """Open a journal to read it; nothing in it is changed.
 
-def salvage_hint(path: object) -> str:
-    """What to do about a damaged journal, in words."""
-    return f"`judge journal verify {path}` lists what is damaged, `judge journal salvage {path} -o NEW` keeps the rest"
+    Args:
+        place: A file, or the address of a database.
+        live: Read a file although a process is writing it.
 
+    Raises:
+        UsageError: The database cannot be used as its address says.
+        InputError: The place holds no journal.
+        OperationalError: The database cannot be reached.
+    """
+    if not is_database(place):
+        return FileStore(Path(place), live=live)
+    need_extra("postgres", SHARED)
+    from judge.models.postgres import DatabaseStore  # needs the extra
 
-def out_of_reach(error: Exception) -> str:
-    """Why SQLite cannot use a journal that may be sound, in words; empty if the error is of another kind."""
-    if "locked" in str(error):
-        return "another judge process is using it"
-    if getattr(error, "sqlite_errorname", "") in _NO_ROOM:
-        return "its disk is full, and SQLite needs a little room beside a journal that was not closed"
-    return ""
-
-
-def unreadable(path: object, error: Exception) -> str:
-    """Why a journal cannot be read and what to do about it, in words."""
-    if reason := out_of_reach(error):
-        return reason
-    return str(error) if "unable to open" in str(error) else f"{error}; {salvage_hint(path)}"
+    return DatabaseStore(place)
 
 
 def lacks_log(path: StrPath) -> bool:
@@ -68,8 +67,8 @@ def lacks_log(path: StrPath) -> bool:
     return in_use and not path.with_name(f"{path.name}-wal").exists()
 
 
-class FileStore:
-    """A journal in a file of SQLite, which only one process writes.
+class FileStore(Store):
+    """A journal in a file of SQLite, which only one process writes; `Store` describes the methods.
 
     Args:
         path: The file; None for a journal in memory.
@@ -82,24 +81,23 @@ class FileStore:
     """
 
     many = "json_each(?)"
-    names = NAMES
     shared = False
+    pause = _PAUSE
 
     def __init__(self, path: Path | None, *, writing: bool = False, live: bool = False, broken: bool = False) -> None:
         self.name = "the journal in memory" if path is None else str(path)
+        self.version: str | None = None
+        self.period = CHECKPOINT
         self._path = path
         self._writing, self._live, self._broken = writing, live, broken
         self._unlocked = False
-        """Whether it is read without a lock."""
-        self.period = CHECKPOINT
-        self.version: str | None = None
+        """Whether it is read without a lock, because another process is writing it."""
         self._lock = threading.Lock()
         self._sum = (0, 0)
         try:
             self._connection = self._made() if writing else self._opened()
         except (OSError, *UNREADABLE) as error:
-            what = "used" if writing else "read"
-            raise InputError(f"{self.name}: cannot be {what} as a journal: {unreadable(path, error)}") from error
+            raise self.unreadable(error, "used" if writing else "read") from error
         self._identity = self._there()
 
     def _made(self) -> sqlite3.Connection:
@@ -108,12 +106,12 @@ class FileStore:
             if self._path.is_symlink():
                 raise InputError(f"{self.name}: a link where the journal has to be; move it away or name its folder")
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        connection = self._connected("" if self._path is None else self._path.absolute().as_uri())
+        connection = _connected(":memory:" if self._path is None else self._path.absolute().as_uri())
         try:
             # Exclusive: a second process on the same journal would pay for the same calls again.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                self.version = self._version(connection)
+                self.version = _version(connection)
                 if self.version not in (None, SCHEMA_VERSION):
                     raise other_version(self.name, str(self.version))
             connection.execute("PRAGMA journal_mode = WAL")
@@ -136,7 +134,7 @@ class FileStore:
         """
         # SQLite would make a `-wal` file where there is none, and nobody could tell any more that it is missing.
         how = "immutable=1" if self._unlocked or lacks_log(self.name) else "mode=ro"
-        connection = self._connected(f"{Path(self.name).absolute().as_uri()}?{how}")
+        connection = _connected(f"{Path(self.name).absolute().as_uri()}?{how}")
         try:
             if self._broken:
                 # The file may be shorter than it says of itself.
@@ -144,12 +142,12 @@ class FileStore:
             if self._unlocked and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 # The tables of the other process have not reached the file yet.
                 connection.close()
-                connection = self._connected("")
+                connection = _connected(":memory:")
                 for statement in SCHEMA:
                     connection.execute(statement)
             with contextlib.suppress(*(UNREADABLE if self._broken else ())):
                 connection.execute("SELECT digest FROM completion LIMIT 1").fetchone()
-                self.version = self._version(connection)
+                self.version = _version(connection)
             if self.version == OLDER_VERSIONS[0]:
                 self.names = NAMES.replace("checksum", "NULL")
         except UNREADABLE as error:
@@ -160,18 +158,6 @@ class FileStore:
             self._unlocked = True
             return self._opened()
         return connection
-
-    @staticmethod
-    def _connected(address: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(address or ":memory:", uri=True, check_same_thread=False, timeout=0)
-        # A text that is none fails the check of its row.
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        return connection
-
-    @staticmethod
-    def _version(connection: sqlite3.Connection) -> str | None:
-        row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-        return None if row is None else str(row[0])
 
     def _there(self) -> tuple[int, int] | None:
         """What the file system calls the file; None if it is not there."""
@@ -198,7 +184,7 @@ class FileStore:
         with self._lock:
             try:
                 return self._connection.execute(statement, values).fetchall()
-            except UNREADABLE as error:
+            except sqlite3.Error as error:
                 if not self._live or (not self._unlocked and "locked" not in str(error)):
                     raise
         # A page may be written while it is read, so a second look decides.
@@ -208,11 +194,10 @@ class FileStore:
 
     def reopen(self) -> bool:
         """Look at the file anew; False where no process is writing it, so that nothing would change."""
-        if not self._live:
-            return False
-        with self._lock:
-            self._connection.close()
-            self._connection = self._opened()
+        if self._live:
+            with self._lock:
+                self._connection.close()
+                self._connection = self._opened()
         return self._unlocked
 
     def change(self, statement: str, values: Sequence[Sequence[object]]) -> None:
@@ -224,7 +209,7 @@ class FileStore:
         """Add the rows whose digests are new, all or none, on the disk, and give how many these are."""
         with self._lock, self._connection:
             new = [row[0] for row in rows if self._connection.execute(INSERT, row).rowcount == 1]
-            total = _added(self._sum, new)
+            total = self._sum[0] + len(new), self._sum[1] + sum(map(_number, new))
             self._connection.execute(SET_META, (SUM, _sum_text(total)))
         self._sum = total
         return len(new)
@@ -239,13 +224,13 @@ class FileStore:
         before, ordered = "", True
         with self._lock:
             for (digest,) in self._connection.execute("SELECT digest FROM completion ORDER BY digest"):
-                count, total = count + 1, total + int.from_bytes(str(digest).encode())
-                before, ordered = digest, ordered and digest > before
-                yield digest
+                count, total = count + 1, total + _number(str(digest))
+                before, ordered = str(digest), ordered and str(digest) > before
+                yield before
             # Only now: the look at the whole index would fill it with pages that nobody needs again.
             self._connection.execute(_WIDE_CACHE)
         self._sum = count, total
-        if not ordered or self.query("SELECT value FROM meta WHERE key = ?", (SUM,)) != [(_sum_text(self._sum),)]:
+        if not ordered or self.meta(SUM) != _sum_text(self._sum):
             # Another program may have changed the table and its index alike; else the index is damaged.
             for (line,) in self.query("PRAGMA integrity_check(1)"):
                 if line != "ok":
@@ -289,19 +274,31 @@ class FileStore:
         """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
         self.check_there()
         # Where this fails, for a full disk say, the completions are as safe as before in the `-wal` file.
-        with contextlib.suppress(*UNREADABLE), self._lock:
+        with contextlib.suppress(sqlite3.Error), self._lock:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
         """Release the file; one that was written is a single plain file again, which can be copied."""
         if self._writing:
-            with contextlib.suppress(*UNREADABLE):
+            with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
 
 
-def _added(total: tuple[int, int], digests: Sequence[str]) -> tuple[int, int]:
-    return total[0] + len(digests), total[1] + sum(int.from_bytes(digest.encode()) for digest in digests)
+def _connected(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
+    # A text that is none fails the check of its row.
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> str | None:
+    row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    return None if row is None else str(row[0])
+
+
+def _number(digest: str) -> int:
+    return int.from_bytes(digest.encode())
 
 
 def _sum_text(total: tuple[int, int]) -> str:

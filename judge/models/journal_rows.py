@@ -184,7 +184,10 @@ def todays_row(row: Row, version: str | None) -> Row:
     elif row[-1] != hashlib.sha256(_encoder.encode(list(row[:10]))).hexdigest():
         raise DamagedRow("its content is not what was recorded")
     parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
-    address = next((url for name in _ADDRESS if isinstance(url := old.parameters.get(name), str)), None)
+    address = next((old.parameters[name] for name in _ADDRESS if old.parameters.get(name)), None)
+    if isinstance(address, dict):
+        # Variables of the environment that moved a judge of litellm.
+        address = ", ".join(f"{name}={value}" for name, value in address.items())
     completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
     return _sealed(
         (

@@ -1,19 +1,14 @@
-"""Where the rows of a journal lie: a file of SQLite, or a database that `judge.models.postgres` opens.
+"""The tables of a journal, read in the same words whether they lie in a file of SQLite or in a database."""
 
-Both are asked in the same words, so that what is written, read, checked and counted is the same for both.
-"""
-
+import contextlib
 import itertools
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from judge.errors import InputError
-from judge.files.extras import need_extra
-from judge.files.paths import StrPath
-from judge.models.journal_file import SUM, UNREADABLE, FileStore, salvage_hint, unreadable
+from judge.errors import InputError, JudgeError
 from judge.models.journal_rows import (
     NAMES,
     OLDER_VERSIONS,
@@ -21,85 +16,193 @@ from judge.models.journal_rows import (
     DamagedRow,
     Row,
     check_row,
-    is_database,
     other_version,
     todays_row,
 )
+from judge.models.records import Message
+from judge.models.spending import CallFacts
 
-SHARED = "a journal in PostgreSQL"
-"""What needs the extra, for messages."""
+SUM = "digests"
+"""The key, among a file's facts, of how many digests there are, and of the sum of their bytes as numbers."""
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises; the second where it quotes what is damaged."""
+_NO_ROOM = {"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"}
+"""SQLite's names of errors of a full disk; the second is of its `-shm` file."""
 _TOGETHER = 500
 """Rows of one statement."""
+
+Sample = list[tuple[str, tuple[Message, ...], CallFacts]]
 _Item = TypeVar("_Item")
 
 
-class Store(Protocol):
-    """The tables of a journal; errors are those of SQLite, and of `judge.errors` where a database is away."""
+class Store:
+    """The tables of a journal; what a statement raises is UNREADABLE, or an OperationalError where a server is away."""
 
     name: str
     """The place for messages, without credentials."""
     many: str
     """A table with a column `value`, from one parameter: a list of texts as JSON."""
+    names = NAMES
+    """COLUMNS for a query, with NULL for a column that an older version lacks."""
     version: str | None
     """The schema version; None where nothing was recorded yet."""
-    names: str
-    """COLUMNS for a query, with NULL for a column that an older version lacks."""
-    period: float
-    """Seconds after which `tick` is due."""
     shared: bool
     """Whether several processes may write at once, so that what is asked must be leased."""
+    period: float
+    """Seconds after which `tick` is due."""
+    pause: float
+    """Least seconds between the beginnings of two commits: what comes meanwhile shares the next one."""
 
     def query(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """The rows that a statement gives, in a transaction of its own."""
-        ...
+        raise NotImplementedError
 
     def change(self, statement: str, values: Sequence[Sequence[object]]) -> None:
         """Carry out a statement for each of the values, all or none, on the disk."""
-        ...
+        raise NotImplementedError
 
     def insert(self, rows: Sequence[Row]) -> int:
         """Add the rows whose digests are new, all or none, on the disk, and give how many these are."""
-        ...
+        raise NotImplementedError
 
     def digests(self) -> Iterator[str]:
         """Every digest, for one who opens the journal to write it."""
-        ...
+        raise NotImplementedError
 
     def scan(self) -> Iterator[Row]:
         """Every row that can be read, unchecked, past what is damaged."""
-        ...
+        return itertools.chain.from_iterable(self.pages())
+
+    def take(self, digests: Sequence[str]) -> set[str]:
+        """Lease questions that have no completion, and give those that are ours now."""
+        raise NotImplementedError
+
+    def release(self, digests: Sequence[str]) -> None:
+        """Let go of questions."""
 
     def tick(self) -> None:
         """What is to be done now and then while the journal is written."""
-        ...
+
+    def hurry(self) -> None:
+        """From now on, wait only a short time for a server that is away."""
 
     def check_there(self) -> None:
         """Refuse to go on where the journal is not at its place any more."""
-        ...
 
     def close(self) -> None:
         """Release the place."""
-        ...
 
+    def rows(self, digests: Iterable[str], columns: str = NAMES) -> dict[str, Row]:
+        """The rows of those digests that are recorded, by digest, unchecked; `columns` begin with the digest."""
+        query = f"SELECT {columns} FROM completion WHERE digest IN (SELECT value FROM {self.many})"  # noqa: S608 - names of columns only
+        pages = (msgspec.json.encode(page).decode() for page in paged(digests, _TOGETHER))
+        return {row[0]: row for page in pages for row in self.query(query, (page,))}
 
-def open_store(place: StrPath, *, live: bool = False) -> Store:
-    """Open a journal to read it; nothing in it is changed.
+    def row(self, digest: str) -> Row | None:
+        """The row of a digest, checked; None if there is none.
 
-    Args:
-        place: A file, or the address of a database.
-        live: Read a file although a process is writing it.
+        Raises:
+            InputError: It is damaged, or the journal cannot be read.
+        """
+        try:
+            rows = self.rows([digest])
+        except UNREADABLE as error:
+            raise self.unreadable(error) from error
+        if rows and digest not in rows:
+            # A damaged index leads to the row of another question.
+            raise self.damaged(digest, DamagedRow("another one is found in its place"))
+        return self.checked(rows[digest]) if rows else None
 
-    Raises:
-        UsageError: The database cannot be used as its address says.
-        InputError: The place holds no journal.
-        OperationalError: The database cannot be reached.
-    """
-    if not is_database(place):
-        return FileStore(Path(place), live=live)
-    need_extra("postgres", SHARED)
-    from judge.models.postgres import DatabaseStore  # needs the extra
+    def checked(self, row: Row) -> Row:
+        """The row.
 
-    return DatabaseStore(place)
+        Raises:
+            InputError: It is not what was recorded.
+        """
+        try:
+            check_row(row)
+        except DamagedRow as error:
+            raise self.damaged(row[0], error) from error
+        return row
+
+    def times(self, digests: Iterable[str]) -> dict[str, str]:
+        """When completions were recorded, by digest; those that are not here are left out."""
+        try:
+            return {digest: str(row[1]) for digest, row in self.rows(digests, "digest, recorded").items()}
+        except UNREADABLE as error:
+            raise self.unreadable(error) from error
+
+    def sample(self, judge: str, most: int) -> Sample:
+        """Digest, messages and facts of at most `most` calls to a judge; what cannot be read is left out."""
+        # Digests are as good as random, so the first ones are a fair sample.
+        query = "SELECT digest, messages, completion FROM completion WHERE judge = ? ORDER BY digest LIMIT ?"
+        drawn: Sample = []
+        # What is damaged is said where its completion is wanted.
+        with contextlib.suppress(*UNREADABLE):
+            for digest, messages, completion in self.query(query, (judge, most)):
+                with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+                    asked = msgspec.json.decode(messages, type=tuple[Message, ...])
+                    drawn.append((digest, asked, msgspec.json.decode(completion, type=CallFacts)))
+        return drawn
+
+    def meta(self, key: str) -> str | None:
+        """A fact kept beside the completions; None if not set."""
+        rows = self.query("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else None
+
+    def facts(self) -> list[Row]:
+        """Every fact about a judge that is kept beside the completions."""
+        return self.query("SELECT key, value FROM meta WHERE key NOT IN ('schema', ?) ORDER BY key", (SUM,))
+
+    def placed_rows(self) -> Iterator[tuple[str, Row]]:
+        """The rows in the order of their digests, checked, each after the digest under which it is stored.
+
+        Rows of an older version come as this version records them, in the order in which they were recorded: of several
+        that are one question today, the first is the one that stays.
+
+        Raises:
+            InputError: A row is damaged, or the journal cannot be read.
+        """
+        if self.version is None:
+            raise InputError(f"{self.name}: no journal is in this database")
+        if self.version not in (*OLDER_VERSIONS, SCHEMA_VERSION):
+            raise other_version(self.name, self.version)
+        digest = ""
+        try:
+            for page in self.pages() if self.version == SCHEMA_VERSION else self._older_pages():
+                for row in page:
+                    digest = row[0]
+                    yield digest, todays_row(row, self.version)
+        except DamagedRow as error:
+            raise self.damaged(digest, error) from error
+        except UNREADABLE as error:
+            raise self.unreadable(error) from error
+
+    def pages(self) -> Iterator[list[Row]]:
+        """The rows in the order of their digests, unchecked, some at a time."""
+        query = f"SELECT {self.names} FROM completion WHERE digest > ? ORDER BY digest LIMIT {_TOGETHER}"  # noqa: S608 - names of columns only
+        last = ""
+        while page := self.query(query, (last,)):
+            yield page
+            last = page[-1][0]
+
+    def _older_pages(self) -> Iterator[list[Row]]:
+        digests = (str(digest) for (digest,) in self.query("SELECT digest FROM completion ORDER BY recorded, digest"))
+        for page in paged(digests, _TOGETHER):
+            rows = self.rows(page, self.names)
+            yield [rows[digest] for digest in page if digest in rows]
+
+    def damaged(self, digest: str, error: DamagedRow) -> InputError:
+        """The error about a row that is not what was recorded."""
+        hint = "delete this row, and the same command asks again" if self.shared else salvage_hint(self.name)
+        return InputError(f"{self.name}: damaged at the completion {digest}: {error}; {hint}")
+
+    def unreadable(self, error: BaseException, what: str = "read") -> JudgeError:
+        """The error about a journal that SQLite cannot read."""
+        why = out_of_reach(error) or str(error)
+        if why == str(error) and "unable to open" not in why:
+            why += f"; {salvage_hint(self.name)}"
+        return InputError(f"{self.name}: cannot be {what} as a journal: {why}")
 
 
 def paged(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
@@ -113,110 +216,15 @@ def paged(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
         yield page
 
 
-def rows_of(store: Store, digests: Iterable[str], columns: str = NAMES) -> dict[str, Row]:
-    """The rows of those digests that are recorded, by digest, unchecked.
-
-    Args:
-        store: The journal.
-        digests: The digests.
-        columns: What a row is to hold, the digest first.
-    """
-    query = f"SELECT {columns} FROM completion WHERE digest IN (SELECT value FROM {store.many})"  # noqa: S608 - names of columns only
-    pages = (msgspec.json.encode(page).decode() for page in paged(digests, _TOGETHER))
-    return {row[0]: row for page in pages for row in store.query(query, (page,))}
+def salvage_hint(name: str) -> str:
+    """What to do about a damaged journal, in words."""
+    return f"`judge journal verify {name}` lists what is damaged, `judge journal salvage {name} -o NEW` keeps the rest"
 
 
-def checked_rows(store: Store, digests: Iterable[str]) -> dict[str, Row]:
-    """The same, checked.
-
-    Raises:
-        InputError: A row is damaged, or the journal cannot be read.
-    """
-    wanted = set(digests)
-    try:
-        rows = rows_of(store, wanted)
-    except UNREADABLE as error:
-        raise InputError(f"{store.name}: cannot be read as a journal: {unreadable(store.name, error)}") from error
-    if strange := sorted(rows.keys() - wanted):
-        # A damaged index leads to the row of another question.
-        raise damaged(store, strange[0], DamagedRow("it is found under another digest"))
-    return {digest: checked(store, row) for digest, row in rows.items()}
-
-
-def checked(store: Store, row: Row) -> Row:
-    """The row.
-
-    Raises:
-        InputError: It is not what was recorded.
-    """
-    try:
-        check_row(row)
-    except DamagedRow as error:
-        raise damaged(store, row[0], error) from error
-    return row
-
-
-def damaged(store: Store, digest: str, error: DamagedRow) -> InputError:
-    """The error about a row that is not what was recorded."""
-    hint = "delete this row, and the same command asks again" if store.shared else salvage_hint(store.name)
-    return InputError(f"{store.name}: damaged at the completion {digest}: {error}; {hint}")
-
-
-def fact(store: Store, key: str) -> str | None:
-    """A fact kept beside the completions; None if not set."""
-    rows = store.query("SELECT value FROM meta WHERE key = ?", (key,))
-    return str(rows[0][0]) if rows else None
-
-
-def facts_of(store: Store) -> list[Row]:
-    """Every fact about a judge that is kept beside the completions."""
-    return store.query("SELECT key, value FROM meta WHERE key NOT IN ('schema', ?) ORDER BY key", (SUM,))
-
-
-def stored_rows(store: Store) -> Iterator[tuple[str, Row]]:
-    """The rows in the order of their digests, checked, each after the digest under which it is stored.
-
-    Rows of an older version come as this version records them, in the order in which they were recorded: of several
-    that are one question today, the first is the one that stays.
-
-    Raises:
-        InputError: A row is damaged, or the journal cannot be read.
-    """
-    version = known_version(store)
-    digest = ""
-    try:
-        for page in _pages(store, version):
-            for row in page:
-                digest = row[0]
-                yield digest, todays_row(row, version)
-    except DamagedRow as error:
-        raise damaged(store, digest, error) from error
-    except UNREADABLE as error:
-        raise InputError(f"{store.name}: cannot be read as a journal: {unreadable(store.name, error)}") from error
-
-
-def _pages(store: Store, version: str) -> Iterator[list[Row]]:
-    if version != SCHEMA_VERSION:
-        digests = (str(digest) for (digest,) in store.query("SELECT digest FROM completion ORDER BY recorded, digest"))
-        for some in paged(digests, _TOGETHER):
-            rows = rows_of(store, some, store.names)
-            yield [rows[digest] for digest in some]
-        return
-    query = f"SELECT {NAMES} FROM completion WHERE digest > ? ORDER BY digest LIMIT {_TOGETHER}"  # noqa: S608 - names of columns only
-    last = ""
-    while page := store.query(query, (last,)):
-        yield page
-        last = page[-1][0]
-
-
-def known_version(store: Store) -> str:
-    """The schema version of a journal, of this version of judge or an older one.
-
-    Raises:
-        InputError: Nothing was recorded there, or by a later version.
-    """
-    if store.version is None:
-        raise InputError(f"{store.name}: no journal is in this database")
-    if store.version not in (*OLDER_VERSIONS, SCHEMA_VERSION):
-        raise other_version(store.name, store.version)
-    return store.version
+def out_of_reach(error: BaseException) -> str:
+    """Why SQLite cannot use a journal that may be sound, in words; empty if the error is of another kind."""
+    if "locked" in str(error):
+        return "another judge process is using it"
+    if getattr(error, "sqlite_errorname", "") in _NO_ROOM:
+        return "its disk is full, and SQLite needs a little room beside a journal that was not closed"
+    return ""

@@ -5,8 +5,10 @@ line as the journal holds them, so that its checksum still proves them. A Parque
 """
 
 import contextlib
+import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Annotated, NamedTuple
 
@@ -19,7 +21,7 @@ from judge.files.parquet import SUFFIX, Schema, is_parquet, write_parquet
 from judge.files.paths import StrPath
 from judge.models.address import without_credentials
 from judge.models.journal import Journal
-from judge.models.journal_file import UNREADABLE, FileStore, lacks_log, out_of_reach
+from judge.models.journal_file import FileStore, lacks_log, open_store
 from judge.models.journal_rows import (
     ADD_META,
     COLUMNS,
@@ -33,8 +35,10 @@ from judge.models.journal_rows import (
     todays_row,
     with_completion,
 )
-from judge.models.journal_store import Store, facts_of, known_version, open_store, paged, rows_of, stored_rows
+from judge.models.journal_store import UNREADABLE, Store, out_of_reach, paged
 from judge.models.secrets import redactor, scrub
+from judge.models.spending import CallFacts, CallSum, Spending
+from judge.text.ids import natural_key
 
 _LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
@@ -90,7 +94,7 @@ def placed_rows(place: StrPath) -> Iterator[tuple[str | int, Row]]:
         yield from _lines(Path(place))
         return
     with contextlib.closing(_there(place)) as store:
-        yield from stored_rows(store)
+        yield from store.placed_rows()
 
 
 def line_at(file: IO[bytes], place: int) -> Row:
@@ -237,8 +241,6 @@ def verify_journal(place: StrPath) -> JournalReport:
         name = Path(place).name
         more.append(("", f"its -wal file is missing: bring {name}-wal, which may hold later completions"))
     with contextlib.closing(_there(place, broken=True)) as store:
-        if store.shared:
-            known_version(store)
         check = _Check(store)
         for _ in check.rows():
             pass
@@ -273,7 +275,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
         if not check.sound:
             raise InputError(f"{path}: holds no completion that is sound")
         with contextlib.suppress(*UNREADABLE):
-            for key, value in facts_of(store):
+            for key, value in store.facts():
                 target.set_meta(key, value)
         repeated = len(check.sound) - len(target)
     return JournalReport(len(check.sound) - repeated, check.unsealed, check.lost(), repeated)
@@ -422,7 +424,7 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
     with _new_journal(new) as target:
         for place in places:
             for page in paged((row for _, row in placed_rows(place)), _TOGETHER):
-                earlier = rows_of(target.store, [row[0] for row in page])
+                earlier = target.store.rows(row[0] for row in page)
                 for row in page:
                     first = earlier.setdefault(row[0], row)
                     repeated += first is not row
@@ -431,7 +433,7 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
                 target.record(page)
             if not is_exported(place):
                 with contextlib.closing(_there(place)) as store:
-                    target.store.change(ADD_META, facts_of(store))
+                    target.store.change(ADD_META, store.facts())
         taken = len(target)
     return MergeReport(taken, repeated, tuple(conflicts))
 
@@ -440,3 +442,103 @@ def _answer(row: Row) -> tuple[object, ...]:
     """What a verdict is read from; time and tokens differ whenever the same is asked twice."""
     completion = completion_of(row)
     return completion.text, completion.finish_reason, completion.probabilities
+
+
+# ---------------------------------------------------------------- adding up
+
+
+class JournalSpending(Spending, frozen=True):
+    """What all completions of a judge in a journal took."""
+
+    first: str
+    """When the first completion was recorded, and when the last was: UTC, as `2025-01-31T12:00:00.000Z`."""
+    last: str
+    seconds_p50: float | None = None
+    """Half of the timed calls took this long or less; None if no call is timed."""
+    seconds_p95: float | None = None
+    forms: Mapping[str, int] = {}
+    """Completions by the form in which an answer was asked for."""
+    finish_reasons: Mapping[str, int] = {}
+    """Completions by why their texts end, in the words of the provider; an empty word where it gave none."""
+    models: Mapping[str, int] = {}
+    """Completions by the model that the provider names."""
+    fingerprints: Mapping[str, int] = {}
+    """Completions by the provider's fingerprint of what it runs."""
+
+
+class _Row(CallFacts, frozen=True):
+    """The part of a completion that `judge journal stats` shows."""
+
+    finish_reason: str | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+
+
+class _JournalSum(CallSum):
+    """The completions of one judge in a journal, added up as they are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first, self._last = "~", ""
+        self._words: Counter[tuple[str | None, ...]] = Counter()
+
+    def count(self, took: _Row, form: str, recorded: str) -> None:
+        """Count a completion."""
+        self.add(took)
+        self._first, self._last = min(self._first, recorded), max(self._last, recorded)
+        self._words[form, took.finish_reason, took.model, took.system_fingerprint] += 1
+
+    def in_journal(self, judge: str) -> JournalSpending:
+        """What they took, under the name of the judge."""
+        seconds = sorted(self.seconds)
+        sums = msgspec.structs.asdict(self.spending(judge))
+        forms, finish_reasons, models, fingerprints = map(self._by_word, range(4))
+        return JournalSpending(
+            **{**sums, "cost": math.fsum(self.costs), "seconds": math.fsum(seconds)},
+            first=self._first,
+            last=self._last,
+            seconds_p50=_percentile(seconds, 50),
+            seconds_p95=_percentile(seconds, 95),
+            forms=forms,
+            finish_reasons=finish_reasons,
+            models=models,
+            fingerprints=fingerprints,
+        )
+
+    def _by_word(self, place: int) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for words, count in self._words.items():
+            counts[words[place] or ""] += count
+        return dict(sorted(counts.items()))
+
+
+def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
+    """What each judge's completions took, in natural order of the judges' names.
+
+    Args:
+        place: A journal that no process is writing, or the address of a shared one.
+
+    Raises:
+        UsageError: The database cannot be used as its address says.
+        InputError: The place holds no journal, or a damaged one, or another process is using it.
+        OperationalError: The database cannot be reached.
+    """
+    by_judge: dict[str, _JournalSum] = {}
+    decoder = msgspec.json.Decoder(_Row)
+    with contextlib.closing(_there(place)) as store:
+        for _, row in store.placed_rows():
+            try:
+                took = decoder.decode(row[9])
+            except msgspec.MsgspecError as error:
+                raise InputError(f"{place}: damaged at the completion {row[0]}: {error}") from error
+            by_judge.setdefault(row[1], _JournalSum()).count(took, row[5], row[10])
+    return tuple(by_judge[judge].in_journal(judge) for judge in sorted(by_judge, key=natural_key))
+
+
+def _percentile(ordered: list[float], percent: int) -> float | None:
+    """The least value that so many percent of the values do not exceed; None of no values.
+
+    >>> _percentile([1.0, 2.0, 3.0, 4.0], 50), _percentile([1.0, 2.0, 3.0, 4.0], 95)
+    (2.0, 4.0)
+    """
+    return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None

@@ -18,16 +18,8 @@ import psycopg.conninfo
 from psycopg.rows import TupleRow
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.models.journal_rows import (
-    INSERT,
-    NAMES,
-    OLDER_VERSIONS,
-    SCHEMA,
-    SCHEMA_VERSION,
-    SET_META,
-    Row,
-    other_version,
-)
+from judge.models.journal_rows import INSERT, OLDER_VERSIONS, SCHEMA, SCHEMA_VERSION, SET_META, Row, other_version
+from judge.models.journal_store import Store
 from judge.models.secrets import remember, scrub
 
 LEASE = 60
@@ -158,7 +150,7 @@ def read_database(url: str) -> DatabaseAddress:
     return DatabaseAddress(name, parameters)
 
 
-class DatabaseStore:
+class DatabaseStore(Store):
     """The tables in a database, by one connection that is made again where it breaks; `Store` describes the methods.
 
     Args:
@@ -173,8 +165,8 @@ class DatabaseStore:
     """
 
     many = "json_array_elements_text(?::json)"
-    names = NAMES
     shared = True
+    pause = 0.0
 
     def __init__(self, url: str, max_wait: float = 30.0, *, writing: bool = False) -> None:
         self._address = read_database(url)
@@ -263,22 +255,11 @@ class DatabaseStore:
         """Let go of questions."""
         self._run(lambda connection: connection.execute(_RELEASE, self._named(digests)))
 
-    def scan(self) -> Iterator[Row]:
-        """Every row, unchecked."""
-        query = f"SELECT {NAMES} FROM completion WHERE digest > ? ORDER BY digest LIMIT 500"  # noqa: S608 - names of columns only
-        last = ""
-        while page := self.query(query, (last,)):
-            yield from page
-            last = page[-1][0]
-
     def tick(self) -> None:
         """Extend our leases."""
         # Where this fails, the leases and completions that fail too say so.
         with contextlib.suppress(JudgeError):
             self._run(lambda connection: connection.execute(_EXTEND, self._named()))
-
-    def check_there(self) -> None:
-        """Nothing: a database that is away is waited for."""
 
     def hurry(self) -> None:
         """From now on, wait only a short time for a server that is away."""

@@ -14,7 +14,6 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.models.journal_file import FileStore
 from judge.models.journal_rows import DamagedRow, Recorded, recorded, todays_row
-from judge.models.journal_store import rows_of
 from judge.models.journal_tools import is_exported, line_at, placed_rows
 from judge.models.records import AnswerForm, Completion, Message
 
@@ -123,7 +122,7 @@ class Recording:
                 self._lines = self._lines or self._path.open("rb")
                 return recorded(line_at(self._lines, place))
             self._store = self._store or FileStore(self._path)
-            row = rows_of(self._store, [place], self._store.names).get(place)
+            row = self._store.rows([place], self._store.names).get(place)
             if row is None:
                 raise self._changed()
             return recorded(todays_row(row, self._store.version))

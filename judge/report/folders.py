@@ -22,7 +22,7 @@ from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED
 from judge.harness.recheck import RECHECK
 from judge.models.journal import JournalView
 from judge.models.journal_file import lacks_log
-from judge.models.spending import JournalSpending, read_spending
+from judge.models.journal_tools import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
 from judge.results.rows import LeaderboardRow, RunDifference

@@ -23,10 +23,9 @@ from judge.harness.dry_run import dry_run
 from judge.harness.prepared import Plan, prepare
 from judge.harness.run import run
 from judge.models.checkers import Checker
-from judge.models.journal_tools import read_journal
+from judge.models.journal_tools import read_journal, read_spending
 from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
-from judge.models.spending import read_spending
 from judge.text.words import containment
 from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, write_pool
 from tests.conftest import PROJECT

@@ -12,8 +12,7 @@ import pytest
 
 from judge.ask.inquiry import is_filler
 from judge.models.journal_rows import COLUMNS, recorded
-from judge.models.journal_tools import placed_rows, verify_journal
-from judge.models.spending import read_spending
+from judge.models.journal_tools import placed_rows, read_spending, verify_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
 from tests.mock import Mock, start_mock

@@ -20,11 +20,11 @@ from judge.models.journal_tools import (
     export_journal,
     merge_journals,
     read_journal,
+    read_spending,
     salvage_journal,
     verify_journal,
 )
 from judge.models.records import Completion
-from judge.models.spending import read_spending
 from tests.models.test_journal import completion, request
 
 PAGE = 4096

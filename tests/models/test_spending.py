@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from judge.errors import InputError
+from judge.models.journal_tools import read_spending
 from judge.models.model import Price
 from judge.models.records import Completion
-from judge.models.spending import CallFacts, add_up, read_spending
+from judge.models.spending import CallFacts, add_up
 from tests.models.test_journal_export import filled
 
 CALLS = (

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from judge.errors import InputError
 from judge.models.journal import Journal
+from judge.models.journal_tools import JournalSpending, read_spending
 from judge.models.records import Completion
-from judge.models.spending import JournalSpending, read_spending
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate

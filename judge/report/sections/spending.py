@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.models.spending import JournalSpending
+from judge.models.journal_tools import JournalSpending
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.text.cells import count

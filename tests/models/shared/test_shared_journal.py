@@ -18,9 +18,8 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.models.call_parts import CallParts
 from judge.models.journal import HeldElsewhere, Journal, JournalView, RecordedAnswer, looked_ahead, open_journal
 from judge.models.journal_rows import new_row
-from judge.models.journal_tools import exported_lines, merge_journals, verify_journal
+from judge.models.journal_tools import exported_lines, merge_journals, read_spending, verify_journal
 from judge.models.records import Completion
-from judge.models.spending import read_spending
 from tests.ask.test_loop import Scripted, criterion, pool
 from tests.models.test_journal import completion, request
 from tests.postgres import Postgres
