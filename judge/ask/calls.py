@@ -23,7 +23,7 @@ from judge.ask.settings import Settings
 from judge.ask.stop import StopRule
 from judge.errors import AuthenticationError, CallError, OperationalError, RateLimitError, TransientError
 from judge.models.call_parts import CallParts
-from judge.models.journal import Journal, QuestionClaims
+from judge.models.journal import Journal
 from judge.models.journal_rows import storable
 from judge.models.model import FREE, Model
 from judge.models.records import Completion, Request
@@ -117,8 +117,7 @@ class Calls:
         self._paid.set()
         for sleep in self._sleeping:
             sleep.cancel()
-        if self._journal.claims is not None:
-            self._journal.claims.give_up(error)
+        self._journal.give_up(error)
 
     def check(self) -> None:
         """Raise what stopped the calls."""
@@ -175,15 +174,14 @@ class Calls:
             CallError: The call failed.
             OperationalError: No further call can succeed, or the calls are stopped.
         """
-        claims = self._journal.claims
-        if claims is None:
+        if not self._journal.shared:
             recorded = self._journal.get(digest)
             return await self._ask(digest, request) if recorded is None else recorded
-        return await self._claim(claims, tuple(forms) if digest in forms else (digest,), digest, request)
+        return await self._leased(tuple(forms) if digest in forms else (digest,), digest, request)
 
-    async def _claim(self, claims: QuestionClaims, forms: tuple[str, ...], digest: str, request: Request) -> Completion:
+    async def _leased(self, forms: tuple[str, ...], digest: str, request: Request) -> Completion:
         self.check()
-        recorded = await claims.claim(*forms, request=request)
+        recorded = await self._journal.lease(*forms)
         if recorded is not None:
             self.rule.recalled()
             if recorded.digest != digest:
@@ -192,14 +190,14 @@ class Calls:
         try:
             completion = await self._ask(digest, request)
         except BaseException:
-            claims.release(forms[0])
+            self._journal.release(forms[0])
             raise
         if digest != forms[0]:
-            # Once its answer is written, whoever claims the first request finds it.
+            # Once its answer is written, whoever leases the first request finds it.
             if (write := self._unwritten.get(digest)) is None:
-                claims.release(forms[0])
+                self._journal.release(forms[0])
             else:
-                write.add_done_callback(lambda _: claims.release(forms[0]))
+                write.add_done_callback(lambda _: self._journal.release(forms[0]))
         return completion
 
     async def _ask(self, digest: str, request: Request) -> Completion:

@@ -224,7 +224,7 @@ class Loop:
             # The same question was answered before the judge refused the form.
             return settled
         # Another process may ask the same in another form.
-        others = {} if self._journal.claims is None else questions.first_digests(task)
+        others = questions.first_digests(task) if self._journal.shared else {}
         lost = failure(task, judge, "provider_error", "")
         completions: dict[str, Completion] = {}
         while forms:

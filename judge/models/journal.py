@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.files.extras import need_extra
@@ -56,34 +56,6 @@ class RecordedAnswer(NamedTuple):
     completion: Completion
 
 
-class QuestionClaims(Protocol):
-    """Which process asks which question, where several processes share a journal."""
-
-    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
-        """Lease a question before it is asked.
-
-        Args:
-            digests: The requests with which the question can be asked, one for each answer form, in the order that
-                every process gives them. The lease is on the first one, whichever is sent.
-            request: The one that is to be sent.
-
-        Returns:
-            A future with the answer to the first request that the journal holds by now. It gives None if the question
-            is ours to ask, until the completion of the first request is written or until `release`. It raises
-            HeldElsewhere where another process is asking the question, and an OperationalError where the journal cannot
-            be reached.
-        """
-        ...
-
-    def release(self, digest: str) -> None:
-        """Let go of a question, named by its first digest."""
-        ...
-
-    def give_up(self, error: BaseException) -> None:
-        """End every wait for a lease with an error."""
-        ...
-
-
 class Journal:
     """A journal that this process writes.
 
@@ -96,9 +68,6 @@ class Journal:
         InputError: The place is no journal of this version, is a link, or another process holds the file.
         OperationalError: The server cannot be reached.
     """
-
-    claims: QuestionClaims | None = None
-    """What is to be leased before it is asked; None where this process alone has the journal."""
 
     def __init__(self, place: StrPath | None, max_wait: float = 300.0) -> None:
         self.store = _written(place, max_wait)
@@ -113,8 +82,6 @@ class Journal:
         self._ahead: dict[str, Row] = {}
         """The rows that were fetched last, by digest."""
         self._writer = _Writer(self.store, self._add, self._note)
-        if self.store.shared:
-            self.claims = self._writer
 
     def __enter__(self) -> Self:
         return self
@@ -123,6 +90,11 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may write it too, so that a question is to be leased before it is asked."""
+        return self.store.shared
 
     def __len__(self) -> int:
         """How many completions it holds, as far as this process knows."""
@@ -227,6 +199,29 @@ class Journal:
     ) -> None:
         """Record a completion; returns when it is on the disk. Arguments and errors are those of `write`."""
         await self.write(digest, judge, parameters, request, completion)
+
+    def lease(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
+        """Lease a question before it is asked; needed only where several processes share the journal.
+
+        Args:
+            digests: The requests with which the question can be asked, one for each answer form, in the order that
+                every process gives them. The lease is on the first one, whichever is sent.
+
+        Returns:
+            A future with the answer to the first request that the journal holds by now. It gives None if the question
+            is ours to ask, until the completion of the first request is written or until `release`. It raises
+            HeldElsewhere where another process is asking the question, and an OperationalError where the journal cannot
+            be reached.
+        """
+        return self._writer.lease(digests)
+
+    def release(self, digest: str) -> None:
+        """Let go of a question, named by its first digest."""
+        self._writer.release(digest)
+
+    def give_up(self, error: BaseException) -> None:
+        """End every wait for a lease with an error; called in the loop that waits."""
+        self._writer.give_up(error)
 
     def record(self, rows: Iterable[Row]) -> int:
         """Record completions that came another way, all or none of them; one whose digest is here stays as it is.
@@ -494,7 +489,7 @@ class _Take(NamedTuple):
 
 
 class _Writer:
-    """The thread that writes completions in the order in which they come, and takes leases; `QuestionClaims` too.
+    """The thread that writes completions in the order in which they come, and takes leases.
 
     Args:
         store: The journal.
@@ -535,8 +530,8 @@ class _Writer:
         self._queue.put(write)
         return write.done
 
-    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
-        """Lease a question before it is asked; only its digests count here."""
+    def lease(self, digests: tuple[str, ...]) -> "asyncio.Future[RecordedAnswer | None]":
+        """Begin to take a lease; `Journal.lease` has the answers."""
         loop = asyncio.get_running_loop()
         take = _Take(digests, loop, loop.create_future())
         self._waiting.add(take)
@@ -545,7 +540,8 @@ class _Writer:
 
     def release(self, digest: str) -> None:
         """Let go of a question, named by its first digest."""
-        self._queue.put(digest)
+        if self.store.shared:
+            self._queue.put(digest)
 
     def give_up(self, error: BaseException) -> None:
         """End every wait for a lease with an error; called in the loop that waits."""
@@ -571,7 +567,7 @@ class _Writer:
                 unsaved = not self._tick() and unsaved
             self._tell(writes, lost)
             self._release({item for item in group if isinstance(item, str)})
-            self._lease([item for item in group if isinstance(item, _Take)])
+            self._take([item for item in group if isinstance(item, _Take)])
 
     def _next_group(self, timeout: float | None) -> tuple[list[_Write | _Take | str], bool]:
         """What came, after a wait for it; and whether nothing more will."""
@@ -651,7 +647,7 @@ class _Writer:
                 self.store.release(sorted(self._unreleased))
                 self._unreleased.clear()
 
-    def _lease(self, takes: Sequence[_Take]) -> None:
+    def _take(self, takes: Sequence[_Take]) -> None:
         if not takes:
             return
         granted: set[str] = set()

@@ -58,29 +58,23 @@ class SlowOnce(WhiteSpace):
         return await super().complete(request)
 
 
-class LoneClaims:
-    """The claims of a shared journal that only one process has open."""
+class LoneJournal(Journal):
+    """A shared journal that only one process has open."""
 
-    def __init__(self, journal: Journal) -> None:
-        self.journal = journal
+    shared = True  # type: ignore[assignment]
 
-    def claim(self, *digests: str, request: Request) -> "asyncio.Future[RecordedAnswer | None]":
+    def lease(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
         answer: asyncio.Future[RecordedAnswer | None] = asyncio.get_running_loop().create_future()
-        found = ((digest, self.journal.get(digest)) for digest in digests)
+        found = ((digest, self.get(digest)) for digest in digests)
         answer.set_result(next((RecordedAnswer(digest, known) for digest, known in found if known), None))
         return answer
 
-    def release(self, digest: str) -> None:
-        pass
 
-    def give_up(self, error: BaseException) -> None:
-        pass
+JOURNALS = {False: Journal, True: LoneJournal}
 
 
-def asked(model: Scripted, journal: Journal, *, shared: bool, concurrency: int = 4) -> list[Judgment | Failure]:
+def asked(model: Scripted, journal: Journal, concurrency: int = 4) -> list[Judgment | Failure]:
     one = pool(TEXTS)
-    if shared:
-        journal.claims = LoneClaims(journal)
     settings = Settings(concurrency=concurrency, attempts=3)
     return list(assess(tasks(one, [criterion()]), model, journal, one, settings=settings))
 
@@ -94,21 +88,21 @@ def forms_of_twins(results: list[Judgment | Failure]) -> list[str]:
 @pytest.mark.parametrize("shared", [False, True])
 def test_one_question_in_two_forms_at_once_is_paid_once(tmp_path: Path, shared: bool) -> None:
     model = SlowOnce()
-    with Journal(tmp_path / "journal") as journal:
-        results = asked(model, journal, shared=shared)
+    with JOURNALS[shared](tmp_path / "journal") as journal:
+        results = asked(model, journal)
     assert model.counts()["same"] == 1
     assert forms_of_twins(results) == ["json", "json"]
     # A later run reads the same from the journal.
-    with Journal(tmp_path / "journal") as journal:
-        assert asked(Scripted(forms=("json", "text")), journal, shared=shared) == results
+    with JOURNALS[shared](tmp_path / "journal") as journal:
+        assert asked(Scripted(forms=("json", "text")), journal) == results
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_question_that_failed_in_one_form_is_not_asked_in_the_other(shared: bool) -> None:
     """Its twin waited for it, and shares the failure."""
     model = SlowOnce(ContextLengthError("too long"))
-    with Journal(None) as journal:
-        results = asked(model, journal, shared=shared)
+    with JOURNALS[shared](None) as journal:
+        results = asked(model, journal)
     assert [isinstance(result, Failure) for result in results] == [text == "same" for text in TEXTS]
     assert [request.form for request in model.asked if request.response == "same"] == ["json"]
 
@@ -116,8 +110,8 @@ def test_a_question_that_failed_in_one_form_is_not_asked_in_the_other(shared: bo
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_question_that_was_answered_in_one_form_is_not_asked_in_the_other(shared: bool) -> None:
     model = WhiteSpace()
-    with Journal(None) as journal:
-        results = asked(model, journal, shared=shared, concurrency=1)
+    with JOURNALS[shared](None) as journal:
+        results = asked(model, journal, concurrency=1)
     assert [request.form for request in model.asked if request.response == "same"] == ["json"]
     assert forms_of_twins(results) == ["json", "json"]
 
@@ -132,8 +126,8 @@ def test_after_a_repair_that_is_refused_the_other_form_is_asked_once(shared: boo
 
     unreadable = Completion("nonsense", "stop", "m")
     model = NoRepair(unreadable)
-    with time_limit(60.0), Journal(None) as journal:
-        results = asked(model, journal, shared=shared)
+    with time_limit(60.0), JOURNALS[shared](None) as journal:
+        results = asked(model, journal)
     # The answer under the schema is of no use, and so both of the twins rest on the one in the text form.
     assert forms_of_twins(results) == ["text", "text"]
     assert [request.form for request in model.asked if request.response == "same"] == ["json", "text"]
@@ -154,8 +148,8 @@ def test_of_three_forms_each_is_asked_once_while_earlier_replies_are_being_writt
             return await super().complete(request)
 
     model = NoLabels(forms=("label", "json", "text"))
-    with time_limit(60.0), Journal(tmp_path / "journal") as journal:
-        results = asked(model, journal, shared=shared)
+    with time_limit(60.0), JOURNALS[shared](tmp_path / "journal") as journal:
+        results = asked(model, journal)
     assert [result.form for result in results if isinstance(result, Judgment)] == ["text"] * len(TEXTS)
     counts = Counter((request.response, request.form) for request in model.asked)
     assert set(counts.values()) == {1}

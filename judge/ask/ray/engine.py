@@ -147,7 +147,7 @@ class _Share:
 
     numbers: list[int]
     max_cost: float | None
-    claimed: list[str] = dataclasses.field(default_factory=list)
+    leased: list[str] = dataclasses.field(default_factory=list)
     progress: Progress = _NOTHING
 
 
@@ -320,7 +320,7 @@ class _Run:
         self._shares.append(share)
         again, failures = share.numbers, 0
         try:
-            await self._claim(share)
+            await self._lease(share)
             again = share.numbers
             if share.numbers:
                 end = await self._listen(client, worker, share)
@@ -333,9 +333,8 @@ class _Run:
                 if end.error is not None:
                     self._end(end.error)
         finally:
-            if self._journal.claims is not None:
-                for digest in share.claimed:
-                    self._journal.claims.release(digest)
+            for digest in share.leased:
+                self._journal.release(digest)
             back = [number for number in again if self._questions.next_request(self._wanted[number]) is not None]
             self._left.extendleft(reversed(back))
             self._shares.remove(share)
@@ -343,10 +342,9 @@ class _Run:
             self._ended = _sum([self._ended, done])
             self._wake()
 
-    async def _claim(self, share: _Share) -> None:
-        """Claim what the shard asks, where other processes share the journal; the rest of it is left for later."""
-        claims = self._journal.claims
-        if claims is None:
+    async def _lease(self, share: _Share) -> None:
+        """Lease what the shard asks, where other processes share the journal; the rest of it is left for later."""
+        if not self._journal.shared:
             return
         ours: list[int] = []
         waits: dict[int, tuple[str, asyncio.Future[Any]]] = {}
@@ -355,12 +353,12 @@ class _Run:
             if (wanted := self._questions.next_request(task)) is not None:
                 digests = tuple(self._questions.first_digests(task))
                 digests = digests if wanted[0] in digests else wanted[:1]
-                waits[number] = digests[0], claims.claim(*digests, request=wanted[1])
+                waits[number] = digests[0], self._journal.lease(*digests)
         for number, (digest, wait) in waits.items():
             try:
                 if await wait is None:
                     ours.append(number)
-                    share.claimed.append(digest)
+                    share.leased.append(digest)
                     continue
             except HeldElsewhere:
                 pass

@@ -54,17 +54,17 @@ def put(journal: Journal, *digests: str, text: str = "Grade: 1") -> None:
     asyncio.run(run())
 
 
-def claimed(journal: Journal, *digests: str) -> list[Any]:
-    """What becomes of claims: True for ours, False for another process's, or the completion."""
-    return claimed_in_forms(journal, *((digest,) for digest in digests))
+def leased(journal: Journal, *digests: str) -> list[Any]:
+    """What becomes of leases: True for ours, False for another process's, or the completion."""
+    return leased_in_forms(journal, *((digest,) for digest in digests))
 
 
-def claimed_in_forms(journal: Journal, *questions: tuple[str, ...]) -> list[Any]:
+def leased_in_forms(journal: Journal, *questions: tuple[str, ...]) -> list[Any]:
     """The same of questions that can be asked with several requests."""
 
     async def run() -> list[Any]:
-        claims = (journal.claims.claim(*digests, request=request()) for digests in questions)
-        return await asyncio.gather(*claims, return_exceptions=True)
+        leases = (journal.lease(*digests) for digests in questions)
+        return await asyncio.gather(*leases, return_exceptions=True)
 
     found = {
         type(None): lambda _: True, HeldElsewhere: lambda _: False, RecordedAnswer: lambda answer: answer.completion
@@ -144,14 +144,14 @@ def test_a_view_of_a_new_database_is_empty_and_changes_nothing(postgres: Postgre
 
 def test_a_question_belongs_to_one_process_at_a_time(two: tuple[Journal, Journal]) -> None:
     first, second = two
-    assert claimed(first, *DIGESTS[:3]) == [True, True, True]
-    assert claimed(second, *DIGESTS[:4]) == [False, False, False, True]
+    assert leased(first, *DIGESTS[:3]) == [True, True, True]
+    assert leased(second, *DIGESTS[:4]) == [False, False, False, True]
     # Another call of the same process may go on with it.
-    assert claimed(first, DIGESTS[0]) == [True]
+    assert leased(first, DIGESTS[0]) == [True]
     put(first, DIGESTS[0], text="Grade: 0")
-    first.claims.release(DIGESTS[1])
-    assert claimed(first, DIGESTS[2]) == [True]
-    assert claimed(second, *DIGESTS[:3]) == [completion("Grade: 0"), True, False]
+    first.release(DIGESTS[1])
+    assert leased(first, DIGESTS[2]) == [True]
+    assert leased(second, *DIGESTS[:3]) == [completion("Grade: 0"), True, False]
     assert second.get(DIGESTS[0]) == completion("Grade: 0")
 
 
@@ -160,26 +160,26 @@ def test_a_question_that_can_be_asked_in_two_forms_belongs_to_one_process(
 ) -> None:
     first, second = two
     forms = DIGESTS[:2]
-    assert claimed_in_forms(first, forms) == [True]
-    assert claimed_in_forms(second, forms) == [False]
+    assert leased_in_forms(first, forms) == [True]
+    assert leased_in_forms(second, forms) == [False]
     # The answer in the second form is there for whoever would have asked in the first.
     put(first, forms[1], text="Grade: 0")
-    assert claimed_in_forms(second, forms) == [completion("Grade: 0")]
-    assert claimed(second, forms[0]) == [False]
-    first.claims.release(forms[0])
+    assert leased_in_forms(second, forms) == [completion("Grade: 0")]
+    assert leased(second, forms[0]) == [False]
+    first.release(forms[0])
     # The order of the forms counts, whatever was written first.
     put(first, forms[0], text="Grade: 3")
-    assert claimed_in_forms(second, forms) == [completion("Grade: 3")]
-    assert claimed_in_forms(first, (DIGESTS[2], forms[1]), DIGESTS[3:5]) == [completion("Grade: 0"), True]
+    assert leased_in_forms(second, forms) == [completion("Grade: 3")]
+    assert leased_in_forms(first, (DIGESTS[2], forms[1]), DIGESTS[3:5]) == [completion("Grade: 0"), True]
 
 
-def test_many_claims_at_once_give_each_question_to_one(url: str) -> None:
+def test_many_leases_at_once_give_each_question_to_one(url: str) -> None:
     digests = [f"{number:064x}" for number in range(600)]
     results: list[list[Any]] = []
     with opened(url) as first, opened(url) as second, opened(url) as third:
 
         def claim(journal: Journal, wanted: list[str]) -> None:
-            results.append([wanted[place] for place, ours in enumerate(claimed(journal, *wanted)) if ours is True])
+            results.append([wanted[place] for place, ours in enumerate(leased(journal, *wanted)) if ours is True])
 
         orders = (digests, digests[::-1], digests[300:] + digests[:300])
         threads = [
@@ -194,9 +194,9 @@ def test_many_claims_at_once_give_each_question_to_one(url: str) -> None:
 
 def test_a_process_that_ends_lets_go_of_its_questions(postgres: Postgres, url: str) -> None:
     with opened(url) as first, opened(url) as second:
-        assert claimed(first, DIGESTS[0]) == [True]
+        assert leased(first, DIGESTS[0]) == [True]
         first.close()
-        assert claimed(second, DIGESTS[0]) == [True]
+        assert leased(second, DIGESTS[0]) == [True]
     assert postgres.execute("SELECT count(*) FROM lease", url=url) == [(0,)]
 
 
@@ -205,13 +205,13 @@ def test_the_lease_of_a_dead_process_expires_and_that_of_a_living_one_is_extende
 ) -> None:
     monkeypatch.setattr("judge.models.postgres.LEASE", 1)
     with opened(url) as first, opened(url) as second:
-        assert claimed(first, DIGESTS[0]) == [True]
+        assert leased(first, DIGESTS[0]) == [True]
         dead = "INSERT INTO lease VALUES (%s, 'dead', clock_timestamp() + %s * interval '1 s')"
         postgres.execute(dead, DIGESTS[1], -0.1, url=url)
-        assert claimed(second, *DIGESTS[:2]) == [False, True]
+        assert leased(second, *DIGESTS[:2]) == [False, True]
         # A third of the lease is the time between two signs of life.
         threading.Event().wait(1.5)
-        assert claimed(second, DIGESTS[0]) == [False]
+        assert leased(second, DIGESTS[0]) == [False]
 
 
 def test_a_lease_ends_one_lease_after_the_server_s_now_though_its_clock_was_set_back(
@@ -219,13 +219,13 @@ def test_a_lease_ends_one_lease_after_the_server_s_now_though_its_clock_was_set_
 ) -> None:
     monkeypatch.setattr("judge.models.postgres.LEASE", 1)
     with opened(url) as first, opened(url) as second:
-        assert claimed(first, DIGESTS[0]) == [True]
+        assert leased(first, DIGESTS[0]) == [True]
         # As they stand after the clock has lost a day.
         postgres.execute("INSERT INTO lease VALUES (%s, 'dead', now())", DIGESTS[1], url=url)
         postgres.execute("UPDATE lease SET expires = now() + interval '1 day'", url=url)
         threading.Event().wait(1.5)
         # A living process extends its own.
-        assert claimed(second, *DIGESTS[:2]) == [False, True]
+        assert leased(second, *DIGESTS[:2]) == [False, True]
 
 
 def test_after_a_start_of_the_server_every_holder_has_the_time_of_a_lease(
@@ -234,14 +234,14 @@ def test_after_a_start_of_the_server_every_holder_has_the_time_of_a_lease(
     monkeypatch.setattr("judge.models.postgres.LEASE", 3600)
     with opened(url) as journal:
         postgres.execute("INSERT INTO lease VALUES (%s, 'away', now() - interval '1 s')", DIGESTS[0], url=url)
-        assert claimed(journal, DIGESTS[0]) == [False]
+        assert leased(journal, DIGESTS[0]) == [False]
 
 
 def test_results_on_an_answer_that_another_process_gave_again_are_refused(
     postgres: Postgres, two: tuple[Journal, Journal], url: str
 ) -> None:
     first, second = two
-    claimed(first, DIGESTS[0])
+    leased(first, DIGESTS[0])
     postgres.execute("UPDATE lease SET holder = 'another'", url=url)
     row = new_row(DIGESTS[0], "b/m", {"t": 0}, request(), completion("Grade: 0"))
 
@@ -282,7 +282,7 @@ def test_a_damaged_row_is_never_an_answer(postgres: Postgres, url: str) -> None:
         postgres.execute(changed, DIGESTS[0], url=url)
         with pytest.raises(InputError, match=f"damaged at the completion {DIGESTS[0]}"):
             journal.get(DIGESTS[0])
-        (error,) = claimed(journal, DIGESTS[0])
+        (error,) = leased(journal, DIGESTS[0])
         assert isinstance(error, InputError)
     with pytest.raises(InputError, match="damaged"):
         list(exported_lines(url))
@@ -320,13 +320,13 @@ def test_a_user_without_rights_and_one_who_is_not_there_are_refused(postgres: Po
 
 def test_a_completion_waits_in_memory_until_the_server_is_back(postgres: Postgres, url: str) -> None:
     with opened(url) as journal:
-        assert claimed(journal, DIGESTS[0]) == [True]
+        assert leased(journal, DIGESTS[0]) == [True]
         postgres.kill()
         back = threading.Timer(0.5, postgres.start)
         back.start()
         put(journal, DIGESTS[0])
         back.join()
-        assert claimed(journal, *DIGESTS[:2]) == [completion(), True]
+        assert leased(journal, *DIGESTS[:2]) == [completion(), True]
 
 
 def test_a_server_that_stays_away_ends_the_wait(postgres: Postgres, url: str) -> None:
@@ -335,7 +335,7 @@ def test_a_server_that_stays_away_ends_the_wait(postgres: Postgres, url: str) ->
         try:
             with pytest.raises(OperationalError, match=r"was away for longer than 0\.5 seconds"):
                 put(journal, DIGESTS[0])
-            (error,) = claimed(journal, DIGESTS[1])
+            (error,) = leased(journal, DIGESTS[1])
             assert isinstance(error, OperationalError)
             journal.close()
         finally:
@@ -355,7 +355,7 @@ def test_a_process_that_stands_still_in_a_claim_blocks_nobody_for_long(
     with opened(url) as journal, contextlib.closing(other), contextlib.closing(other._connect()) as still:
         still.autocommit = False
         still.execute(postgres._TAKE, other._named(DIGESTS[:1]))
-        assert claimed(journal, DIGESTS[0], DIGESTS[1]) == [True, True]
+        assert leased(journal, DIGESTS[0], DIGESTS[1]) == [True, True]
 
 
 # ---------------------------------------------------------------- many looks in one
