@@ -40,8 +40,8 @@ _MOST = 10_000
 """Most tasks of a shard: a worker holds all of them in memory, with their texts and replies."""
 _LOSSES = 5
 """Workers lost one after the other without a completion, after which the run ends."""
-_LOOK_AGAIN = 0.5
-"""Seconds after which questions that another process asks are looked at again."""
+_POLL = 0.5
+"""Seconds after which questions that another process asks are polled again."""
 _STEP = 15.0
 """Seconds for the calls in flight of a run whose cluster is lost."""
 
@@ -365,7 +365,7 @@ class _Run:
             self._left.append(number)
         share.numbers = ours
         if not ours:
-            await asyncio.sleep(_LOOK_AGAIN)
+            await asyncio.sleep(_POLL)
 
     async def _listen(self, client: RayClient, worker: int, share: _Share) -> ShardEnd:
         """Journal what a worker sends while it runs the loop on a shard.
@@ -375,6 +375,8 @@ class _Run:
             OperationalError: The journal cannot be written.
         """
         job = asyncio.ensure_future(client.call("ask", worker, "judge", self._shard(share)))
+        # Where the worker is lost, `news` may say so first.
+        job.add_done_callback(lambda job: job.cancelled() or job.exception())
         kept = 0
         try:
             while True:
