@@ -6,19 +6,23 @@ import gzip
 import json
 import random
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from isal import isal_zlib
 
 from judge.cli import main
 from judge.errors import UsageError
 from judge.harness.prepared import Plan, prepare
 from judge.harness.requests import write_requests
 from judge.models.batch import completions
+from judge.models.batch.requests import OpenQuestion, QuestionFile
 from judge.models.batch.service import AnthropicBatches
+from judge.models.journal_rows import request_digest
 from judge.models.journal_tools import verify_journal
 from judge.models.model import ModelOptions
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
@@ -201,6 +205,32 @@ def test_an_import_that_is_cut_short_goes_on(
     assert take(tmp_path, 1, back) == 0
     taken = counts(capsys)
     assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 4, 4, 0)
+
+
+def test_what_an_older_version_handed_over_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its requests have the address in their digests, by which the lines that come back are named."""
+    url = "http://127.0.0.1:9/v1"
+    requests(tmp_path, 1)
+    asked = {line["custom_id"]: line for line in lines(tmp_path / "round-1/requests-00001.jsonl")}
+    back = []
+    with sqlite3.connect(tmp_path / "round-1/questions.sqlite") as file:
+        for digest, content in file.execute("SELECT digest, content FROM question").fetchall():
+            question = msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
+            parameters = {"base_url": url, **question.parameters}
+            older = request_digest(question.judge, parameters, question.request)
+            written = msgspec.to_builtins(OpenQuestion(older, question.judge, parameters, question.request))
+            del written["address"]
+            packed = isal_zlib.compress(msgspec.json.encode(written))
+            file.execute("UPDATE question SET digest = ?, content = ? WHERE digest = ?", (older, packed, digest))
+            back.append(answered({**asked[digest], "custom_id": older}))
+        file.execute("PRAGMA user_version = 0")
+    with QuestionFile(tmp_path / "round-1") as questions:
+        assert {question.address for question in questions} == {url}
+        assert set(questions.digests()) == asked.keys()
+    capsys.readouterr()
+    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", back)) == 0
+    assert (counts(capsys)["taken"], len(back)) == (len(asked), len(asked))
+    assert requests(tmp_path, 2) == 0 and "the journal answers everything" in capsys.readouterr().err
 
 
 def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from isal.isal_zlib import error as packing_error
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import open_new
 from judge.models.batch.service import BatchOffer, bare_model, offer_of
+from judge.models.journal_rows import request_digest
 from judge.models.model import Price
 from judge.models.records import Request
 from judge.records import Record
@@ -23,7 +24,11 @@ _TABLES = """
 CREATE TABLE question (place INTEGER PRIMARY KEY, digest TEXT NOT NULL, content BLOB NOT NULL);
 CREATE UNIQUE INDEX by_digest ON question (digest);
 CREATE TABLE price (judge TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+PRAGMA user_version = 1;
 """
+_VERSION = 1
+"""Of the file; questions of files without one have the address in their parameters and digests."""
+_ADDRESS = frozenset(("base_url", "api_base", "environment"))
 _DAMAGE = (sqlite3.Error, msgspec.MsgspecError, TypeError, cast(type[Exception], packing_error))
 _QUICK = 1
 """Level of compression; a higher one takes longer than the disk does."""
@@ -99,6 +104,7 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
         with self._readable():
             self._file = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
             (self.number,) = self._file.execute("SELECT count(*) FROM question").fetchone()
+            self._older = self._file.execute("PRAGMA user_version").fetchone() != (_VERSION,)
             prices = self._file.execute("SELECT judge, content FROM price").fetchall()
             self.prices: Mapping[str, Price] = {judge: msgspec.json.decode(text, type=Price) for judge, text in prices}
 
@@ -112,15 +118,18 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
                 yield _unpacked(content)
 
     def digests(self) -> Iterator[str]:
-        """The digests in the order of the questions."""
+        """The digests under which a journal has the answers, in the order of the questions."""
+        if self._older:
+            yield from (question.digest for question in self)
+            return
         with self._readable():
             for (digest,) in self._file.execute("SELECT digest FROM question ORDER BY place"):
                 yield str(digest)
 
-    def get(self, digest: str) -> OpenQuestion | None:
-        """The question with a digest, or None."""
+    def get(self, name: str) -> OpenQuestion | None:
+        """The question that a line with this id asks, or None."""
         with self._readable():
-            row = self._file.execute("SELECT content FROM question WHERE digest = ?", (digest,)).fetchone()
+            row = self._file.execute("SELECT content FROM question WHERE digest = ?", (name,)).fetchone()
             return None if row is None else _unpacked(row[0])
 
     @contextlib.contextmanager
@@ -132,7 +141,16 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
 
 
 def _unpacked(content: bytes) -> OpenQuestion:
-    return msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
+    """A question as this version of judge asks it: the address is no part of its parameters and digest any more."""
+    question = msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
+    if _ADDRESS.isdisjoint(question.parameters):
+        return question
+    parameters = {name: value for name, value in question.parameters.items() if name not in _ADDRESS}
+    moved = question.parameters.get("environment", {}).values()
+    urls = (question.parameters.get("base_url"), question.parameters.get("api_base"), *moved)
+    address = next((url for url in urls if url and "://" in url), None)
+    digest = request_digest(question.judge, parameters, question.request)
+    return OpenQuestion(digest, question.judge, parameters, question.request, address)
 
 
 def write_requests_folder(
