@@ -16,7 +16,7 @@ import numpy as np
 from judge.ask.cascade import Cascade
 from judge.ask.opening import ask_free
 from judge.ask.records import Judgment
-from judge.harness.evaluation.bench_asking import BenchPlan, read_bench
+from judge.harness.evaluation.bench import BenchPlan, read_bench
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
 from judge.stats.tables import topic_tables

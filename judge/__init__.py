@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from judge.harness.crowd import grade_crowd as grade_crowd
     from judge.harness.doctor import DoctorPlan as DoctorPlan
     from judge.harness.doctor import examine as examine
+    from judge.harness.evaluation.bench import BenchPlan as BenchPlan
     from judge.harness.evaluation.bench import bench_judges as bench_judges
-    from judge.harness.evaluation.bench_asking import BenchPlan as BenchPlan
     from judge.harness.evaluation.bench_cards import CardsPlan as CardsPlan
     from judge.harness.evaluation.bench_cards import compare_bench as compare_bench
     from judge.harness.evaluation.bench_data import DatasetsPlan as DatasetsPlan
@@ -79,18 +79,18 @@ if TYPE_CHECKING:
     from judge.harness.judged import read_judged as read_judged
     from judge.harness.nuggets.agreement import NuggetAgreePlan as NuggetAgreePlan
     from judge.harness.nuggets.agreement import compare_matches as compare_matches
-    from judge.harness.nuggets.claiming import NuggetClaimsPlan as NuggetClaimsPlan
-    from judge.harness.nuggets.claiming import label_claims as label_claims
     from judge.harness.nuggets.conversion import NuggetConvertPlan as NuggetConvertPlan
     from judge.harness.nuggets.conversion import convert_bank as convert_bank
+    from judge.harness.nuggets.creation import NuggetCreatePlan as NuggetCreatePlan
     from judge.harness.nuggets.creation import create_nuggets as create_nuggets
-    from judge.harness.nuggets.creation_plan import NuggetCreatePlan as NuggetCreatePlan
     from judge.harness.nuggets.editing import NuggetImportPlan as NuggetImportPlan
     from judge.harness.nuggets.editing import NuggetSheetPlan as NuggetSheetPlan
     from judge.harness.nuggets.editing import import_nugget_edits as import_nugget_edits
     from judge.harness.nuggets.editing import write_nugget_sheet as write_nugget_sheet
-    from judge.harness.nuggets.matching import NuggetMatchPlan as NuggetMatchPlan
-    from judge.harness.nuggets.matching import match_nuggets as match_nuggets
+    from judge.harness.nuggets.questions import NuggetClaimsPlan as NuggetClaimsPlan
+    from judge.harness.nuggets.questions import NuggetMatchPlan as NuggetMatchPlan
+    from judge.harness.nuggets.questions import label_claims as label_claims
+    from judge.harness.nuggets.questions import match_nuggets as match_nuggets
     from judge.harness.nuggets.scoring import NuggetScorePlan as NuggetScorePlan
     from judge.harness.nuggets.scoring import score_nuggets as score_nuggets
     from judge.harness.passages import ExtractPlan as ExtractPlan

@@ -146,7 +146,7 @@ def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
 OPENERS = {"open_model", "open_journal", "Journal", "assess", "forecast"}
 OPENS = {
     *("ask.asking", "ask.opening", "ask.ray.worker", "ask.ray.engine", "harness.doctor.examined", "harness.requests"),
-    *("harness.calibration.comparison", "harness.evaluation.bench_asking", "harness.probe.asking"),
+    *("harness.calibration.comparison", "harness.evaluation.bench", "harness.probe.job"),
 }
 """The one way to ask; workers of a cluster, each with a model and a journal of its own; the doctor, which tries judges
 outside any journal; requests, which other engines answer; and three modules that name a baseline for `ask_free`."""

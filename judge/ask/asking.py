@@ -209,6 +209,25 @@ class JournalPlace(NamedTuple):
         return [*shared, *(path for path in own if path.exists()), *self.earlier]
 
 
+class AskingPlan(Protocol):
+    """The part of a job's plan that says where answers are kept and how judges are asked."""
+
+    @property
+    def out(self) -> StrPath:
+        """The folder of the job, with its journal."""
+        ...
+
+    @property
+    def journal(self) -> str | None:
+        """The address of the database of a shared journal."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """The limits of asking."""
+        ...
+
+
 class Asking:
     """Asks judges for one job, with one journal, under one budget, into one account.
 
@@ -242,6 +261,21 @@ class Asking:
         self._journal: Journal | None = None
         self._view: JournalView | None = None
         self._opened = contextlib.ExitStack()
+
+    @classmethod
+    def of(
+        cls,
+        plan: AskingPlan,
+        pool: Pool,
+        turns: Mapping[str, Turn] | None,
+        progress: JobProgress | None = None,
+        *,
+        known: tuple[Path, ...] = (),
+        dry: bool = False,
+    ) -> Self:
+        """What asks for a plan; `known` are journals that hold paid answers to the same questions."""
+        place = JournalPlace(Path(plan.out), plan.journal, known, plan.settings.max_wait)
+        return cls(place, pool, turns, progress, dry=dry)
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opened:

@@ -1,15 +1,17 @@
 """Opens judges, and refuses what cannot be asked before anything is sent."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from judge.ask.asking import Asking, JournalPlace, Judge
+from judge.ask.blocks import needs_turn
 from judge.ask.budget import EVERY_OTHER, given_price, price_of
 from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError
+from judge.files.paths import StrPath
 from judge.models.address import without_credentials
 from judge.models.backends import open_model
 from judge.models.forms import supported_forms
@@ -107,6 +109,28 @@ def takes(model: Model, criterion: Criterion) -> bool:
     except UsageError:
         return False
     return True
+
+
+def check_turns(
+    criteria: Sequence[Criterion], turn_ids: Collection[str], turns: Collection[str], topics: StrPath | None
+) -> None:
+    """Refuse prompts that show turns which nothing tells.
+
+    Args:
+        criteria: The prompts.
+        turn_ids: The turns of what is asked about.
+        turns: The turns that are known.
+        topics: The topics file.
+
+    Raises:
+        UsageError: There are such turns.
+    """
+    names = ", ".join(criterion.prompt_id for criterion in criteria if needs_turn(criterion))
+    unknown = sorted(set(turn_ids) - set(turns), key=natural_key)
+    if names and unknown and topics is None:
+        raise UsageError(f"{names}: shown with the conversation, so a topics file is needed (--topics)")
+    if names and unknown:
+        raise UsageError(f"{topics}: lacks turns that {names} shows: {', '.join(unknown[:5])}")
 
 
 def ask_free(

@@ -28,8 +28,7 @@ from judge.errors import UsageError
 from judge.evaluate.cards.card import JudgeCard
 from judge.evaluate.cards.comparison import ReadCard, judge_grids
 from judge.evaluate.cards.page import card_grids, verdict
-from judge.harness.evaluation.bench import BenchForecast, BenchOutcome, bench_judges, forecast_bench
-from judge.harness.evaluation.bench_asking import SEED, BenchPlan
+from judge.harness.evaluation.bench import SEED, BenchForecast, BenchOutcome, BenchPlan, bench_judges, forecast_bench
 from judge.models.backends import backend_facts
 from judge.text.cells import count
 from judge.text.grid import Grid

@@ -11,7 +11,7 @@ from judge.ask.subjects import NUGGET_PRECISION
 from judge.cli.asking import say_lacking_log
 from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, end_asking, print_asking_forecast
 from judge.cli.printing import progress
-from judge.harness.nuggets.claiming import NuggetClaimsPlan, forecast_claims, label_claims
+from judge.harness.nuggets.questions import NuggetClaimsPlan, forecast_nuggets, label_claims
 from judge.nuggets.claim_tasks import claim_counts
 from judge.text.cells import count
 
@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
     """Ask and write; 3 if asking again may bring missing labels, 1 if no response has labels."""
     plan = NuggetClaimsPlan(**asked_fields(args))
     if args.dry_run:
-        forecast = forecast_claims(plan)
+        forecast = forecast_nuggets(plan)
         print_asking_forecast(forecast.forecast, "responses", f"{forecast.nuggets} nuggets")
         return 0
     say_lacking_log(args.out)

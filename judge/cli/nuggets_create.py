@@ -23,8 +23,7 @@ from judge.cli.options import add_journal_option, add_output_option, positive, r
 from judge.cli.printing import print_fact, progress, say
 from judge.cli.run import ASK_AGAIN
 from judge.cli.spending import print_forecast, say_accounts
-from judge.harness.nuggets.creation import CreationForecast, create_nuggets, forecast_creation
-from judge.harness.nuggets.creation_plan import MOST, NuggetCreatePlan
+from judge.harness.nuggets.creation import MOST, CreationForecast, NuggetCreatePlan, create_nuggets, forecast_creation
 from judge.nuggets.sources import SOURCE_KINDS
 from judge.text.cells import count
 

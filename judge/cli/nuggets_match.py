@@ -10,7 +10,7 @@ from judge.ask.subjects import NUGGET
 from judge.cli.asking import say_lacking_log
 from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, end_asking, print_asking_forecast
 from judge.cli.printing import progress
-from judge.harness.nuggets.matching import NuggetMatchPlan, forecast_matching, match_nuggets
+from judge.harness.nuggets.questions import NuggetMatchPlan, forecast_nuggets, match_nuggets
 from judge.nuggets.pairs import label_counts
 from judge.text.cells import count
 
@@ -24,7 +24,7 @@ def main(args: argparse.Namespace) -> int:
     """Ask and write; 3 if asking again may bring missing matches, 1 if there is no match."""
     plan = NuggetMatchPlan(**asked_fields(args))
     if args.dry_run:
-        forecast = forecast_matching(plan)
+        forecast = forecast_nuggets(plan)
         print_asking_forecast(forecast.forecast, "pairs", f"{forecast.responses} responses, {forecast.nuggets} nuggets")
         return 0
     say_lacking_log(args.out)

@@ -6,9 +6,9 @@ import msgspec
 
 from judge.ask.asking import Asking
 from judge.ask.cascade import cascade_notes
-from judge.ask.certainty import certainty_notes
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
+from judge.ask.returned import certainty_notes
 from judge.ask.stored_results import StoredResults
 from judge.files.content import FileContent
 from judge.files.folder import replace_folder

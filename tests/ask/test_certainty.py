@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from judge.ask.certainty import certainty_notes, entropy
 from judge.ask.records import Judgment
+from judge.ask.returned import certainty_notes, entropy
 
 JUDGMENT = Judgment(
     response_id="R00001", turn_id="1-1_1", topic_id="1-1", criterion="groundedness", variant="graded", grade=2,

@@ -17,8 +17,7 @@ from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.calibration.session import calibrate_judges
 from judge.harness.gold import GoldCheckPlan, GoldDrawPlan, check_gold_files, draw_gold_plan
 from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
-from judge.harness.nuggets.matching import MATCHING, NuggetMatchPlan
-from judge.harness.nuggets.questions import read_questions
+from judge.harness.nuggets.questions import NuggetMatchPlan, read_questions
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, pool_runs
 from judge.harness.prepared import Plan, prepare
@@ -140,8 +139,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     assert len(check_gold_files(GoldCheckPlan(files=[both], pool=of_responses)).rows) == 2
     with pytest.raises(UsageError, match=r"^nugget/graded: about responses, but dialogues are judged here$"):
         read_questions(
-            MATCHING,
-            NuggetMatchPlan(pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches"),
+            NuggetMatchPlan(pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches")
         )
     with pytest.raises(UsageError, match="a pool of dialogues: name the criteria to label"):
         draw_gold_plan(GoldDrawPlan(pool=pool, n=9, seed=1, out=tmp_path / "plan.jsonl"))

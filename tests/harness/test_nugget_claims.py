@@ -12,7 +12,7 @@ import pytest
 from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
-from judge.harness.nuggets.claiming import NuggetClaimsPlan, forecast_claims, label_claims
+from judge.harness.nuggets.questions import NuggetClaimsPlan, forecast_nuggets, label_claims
 from judge.models.model import ModelOptions, Price
 from judge.text.sentences import split_sentences
 from tests.conftest import PROJECT
@@ -43,7 +43,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def test_every_response_is_asked_once_and_never_again(server: Mock, pooled: Path, tmp_path: Path) -> None:
     server.reset()
-    forecast = forecast_claims(plan(server, pooled, tmp_path / "out"))
+    forecast = forecast_nuggets(plan(server, pooled, tmp_path / "out"))
     assert (forecast.responses, forecast.nuggets) == (RESPONSES, 44)
     assert not (tmp_path / "out").exists()
     first = label_claims(plan(server, pooled, tmp_path / "out"))
@@ -58,7 +58,7 @@ def test_every_response_is_asked_once_and_never_again(server: Mock, pooled: Path
     assert again.claims == first.claims
     assert server.stats()["paid"] == paid
     assert results(tmp_path / "out") == written
-    assert forecast_claims(plan(server, pooled, tmp_path / "out")).forecast.calls == 0
+    assert forecast_nuggets(plan(server, pooled, tmp_path / "out")).forecast.calls == 0
 
 
 def test_what_one_folder_asked_another_finds_in_a_shared_journal(
@@ -68,7 +68,7 @@ def test_what_one_folder_asked_another_finds_in_a_shared_journal(
     url = postgres.database()
     label_claims(plan(server, pooled, tmp_path / "one", journal=url))
     paid = server.stats()["paid"]
-    assert paid and forecast_claims(plan(server, pooled, tmp_path / "two", journal=url)).forecast.calls == 0
+    assert paid and forecast_nuggets(plan(server, pooled, tmp_path / "two", journal=url)).forecast.calls == 0
     label_claims(plan(server, pooled, tmp_path / "two", journal=url))
     assert server.stats()["paid"] == paid
     assert results(tmp_path / "two") == results(tmp_path / "one")

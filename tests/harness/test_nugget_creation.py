@@ -12,8 +12,7 @@ import pytest
 from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
-from judge.harness.nuggets.creation import create_nuggets, forecast_creation
-from judge.harness.nuggets.creation_plan import NuggetCreatePlan, read_creation
+from judge.harness.nuggets.creation import NuggetCreatePlan, create_nuggets, forecast_creation, read_creation
 from judge.harness.nuggets.questions import bank_notes
 from judge.models.model import ModelOptions, Price
 from judge.nuggets.forms import read_bank

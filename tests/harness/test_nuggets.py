@@ -12,8 +12,7 @@ import pytest
 from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
-from judge.harness.nuggets.matching import MATCHING, NuggetMatchPlan, forecast_matching, match_nuggets
-from judge.harness.nuggets.questions import read_questions
+from judge.harness.nuggets.questions import NuggetMatchPlan, forecast_nuggets, match_nuggets, read_questions
 from judge.models.model import ModelOptions, Price
 from judge.text.ids import is_own_turn
 from tests.conftest import PROJECT
@@ -45,7 +44,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def test_every_pair_is_asked_once_and_never_again(server: Mock, pooled: Path, tmp_path: Path) -> None:
     server.reset()
-    assert forecast_matching(plan(server, pooled, tmp_path / "out")).forecast.calls <= PAIRS
+    assert forecast_nuggets(plan(server, pooled, tmp_path / "out")).forecast.calls <= PAIRS
     assert not (tmp_path / "out").exists()
     first = match_nuggets(plan(server, pooled, tmp_path / "out"))
     assert len(first.matches) == PAIRS and not first.failures
@@ -55,7 +54,7 @@ def test_every_pair_is_asked_once_and_never_again(server: Mock, pooled: Path, tm
     assert again.matches == first.matches
     assert server.stats()["paid"] == paid
     assert results(tmp_path / "out") == written
-    assert forecast_matching(plan(server, pooled, tmp_path / "out")).forecast.calls == 0
+    assert forecast_nuggets(plan(server, pooled, tmp_path / "out")).forecast.calls == 0
 
 
 def test_what_one_folder_asked_another_finds_in_a_shared_journal(
@@ -65,7 +64,7 @@ def test_what_one_folder_asked_another_finds_in_a_shared_journal(
     url = postgres.database()
     match_nuggets(plan(server, pooled, tmp_path / "one", journal=url))
     paid = server.stats()["paid"]
-    assert forecast_matching(plan(server, pooled, tmp_path / "two", journal=url)).forecast.calls == 0
+    assert forecast_nuggets(plan(server, pooled, tmp_path / "two", journal=url)).forecast.calls == 0
     match_nuggets(plan(server, pooled, tmp_path / "two", journal=url))
     assert server.stats()["paid"] == paid
     assert results(tmp_path / "two") == results(tmp_path / "one")
@@ -173,14 +172,14 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Moc
             pool=tmp_path / name, bank=bank, model="server/mock", out=out, prompt=prompt, options=options, **more
         )  # type: ignore[arg-type]
 
-    prepared = read_questions(MATCHING, of("alone"))
+    prepared = read_questions(of("alone"))
     asked = {pair.response.turn_id for pair in prepared.questions}
     assert asked and all(map(is_own_turn, asked))
     assert any(prepared.turns[turn_id].context for turn_id in asked)
     outcome = match_nuggets(of("alone"))
     assert (len(outcome.matches), len(outcome.failures)) == (len(prepared.questions), 0)
     with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):
-        read_questions(MATCHING, of("mixed"))
-    mixed = read_questions(MATCHING, of("mixed", topics=topics))
+        read_questions(of("mixed"))
+    mixed = read_questions(of("mixed", topics=topics))
     assert {is_own_turn(pair.response.turn_id) for pair in mixed.questions} == {True, False}
     assert len(match_nuggets(of("mixed", topics=topics)).matches) == len(mixed.questions)

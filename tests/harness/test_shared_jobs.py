@@ -14,8 +14,7 @@ import pytest
 from judge.cli import main
 from judge.errors import UsageError
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.harness.evaluation.bench import bench_judges
-from judge.harness.evaluation.bench_asking import BenchPlan
+from judge.harness.evaluation.bench import BenchPlan, bench_judges
 from judge.models.journal_tools import verify_journal
 from tests.conftest import PROJECT
 from tests.evaluate.bench_world import dataset, items, write

@@ -1,23 +1,21 @@
-"""Questions to a judge about nuggets, from a plan to the files of a folder; each command that asks is a row."""
+"""Questions to a judge about nuggets: what `judge nuggets match` and `claims` do, for use from Python."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JournalPlace, Judge, ModelForecast
-from judge.ask.blocks import needs_turn
+from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.criteria import find_criterion
-from judge.ask.opening import judging_options, open_judge
-from judge.ask.progress import JobProgress, Progress, job_progress
+from judge.ask.opening import check_turns, judging_options, open_judge
+from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
-from judge.ask.subjects import check_unit
+from judge.ask.subjects import NUGGET, NUGGET_PRECISION, check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
@@ -31,18 +29,21 @@ from judge.harness.manifest import MANIFEST
 from judge.harness.nuggets.scoring import read_pool_with_runs
 from judge.models.journal import check_database
 from judge.models.model import ModelOptions
+from judge.nuggets.claim_tasks import check_claim_prompt, claim_counts, claim_questions, claim_task, claimed
+from judge.nuggets.claims import CLAIM_FAILURES, CLAIMS, ClaimFailure, ResponseClaims, claims_jsonl
 from judge.nuggets.forms import bank_bytes, read_bank
-from judge.nuggets.pairs import spread_evenly
-from judge.nuggets.records import Nugget, NuggetBank
+from judge.nuggets.matches import MATCH_FAILURES, MATCHES, matches_jsonl
+from judge.nuggets.pairs import check_prompt, label_counts, matched, nugget_pairs, pair_task, spread_evenly
+from judge.nuggets.records import MatchedNugget, MatchFailure, Nugget, NuggetBank
 from judge.pool.bank import pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import Beside, pool_file
 from judge.pool.intake import turns_by_id
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
-from judge.text.ids import natural_key
+from judge.text.table import Table
 
 NUGGETS = "nuggets.json"
 """What the answers in the folder were made of."""
@@ -50,9 +51,36 @@ CREATED = "bank.json"
 """What a bank that a judge made was made of."""
 
 
+class NuggetCommand(NamedTuple):
+    """What a command asks a judge about nuggets, and what it writes; its functions share the type of the questions."""
+
+    command: str
+    what: str
+    """What the answers are called in messages."""
+    counted: str
+    """What the manifest calls the questions."""
+    check: Callable[[Criterion], None]
+    """Refuses a prompt that asks something else."""
+    questions: Callable[[Pool, NuggetBank], tuple[Any, ...]]
+    nuggets: Callable[[Any], Iterable[Nugget]]
+    task: Callable[[Any, Criterion], Task]
+    read: Callable[[Sequence[Any], Sequence[Judgment | Failure], Criterion], tuple[list[Any], list[Any]]]
+    labels: Callable[[Sequence[Any]], dict[str, int]]
+    """How many answers have each label."""
+    jsonl: Callable[[Sequence[Any]], bytes]
+    answers_file: str
+    missing_file: str
+    record: str
+    """The list of the files of the folder, for `sha256sum -c`."""
+    beside: tuple[Beside, ...] = ()
+    """Files of the pool to read beside its runs and exclusions, where the prompt shows passages."""
+
+
 class NuggetAskPlan(JobPlan, frozen=True, kw_only=True):
     """What every command that asks a judge about nuggets can be told; paths may be strings."""
 
+    command: ClassVar[NuggetCommand]
+    """What is asked."""
     pool: StrPath
     """The output folder with the pool, or its `pool.jsonl`."""
     bank: StrPath
@@ -76,91 +104,6 @@ class NuggetAskPlan(JobPlan, frozen=True, kw_only=True):
     """Ask only so many questions, spread over the pool."""
 
 
-class NuggetQuestion(Protocol):
-    """A question about one response."""
-
-    @property
-    def response(self) -> PooledResponse:
-        """The response."""
-
-
-class NuggetAnswer(Protocol):
-    """The labels that a question got."""
-
-    @property
-    def model(self) -> str | None:
-        """The model, as the provider names it."""
-
-
-class MissingAnswer(Protocol):
-    """Why a question got none."""
-
-    @property
-    def reason(self) -> str:
-        """A code."""
-
-
-_Question = TypeVar("_Question", bound=NuggetQuestion)
-_Answer = TypeVar("_Answer", bound=NuggetAnswer)
-_Missing = TypeVar("_Missing", bound=MissingAnswer)
-
-
-@dataclass(frozen=True)
-class NuggetCommand(Generic[_Question, _Answer, _Missing]):
-    """What a command asks a judge about nuggets, and what it writes."""
-
-    command: str
-    what: str
-    """What the answers are called in messages."""
-    counted: str
-    """What the manifest calls the questions."""
-    check: Callable[[Criterion], None]
-    """Refuses a prompt that asks something else."""
-    questions: Callable[[Pool, NuggetBank], tuple[_Question, ...]]
-    nuggets: Callable[[_Question], Iterable[Nugget]]
-    task: Callable[[_Question, Criterion], Task]
-    read: Callable[[Sequence[_Question], Sequence[Judgment | Failure], Criterion], tuple[list[_Answer], list[_Missing]]]
-    labels: Callable[[Sequence[_Answer]], dict[str, int]]
-    """How many answers have each label."""
-    jsonl: Callable[[Sequence[_Answer | _Missing]], bytes]
-    answers_file: str
-    missing_file: str
-    record: str
-    """The list of the files of the folder, for `sha256sum -c`."""
-    beside: tuple[Beside, ...] = ()
-    """Files of the pool to read beside its runs and exclusions, where the prompt shows passages."""
-
-
-class QuestionInputs(Record, Generic[_Question], frozen=True):
-    """A plan with its inputs read and its judge opened; nothing has been written or sent."""
-
-    plan: NuggetAskPlan
-    judge: Judge
-    prompt: Criterion
-    bank: NuggetBank
-    pool: Pool
-    turns: dict[str, Turn]
-    configured: dict[str, Any]
-    """Everything that determines the answers."""
-    questions: tuple[_Question, ...]
-
-    def asking(self, progress: JobProgress | None = None, *, dry: bool = False) -> Asking:
-        """What asks the judge."""
-        plan = self.plan
-        place = JournalPlace(Path(plan.out), plan.journal, max_wait=plan.settings.max_wait)
-        return Asking(place, self.pool, self.turns, progress, dry=dry)
-
-
-class NuggetLabels(Record, Generic[_Answer, _Missing], frozen=True):
-    """What a judge answered, and what it took."""
-
-    answers: list[_Answer]
-    missing: list[_Missing]
-    account: JudgeAccount
-    notes: tuple[str, ...]
-    """A sentence each."""
-
-
 class NuggetForecast(Record, frozen=True):
     """What carrying out a plan would send."""
 
@@ -169,13 +112,25 @@ class NuggetForecast(Record, frozen=True):
     forecast: ModelForecast
 
 
-def read_questions(
-    row: NuggetCommand[_Question, _Answer, _Missing], plan: NuggetAskPlan, *, keys: bool = True
-) -> QuestionInputs[_Question]:
+class QuestionInputs(Record, frozen=True):
+    """A plan with its inputs read and its judge opened; nothing has been written or sent."""
+
+    judge: Judge
+    prompt: Criterion
+    pool: Pool
+    turns: dict[str, Turn]
+    configured: dict[str, Any]
+    """Everything that determines the answers."""
+    questions: tuple[Any, ...]
+    """What is asked about, of the type of the command."""
+    tasks: tuple[Task, ...]
+    """A task for each of them."""
+
+
+def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
     """Read the prompt, the bank, the pool and the topics of a plan, and open its judge.
 
     Args:
-        row: What the command asks.
         plan: What to do.
         keys: Refuse a model without its key; a dry run needs none.
 
@@ -183,6 +138,7 @@ def read_questions(
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or the folder has answers to something else; every problem is listed.
     """
+    row = plan.command
     check_database(plan.journal)
     prompt = find_criterion(plan.prompt)
     row.check(prompt)
@@ -200,26 +156,15 @@ def read_questions(
         "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION},
     }
     questions = row.questions(pool, bank)
-    _check_turns(plan, prompt, {asked.response.turn_id for asked in questions}, turns)
+    if not questions:
+        raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
+    check_turns((prompt,), {question.response.turn_id for question in questions}, turns, plan.topics)
     out = Path(plan.out)
     check_apart(out, [pool_file(Path(plan.pool)), Path(plan.bank)])
     check_same(out / NUGGETS, configured, f"{row.what} made with another", row.command)
-    return QuestionInputs(plan, judge, prompt, bank, pool, turns, configured, spread_evenly(questions, plan.limit))
-
-
-def _check_turns(plan: NuggetAskPlan, prompt: Criterion, asked: Collection[str], turns: Collection[str]) -> None:
-    """Refuse questions that cannot be asked.
-
-    Raises:
-        UsageError: No nugget is of the pool, or the prompt shows turns that nothing tells.
-    """
-    if not asked:
-        raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
-    unknown = sorted(set(asked) - set(turns), key=natural_key)
-    if needs_turn(prompt) and unknown and plan.topics is None:
-        raise UsageError(f"{prompt.prompt_id}: shown with the conversation, so a topics file is needed (--topics)")
-    if needs_turn(prompt) and unknown:
-        raise UsageError(f"{plan.topics}: lacks turns that {prompt.prompt_id} shows: {', '.join(unknown[:5])}")
+    questions = spread_evenly(questions, plan.limit)
+    tasks = tuple(row.task(question, prompt) for question in questions)
+    return QuestionInputs(judge, prompt, pool, turns, configured, questions, tasks)
 
 
 def check_same(path: Path, configured: dict[str, Any], made: str, command: str) -> None:
@@ -266,54 +211,39 @@ def bank_notes(bank: StrPath) -> tuple[str, ...]:
     return (f"{path} says {status}: turns may lack nuggets there, so recall counts too few",)
 
 
-def forecast_questions(row: NuggetCommand[_Question, _Answer, _Missing], plan: NuggetAskPlan) -> NuggetForecast:
-    """Count what `ask_questions` would send beyond what its journal holds.
+def forecast_nuggets(plan: NuggetAskPlan) -> NuggetForecast:
+    """Count what asking would send beyond what the journals hold.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    inputs = read_questions(row, plan, keys=False)
-    with inputs.asking(dry=True) as asking:
-        (forecast,) = asking.forecast(inputs.judge, [row.task(asked, inputs.prompt) for asked in inputs.questions]).rows
+    inputs = read_questions(plan, keys=False)
+    with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
+        (forecast,) = asking.forecast(inputs.judge, inputs.tasks).rows
     return NuggetForecast(
-        len({asked.response.response_id for asked in inputs.questions}),
-        len({nugget.nugget_id for asked in inputs.questions for nugget in row.nuggets(asked)}),
+        len({question.response.response_id for question in inputs.questions}),
+        len({nugget.nugget_id for question in inputs.questions for nugget in plan.command.nuggets(question)}),
         forecast,
     )
 
 
-def ask_questions(
-    row: NuggetCommand[_Question, _Answer, _Missing],
-    plan: NuggetAskPlan,
-    report: Callable[[Progress], None] | None,
-    progress: bool | ProgressLine,
-) -> NuggetLabels[_Answer, _Missing]:
-    """Ask a judge, and write its answers.
-
-    Args:
-        row: What the command asks.
-        plan: What to do.
-        report: Called after each answer.
-        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
-        OperationalError: Asking stopped early; the same call goes on from there.
-    """
-    inputs = read_questions(row, plan)
+def _ask(
+    plan: NuggetAskPlan, report: Callable[[Progress], None] | None, progress: bool | ProgressLine
+) -> tuple[list[Any], list[Any], JudgeAccount, tuple[str, ...]]:
+    """Ask a judge, and write its answers: the answers, what is missing, what it took, and a sentence each."""
+    inputs, row = read_questions(plan), plan.command
     out, judge, questions = Path(plan.out), inputs.judge, inputs.questions
 
     def manifest(status: str, labels: Any = None, missing: Any = None, models: Any = None) -> bytes:
         facts = {row.counted: len(questions), "labels": labels, "missing": missing, "models": models}
         return json_bytes({"judge_version": __version__, "status": status, "configuration": inputs.configured, **facts})
 
-    with job_progress(progress, report) as shown, inputs.asking(shown) as asking:
+    with job_progress(progress, report) as shown, Asking.of(plan, inputs.pool, inputs.turns, shown) as asking:
         asking.prepare(judge.models[0])
         # Left by a run that is stopped too, so that nothing else is asked into its folder.
         replace_folder(out, {NUGGETS: manifest("unfinished")}, row.record, more=True)
-        results = asking.ask(judge, [row.task(asked, inputs.prompt) for asked in questions])
+        results = asking.ask(judge, inputs.tasks)
         notes = (*bank_notes(plan.bank), *asking.notes(judge.models, results))
     answers, missing = row.read(questions, results, inputs.prompt)
     files = {
@@ -327,4 +257,117 @@ def ask_questions(
         ),
     }
     replace_folder(out, files, row.record)
-    return NuggetLabels(answers, missing, asking.accounts[0], notes)
+    return answers, missing, asking.accounts[0], notes
+
+
+MATCHING = NuggetCommand(
+    command="judge nuggets match",
+    what="matches",
+    counted="pairs",
+    check=check_prompt,
+    questions=nugget_pairs,
+    nuggets=lambda pair: (pair.nugget,),
+    task=pair_task,
+    read=matched,
+    labels=label_counts,
+    jsonl=matches_jsonl,
+    answers_file=MATCHES,
+    missing_file=MATCH_FAILURES,
+    record="matches.sha256",
+)
+
+
+class NuggetMatchPlan(NuggetAskPlan, frozen=True, kw_only=True):
+    """Everything `judge nuggets match` can be told; a question is about a pair of response and nugget."""
+
+    command = MATCHING
+    prompt: StrPath = NUGGET
+
+
+class NuggetMatching(Record, frozen=True):
+    """The matches of a judge, and what they took."""
+
+    matches: Table[MatchedNugget]
+    failures: Table[MatchFailure]
+    account: JudgeAccount
+    notes: tuple[str, ...]
+    """A sentence each."""
+
+
+def match_nuggets(
+    plan: NuggetMatchPlan,
+    report: Callable[[Progress], None] | None = None,
+    *,
+    progress: bool | ProgressLine = False,
+) -> NuggetMatching:
+    """Ask a judge about every response and nugget of its turn or topic, and write the matches.
+
+    Args:
+        plan: What to do.
+        report: Called after each match.
+        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad, or the folder has matches of something else; every problem is listed.
+        OperationalError: Asking stopped early; the same call goes on from there.
+    """
+    answers, missing, account, notes = _ask(plan, report, progress)
+    return NuggetMatching(Table(answers), Table(missing), account, notes)
+
+
+CLAIMING = NuggetCommand(
+    command="judge nuggets claims",
+    what="claims",
+    counted="responses",
+    check=check_claim_prompt,
+    questions=claim_questions,
+    nuggets=lambda asked: asked.nuggets,
+    task=claim_task,
+    read=claimed,
+    labels=claim_counts,
+    jsonl=claims_jsonl,
+    answers_file=CLAIMS,
+    missing_file=CLAIM_FAILURES,
+    record="claims.sha256",
+    beside=("passages.jsonl",),
+)
+
+
+class NuggetClaimsPlan(NuggetAskPlan, frozen=True, kw_only=True):
+    """Everything `judge nuggets claims` can be told; a question is about the sentences of a response."""
+
+    command = CLAIMING
+    prompt: StrPath = NUGGET_PRECISION
+
+
+class NuggetClaims(Record, frozen=True):
+    """What carries the sentences of responses by a judge, and what it took to ask."""
+
+    claims: Table[ResponseClaims]
+    failures: Table[ClaimFailure]
+    account: JudgeAccount
+    notes: tuple[str, ...]
+    """A sentence each."""
+
+
+def label_claims(
+    plan: NuggetClaimsPlan,
+    report: Callable[[Progress], None] | None = None,
+    *,
+    progress: bool | ProgressLine = False,
+) -> NuggetClaims:
+    """Ask a judge what carries each sentence of every response whose turn or topic has nuggets, and write the labels.
+
+    Args:
+        plan: What to do.
+        report: Called after each response.
+        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad, or the folder has answers to something else; every problem is listed.
+        OperationalError: Asking stopped early; the same call goes on from there.
+    """
+    answers, missing, account, notes = _ask(plan, report, progress)
+    return NuggetClaims(Table(answers), Table(missing), account, notes)

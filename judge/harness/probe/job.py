@@ -1,34 +1,160 @@
 """A probe from its plan to its files: what `judge probe` does, for use from Python."""
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import ModelForecast
-from judge.ask.opening import judging_options
+from judge.ask.asking import Asking, ModelForecast
+from judge.ask.opening import ask_free, judging_options, takes
 from judge.ask.progress import Progress, job_progress
+from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
+from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate
-from judge.calibrate.probe.card import CARD, PROBE_LAYOUT, ProbeCard, probe_json, probe_tsv
+from judge.calibrate.probe.card import CARD, PROBE_LAYOUT, ProbeCard, ProbedJudge, probe_json, probe_tsv
+from judge.calibrate.probe.measured import canary_rows, probe_row
 from judge.calibrate.probe.page import probe_markdown
-from judge.calibrate.probe.pairs import ProbePair
+from judge.calibrate.probe.pairs import ProbePair, standing, steps_of, why_missing
 from judge.calibrate.probe.pictures import probe_pictures
-from judge.calibrate.probe.records import KINDS
+from judge.calibrate.probe.probes import probes_of
+from judge.calibrate.probe.records import KINDS, Inapplicable, ProbeKind
 from judge.draw.drawable import undrawn
+from judge.evaluate.cards.card import OVERLAP
 from judge.files.bundle import __version__
 from judge.files.folder import replace_folder
 from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
 from judge.harness.manifest import MANIFEST, SCHEMA, UNFINISHED, check_folder
-from judge.harness.probe.asking import Answered, ask_probe, overlap_answers, pairs_of, probed_judges
 from judge.harness.probe.bound import check_bound, with_probe
-from judge.harness.probe.plan import ProbeInputs, ProbePlan, read_probe
+from judge.harness.probe.plan import Posed, ProbeInputs, ProbePlan, read_probe, task_of
+from judge.models.backends import backend_facts, open_model
 from judge.models.model import Model
-from judge.records import Record
+from judge.records import Criterion, Record
 from judge.text.steps import Step, Steps, quiet
+
+Given = Judgment | Failure
+Answered = Mapping[int, Given]
+"""Place in `posed` to the answer; places without a twin have none."""
+
+
+def ask_probe(inputs: ProbeInputs, asking: Asking) -> list[tuple[Model, Answered]]:
+    """Ask every judge for what the journal does not answer.
+
+    Raises:
+        OperationalError: The loop stopped early; every paid completion is in the journal.
+    """
+    tasks = inputs.tasks
+    results = asking.ask(inputs.judge, tasks)
+    return [
+        (model, _placed(inputs.posed, results[number * len(tasks) : (number + 1) * len(tasks)]))
+        for number, model in enumerate(inputs.judge.models)
+    ]
+
+
+def overlap_answers(inputs: ProbeInputs) -> Answered:
+    """The same of word overlap, for the prompts that it can grade under; it costs nothing."""
+    model = open_model(OVERLAP)
+    graded = {criterion.digest for criterion in inputs.criteria if takes(model, criterion)}
+    posed = {place: each for place, each in enumerate(inputs.posed) if each.criterion.digest in graded}
+    wanted = {place: task for place, each in posed.items() if (task := task_of(each)) is not None}
+    return dict(zip(wanted, ask_free(model, tuple(wanted.values()), inputs.pool, inputs.turns), strict=True))
+
+
+def pairs_of(inputs: ProbeInputs, judge: str, answers: Answered, overlap: Answered) -> list[ProbePair]:
+    """The pairs of one judge, in the order of the prompts, the items and the probes."""
+    pairs: list[ProbePair] = []
+    clean = 0
+    beside = {} if backend_facts(judge).baseline else overlap
+    for place, posed in enumerate(inputs.posed):
+        if posed.probe is None:
+            clean = place
+            continue
+        pairs.append(_pair(posed, judge, answers[clean], answers.get(place), (beside.get(clean), beside.get(place))))
+    return pairs
+
+
+def _pair(
+    posed: Posed, judge: str, clean: Given, altered: Given | None, overlap: tuple[Given | None, Given | None]
+) -> ProbePair:
+    scale, response, twin = posed.criterion.scale, posed.item.response, posed.twin
+    steps = [_steps(result, posed.criterion) for result in overlap]
+    absent = isinstance(twin, Inapplicable)
+    return ProbePair(
+        prompt=posed.criterion.prompt_id,
+        judge=judge,
+        probe=posed.probe.name if posed.probe is not None else "",
+        response_id=response.response_id,
+        turn_id=response.turn_id,
+        topic_id=response.topic_id,
+        canary=None if twin is None or isinstance(twin, Inapplicable) else twin.canary,
+        wants=None if twin is None or isinstance(twin, Inapplicable) else twin.wants,
+        change=None if twin is None or isinstance(twin, Inapplicable) else twin.change,
+        inapplicable=twin.reason if isinstance(twin, Inapplicable) else None,
+        clean=standing(clean, scale),
+        altered=standing(altered, scale) if altered is not None else None,
+        missing=None if absent else why_missing(clean, altered),
+        overlap_clean=steps[0],
+        overlap_altered=steps[1],
+    )
+
+
+def probed_judges(
+    inputs: ProbeInputs, model: Model, answers: Answered, pairs: Sequence[ProbePair], kinds: Iterable[ProbeKind]
+) -> list[ProbedJudge]:
+    """What the pairs of one judge say under each prompt."""
+    judges = []
+    for criterion in inputs.criteria:
+        mine = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
+        steps = steps_of(criterion.scale)
+        by_probe: dict[str, list[ProbePair]] = {}
+        for pair in mine:
+            by_probe.setdefault(pair.probe, []).append(pair)
+        judges.append(
+            ProbedJudge(
+                criterion=criterion.name,
+                prompt=criterion.prompt_id,
+                prompt_digest=criterion.digest,
+                judge=model.name,
+                options=judging_options(inputs.plan.options, (model,)),
+                models_returned=_returned(answers.values(), criterion),
+                parser=PARSER_VERSION,
+                renderer=RENDERER_VERSION,
+                levels=steps + 1,
+                rows=tuple(
+                    probe_row(probe, by_probe[probe.name], steps, inputs.plan.margin)
+                    for probe in probes_of(criterion, tuple(kinds))
+                ),
+                canaries=canary_rows(mine, steps),
+            )
+        )
+    return judges
+
+
+def _placed(posed: Sequence[Posed], results: Sequence[Given]) -> Answered:
+    asked = [place for place, one in enumerate(posed) if task_of(one) is not None]
+    return dict(zip(asked, results, strict=True))
+
+
+def _returned(results: Iterable[Given], criterion: Criterion) -> tuple[str, ...]:
+    """The models as the provider names them."""
+    return tuple(
+        sorted(
+            {
+                result.model
+                for result in results
+                if isinstance(result, Judgment) and result.model and result.criterion_digest == criterion.digest
+            }
+        )
+    )
+
+
+def _steps(result: Given | None, criterion: Criterion) -> float | None:
+    found = standing(result, criterion.scale) if result is not None else None
+    return None if found is None else float(found.step) if found.expected is None else found.expected
+
 
 PROBE_RECORD = "probe.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -88,7 +214,7 @@ def probe_judges(
     with job_progress(progress, report) as shown:
         inputs = _inputs(plan, steps=shown.steps)
         out, changed = Path(plan.out), _check_out(inputs)
-        with inputs.asking(shown) as asking:
+        with Asking.of(plan, inputs.pool, inputs.turns, shown, known=inputs.known) as asking:
             replace_folder(out, {MANIFEST: _manifest(inputs, UNFINISHED)}, PROBE_RECORD, more=not changed)
             answered = ask_probe(inputs, asking)
             notes = asking.notes(inputs.judge.models, _results(answered))
@@ -106,7 +232,7 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
     inputs = _inputs(plan, keys=False, steps=steps)
     if Path(plan.out).exists():
         _check_out(inputs)
-    with inputs.asking(dry=True) as asking:
+    with Asking.of(plan, inputs.pool, inputs.turns, known=inputs.known, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
     return ProbeForecast(
         items=len(inputs.items),

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
-from judge.ask.blocks import needs_turn
+from judge.ask.asking import JOURNAL, Judge
 from judge.ask.criteria import choose_prompts
-from judge.ask.opening import default_model, judging_options, open_judge
-from judge.ask.progress import JobProgress
+from judge.ask.opening import check_turns, default_model, judging_options, open_judge
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.settings import Settings
 from judge.ask.subjects import check_unit, unit_of
@@ -35,7 +33,6 @@ from judge.pool.records import Pool
 from judge.records import Criterion, JudgedUnit, Record
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
-from judge.text.ids import natural_key
 from judge.text.steps import Step, Steps, quiet
 
 SEED = 2023
@@ -115,12 +112,10 @@ class ProbeInputs(Record, frozen=True):
         """What each model is asked, in the order of `posed`, without items that have no twin."""
         return tuple(task for task in map(task_of, self.posed) if task is not None)
 
-    def asking(self, progress: JobProgress | None = None, *, dry: bool = False) -> Asking:
-        """What asks the judges; what the journal of the judged folder holds need not be paid for again."""
-        plan = self.plan
-        known = () if plan.folder is None else (Path(plan.folder) / JOURNAL,)
-        place = JournalPlace(Path(plan.out), plan.journal, known, plan.settings.max_wait)
-        return Asking(place, self.pool, self.turns, progress, dry=dry)
+    @property
+    def known(self) -> tuple[Path, ...]:
+        """The journal of the judged folder, whose answers need not be paid for again."""
+        return () if self.plan.folder is None else (Path(self.plan.folder) / JOURNAL,)
 
 
 def task_of(posed: Posed) -> Task | None:
@@ -198,12 +193,7 @@ def _drawn(
             f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
             + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
         )
-    with_turn = [criterion.prompt_id for criterion in criteria if needs_turn(criterion)]
-    unknown = sorted({item.response.turn_id for item in items} - (turns or {}).keys(), key=natural_key)
-    if with_turn and unknown and plan.topics is None:
-        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
-    if with_turn and unknown:
-        raise UsageError(f"{plan.topics}: lacks turns that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}")
+    check_turns(criteria, {item.response.turn_id for item in items}, turns or {}, plan.topics)
     return items
 
 
