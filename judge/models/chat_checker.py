@@ -16,7 +16,6 @@ import msgspec
 from judge.errors import InputError, LogprobsError
 from judge.files.stored import read_stored
 from judge.models.address import read_key
-from judge.models.call_parts import CallParts
 from judge.models.chat import read_completion, refuse_threads
 from judge.models.checkers import CheckerSettings, NoScore, PairScore, ServedChecker, TextPairs, text_bytes
 from judge.models.connection import KEY, Reply
@@ -87,13 +86,12 @@ class ChatChecker(ServedChecker):
         asked = dict.fromkeys(self.pairs(request))
         return SentRequests(len(asked), sum(map(self._size, asked)), len(asked) * label_tokens(_LABELS))
 
-    async def score(
-        self, pairs: TextPairs, call: str = "", parts: CallParts | None = None
-    ) -> list[PairScore | NoScore]:
+    async def score(self, pairs: TextPairs, call: str = "") -> list[PairScore | NoScore]:
         """The scores, one request after the other, up to the first reply that is no answer.
 
         TextPairs that were scored before a failure are not asked again when the same call is made again.
         """
+        parts = self.parts
         kept = None if parts is None else await asyncio.to_thread(parts.read, call)
         answered = [] if kept is None else msgspec.json.decode(kept, type=list[tuple[PairScore, Unfinished]])
         # TextPairs are asked in their order, so the first ones are those that were answered.

@@ -11,7 +11,7 @@ from judge.models.call_parts import CallParts
 from judge.models.connection import Connection, Reply
 from judge.models.http_errors import shorten
 from judge.models.journal_rows import request_digest
-from judge.models.model import FREE, Model, ModelOptions
+from judge.models.model import Model, ModelOptions
 from judge.models.records import NO_SCORE, AnswerForm, Completion, Request
 from judge.records import Criterion
 from judge.text.sentences import split_sentences
@@ -105,7 +105,8 @@ class Checker(Model):
     divides = True
     threshold = THRESHOLD
     """The least probability that counts."""
-    _parts: CallParts | None = None
+    parts: CallParts | None = None
+    """Where scores that are paid for are kept as they come; None if nowhere."""
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse all but groundedness and nugget precision by sentences, and options that can never work.
@@ -124,7 +125,7 @@ class Checker(Model):
 
     def keep(self, parts: CallParts) -> None:
         """Keep here what comes back for pairs."""
-        self._parts = parts
+        self.parts = parts
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The version of the labels' rule, the threshold, the labels, and what decides the scores."""
@@ -134,15 +135,12 @@ class Checker(Model):
         """What decides the scores beside the texts, as JSON values."""
         raise NotImplementedError
 
-    async def score(
-        self, pairs: TextPairs, call: str = "", parts: CallParts | None = None
-    ) -> Sequence[PairScore | NoScore]:
+    async def score(self, pairs: TextPairs, call: str = "") -> Sequence[PairScore | NoScore]:
         """The scores of pairs (passage, sentence), in their order, up to the first reply without a score.
 
         Args:
             pairs: The pairs.
             call: The digest of the request of the call; another sample of the same pairs is another call.
-            parts: Where scores that are paid for are kept as they come; None if nowhere.
 
         Raises:
             CallError: This call failed; TransientError if asking again may help.
@@ -165,7 +163,7 @@ class Checker(Model):
         claiming = [number for number, sentence in enumerate(sentences, 1) if claims(sentence)]
         pairs = _pairs(request, [sentences[number - 1] for number in claiming])
         digest = request_digest(self.name, self.parameters(request), request)
-        scores = await self.score(pairs, digest, self._parts)
+        scores = await self.score(pairs, digest)
         # A pair that occurs twice is scored once.
         tokens = [score.tokens for score in dict(zip(pairs, scores, strict=False)).values()]
         counted = [count for count in tokens if count is not None]
@@ -176,7 +174,7 @@ class Checker(Model):
             model=self.name,
             prompt_tokens=sum(prompt for prompt, _ in counted) if known else None,
             completion_tokens=sum(reply for _, reply in counted) if known else None,
-            cost=0.0 if self.price() == FREE else None,
+            cost=0.0 if self.free else None,
         )
         if scores and isinstance(scores[-1], NoScore):
             # The verdict is read from this reply, and no label of other sentences makes a grade without it.
@@ -255,7 +253,7 @@ class OverlapChecker(Checker):
         """The version of the rule; it goes up whenever the same texts may get another score."""
         return {"overlap": 1}
 
-    async def score(self, pairs: TextPairs, call: str = "", parts: CallParts | None = None) -> list[PairScore]:
+    async def score(self, pairs: TextPairs, call: str = "") -> list[PairScore]:
         """The shares."""
         return [PairScore(containment(sentence, (passage,))) for passage, sentence in pairs]
 

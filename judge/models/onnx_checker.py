@@ -14,7 +14,6 @@ import msgspec
 from judge.errors import CallError, ContextLengthError, InputError, RejectedError, UsageError
 from judge.files.extras import need_extra
 from judge.files.stored import read_stored
-from judge.models.call_parts import CallParts
 from judge.models.chat import refuse_replicas
 from judge.models.checkers import Checker, CheckerSettings, PairScore, TextPairs, pair_score
 from judge.models.engine import usable_cores
@@ -107,7 +106,7 @@ class OnnxChecker(Checker):
         engine = f"onnxruntime {onnxruntime.__version__}"
         return {"onnx": VERSION, "files": self._read().digest, "engine": engine} | self._settings.named()
 
-    async def score(self, pairs: TextPairs, call: str = "", parts: CallParts | None = None) -> list[PairScore]:
+    async def score(self, pairs: TextPairs, call: str = "") -> list[PairScore]:
         """The scores, one pair after the other.
 
         Raises:

@@ -10,7 +10,6 @@ import msgspec
 
 from judge.errors import OperationalError, RejectedError, UsageError
 from judge.models.address import Address, read_key
-from judge.models.call_parts import CallParts
 from judge.models.checkers import (
     CONTRADICTS,
     SUPPORTS,
@@ -96,7 +95,7 @@ class ServerChecker(ServedChecker):
         pairs = self.pairs(request)
         return SentRequests(math.ceil(len(pairs) / _BATCH), sum(map(text_bytes, pairs)), 0)
 
-    async def score(self, pairs: TextPairs, call: str = "", parts: CallParts | None = None) -> list[PairScore]:
+    async def score(self, pairs: TextPairs, call: str = "") -> list[PairScore]:
         """The scores, in as many requests as it takes."""
         _, form = self._form()
         scores: list[PairScore] = []

@@ -200,10 +200,11 @@ def test_asking_again_asks_only_what_is_missing(serve: Serve) -> None:
     pairs = [("p", "first"), ("p", "second"), ("p", "third")]
 
     async def ask(parts: CallParts) -> list[PairScore | NoScore]:
+        scorer.keep(parts)
         with pytest.raises(CallError, match="boom"):
-            await scorer.score(pairs, "digest", parts)
+            await scorer.score(pairs, "digest")
         assert scorer.unfinished == Unfinished(10, 2)
-        found = await scorer.score(pairs, "digest", parts)
+        found = await scorer.score(pairs, "digest")
         assert scorer.unfinished == Unfinished()
         await scorer.aclose()
         return found
