@@ -87,11 +87,10 @@ class Calls:
         self._clock = clock
         self.budget = Budget(self._model, settings.max_cost, settings.known_prices)
         self._pace = Pace(settings.rpm, settings.tpm, clock.now)
-        self._retrying = tenacity.AsyncRetrying(
+        self._retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientError),
             stop=tenacity.stop_after_attempt(settings.attempts),
             wait=_wish_or_backoff,
-            sleep=self.pause,
             reraise=True,
         )
         self._parts = CallParts(self._journal)
@@ -204,7 +203,7 @@ class Calls:
         """Pay for a call, make it, and begin to record its completion."""
         reserved = await self._afford(request)
         try:
-            completion: Completion = await self._retrying.copy()(self._attempt, request, itertools.count(1))
+            completion = await self._retried(request)
             self.rule.answered()
             completion = self.budget.charge(request, storable(completion))
         except TransientError as error:
@@ -248,6 +247,19 @@ class Calls:
                 return reserved
             self._paid.clear()
             await self._paid.wait()
+
+    async def _retried(self, request: Request) -> Completion:
+        """Make a call, and make it again while its failures may pass.
+
+        Its pauses are made here: `AsyncRetrying` takes three times the CPU, a sixth of what a bare call takes.
+        """
+        numbers, pauses = itertools.count(1), list[float]()
+        for attempt in self._retrying.copy(sleep=pauses.append):
+            if pauses:
+                await self.pause(pauses.pop())
+            with attempt:
+                return await self._attempt(request, numbers)
+        raise AssertionError("tenacity raises the last failure")
 
     async def _attempt(self, request: Request, numbers: Iterator[int]) -> Completion:
         """Send a request in its turn; one that is refused for a rate limit gets into line again."""
