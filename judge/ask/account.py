@@ -7,7 +7,7 @@ import msgspec
 from judge.ask.estimates import GUESS, CallSums, TokenRates
 from judge.models.model import Price, SentRequests, Unfinished
 from judge.models.records import Completion, Request
-from judge.models.spending import CallFacts, CallSum, Spending
+from judge.models.spending import CallSum, Spending
 from judge.records import Record
 from judge.text.ids import natural_key
 
@@ -39,17 +39,17 @@ class JudgeAccount(Record, frozen=True):
 
 
 class _Calls:
-    """Calls of one judge, each counted once; by sets and sums, because there may be millions."""
+    """Calls of one judge, each counted once; by hashes and sums, because there may be millions."""
 
     def __init__(self, price: Price | None) -> None:
         self.total = CallSum(price)
-        self._digests: set[str] = set()
+        self._hashes: set[int] = set()
 
-    def add(self, digest: str, facts: CallFacts) -> None:
+    def add(self, digest: str, completion: Completion) -> None:
         """Count a call, unless one with this digest is counted."""
-        if digest not in self._digests:
-            self._digests.add(digest)
-            self.total.add(facts)
+        if (key := hash(digest)) not in self._hashes:
+            self._hashes.add(key)
+            self.total.add(completion)
 
 
 class Account:
@@ -71,24 +71,21 @@ class Account:
         self, judge: str, digest: str, request: Request, completion: Completion, sent: SentRequests | None = None
     ) -> None:
         """Enter a call that was made, with what it sent where the judge asks in words of its own."""
-        self._of(self._asked, judge).add(digest, facts_of_call(completion))
-        if not any(message.role == "assistant" for message in request.messages):
+        self._of(self._asked, judge).add(digest, completion)
+        if all(message.role != "assistant" for message in request.messages):
             _, rates = self._terms.get(judge, (None, GUESS))
             self._expected[judge] = self._expected.get(judge, CallSums()).plus(request, rates, sent)
 
     def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
         """Enter the completions, by their digests, that a result rests on."""
-        self.rest_too(judge, {digest: facts_of_call(completion) for digest, completion in completions.items()})
-
-    def rest_too(self, judge: str, facts: Mapping[str, CallFacts]) -> None:
-        """Enter what is known of the completions, by their digests, that results elsewhere rest on."""
         results = self._of(self._results, judge)
-        for digest, fact in facts.items():
-            results.add(digest, fact)
+        for digest, completion in completions.items():
+            results.add(digest, completion)
 
     def _of(self, calls: "dict[str, _Calls]", judge: str) -> "_Calls":
-        price, _ = self._terms.get(judge, (None, GUESS))
-        return calls.setdefault(judge, _Calls(price))
+        if (known := calls.get(judge)) is None:
+            known = calls[judge] = _Calls(self._terms.get(judge, (None, GUESS))[0])
+        return known
 
     def unfinished(self, judge: str, replies: Unfinished) -> None:
         """Enter the replies of calls that failed, which no completion counts."""
@@ -150,15 +147,3 @@ def in_all(accounts: Sequence[JudgeAccount]) -> JudgeAccount:
 def _sum(rows: Sequence[Spending]) -> Spending:
     names = [name for name in Spending.__struct_fields__ if name != "judge"]
     return Spending("in all", **{name: sum(getattr(row, name) for row in rows) for name in names})
-
-
-def facts_of_call(completion: Completion) -> CallFacts:
-    """The part of a completion that is added up."""
-    return CallFacts(
-        completion.prompt_tokens,
-        completion.cached_tokens,
-        completion.completion_tokens,
-        completion.cost,
-        completion.latency,
-        completion.attempts,
-    )

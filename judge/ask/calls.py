@@ -284,7 +284,7 @@ class Calls:
 
     def _tokens(self, request: Request) -> int:
         """The tokens of a call that count against a limit as soon as it is sent, by our own estimate."""
-        return estimated_tokens(request) + counted_reply(self._model, request) if self._pace.counts_tokens else 0
+        return estimated_tokens(request) + counted_reply(self._model, request) if self._pace.limits else 0
 
     async def _turn(self, tokens: int) -> Ticket:
         """Wait until a call of so many tokens may be sent, after those that wait already."""

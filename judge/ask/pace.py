@@ -33,10 +33,9 @@ class Pace:
 
     def __init__(self, rpm: int | None, tpm: int | None, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._requests = [_Bucket.of_user(rpm)] if rpm is not None else []
-        self._tokens = [_Bucket.of_user(tpm)] if tpm is not None else []
-        self._told: tuple[_Bucket, _Bucket] | None = None
-        """What the provider's headers say of requests and tokens; None while they say nothing."""
+        self._own = tuple(_Bucket.of_user(kind, limit) for kind, limit in enumerate((rpm, tpm)) if limit is not None)
+        self._told: tuple[_Bucket, ...] = ()
+        """What the provider's headers say of requests and tokens."""
         self._newest = -1
         self._rate = _Rate()
         self._sent = Ticket(0, 0)
@@ -47,9 +46,9 @@ class Pace:
         """Refusals since a call was last let through."""
 
     @property
-    def counts_tokens(self) -> bool:
-        """Whether a limit of tokens is known."""
-        return bool(self._tokens or self._told)
+    def limits(self) -> bool:
+        """Whether a limit of the user or of the provider's headers is known."""
+        return bool(self._own or self._told)
 
     @property
     def rate(self) -> float | None:
@@ -64,26 +63,20 @@ class Pace:
     def held(self, tokens: int = 0) -> float:
         """Seconds for which the provider holds a call of so many tokens back; 0 if it does not."""
         now = self._clock()
-        wait = max(0.0, self._until - now)
-        if self._told is not None:
-            wait = max(wait, self._told[0].wait(1, now), self._told[1].wait(tokens, now))
-        return wait
+        return max(0.0, self._until - now, *(bucket.wait((1, tokens), now) for bucket in self._told))
 
     def wait(self, tokens: int) -> float:
         """Seconds until a call of so many tokens may be sent; 0 if it may be sent now."""
         now = self._clock()
-        own = [bucket.wait(1, now) for bucket in self._requests] + [bucket.wait(tokens, now) for bucket in self._tokens]
-        return max(self.held(tokens), self._rate.wait(now), *own)
+        return max(self.held(tokens), self._rate.wait(now), *(bucket.wait((1, tokens), now) for bucket in self._own))
 
     def sent(self, tokens: int) -> Ticket:
         """Count a call that is sent now."""
         now = self._clock()
         self._sent = Ticket(self._sent.number + 1, self._sent.tokens + tokens)
         self._rate.sent(now)
-        for bucket in (*self._requests, *(self._told or ())[:1]):
-            bucket.take(1, now)
-        for bucket in (*self._tokens, *(self._told or ())[1:]):
-            bucket.take(tokens, now)
+        for bucket in (*self._own, *self._told):
+            bucket.take((1, tokens), now)
         return self._sent
 
     def answered(self, ticket: Ticket, limits: RateLimits | None) -> None:
@@ -110,8 +103,8 @@ class Pace:
         # Replies overtake each other; only what was sent last is news.
         if limits is None or ticket.number <= self._newest:
             return
-        self._newest, self._told = ticket.number, self._told or (_Bucket(), _Bucket())
         now = self._clock()
+        self._newest, self._told = ticket.number, self._told or (_Bucket(0), _Bucket(1))
         self._told[0].learn(limits.requests, self._sent.number - ticket.number, now)
         self._told[1].learn(limits.tokens, self._sent.tokens - ticket.tokens, now)
 
@@ -120,34 +113,35 @@ class _Bucket:
     """What is left of a limit, which fills up at a constant rate.
 
     Args:
+        kind: 0 for a limit of requests, 1 for one of tokens; of a call, both are given.
         rate: Units that come back each second; None while nobody knows.
         most: Units that it holds at most.
     """
 
-    def __init__(self, rate: float | None = None, most: float = math.inf) -> None:
-        self._rate, self._most = rate, most
+    def __init__(self, kind: int, rate: float | None = None, most: float = math.inf) -> None:
+        self._kind, self._rate, self._most = kind, rate, most
         self._left = most
         self._at = -math.inf
         self._full_at: float | None = None
 
     @classmethod
-    def of_user(cls, limit: int) -> "_Bucket":
+    def of_user(cls, kind: int, limit: int) -> "_Bucket":
         """A limit a minute that the user sets."""
-        return cls(limit / 60, max(1.0, _AT_ONCE * limit / 60))
+        return cls(kind, limit / 60, max(1.0, _AT_ONCE * limit / 60))
 
-    def wait(self, need: float, now: float) -> float:
-        """Seconds until so much may be taken; what is larger than the bucket may be taken when the bucket is full."""
+    def wait(self, call: tuple[int, int], now: float) -> float:
+        """Seconds until a call may be sent; one larger than the bucket may be sent when the bucket is full."""
         self._fill(now)
-        lacking = min(need, self._most) - self._left
+        lacking = min(call[self._kind], self._most) - self._left
         if lacking <= 0:
             return 0.0
         if self._rate is not None:
             return lacking / self._rate
         return 0.0 if self._full_at is None else max(0.0, self._full_at - now)
 
-    def take(self, need: float, now: float) -> None:
+    def take(self, call: tuple[int, int], now: float) -> None:
         self._fill(now)
-        self._left -= need
+        self._left -= call[self._kind]
 
     def learn(self, told: Allowance, since: int, now: float) -> None:
         """Take over what the provider says; `since` is what was sent after the call that it said it of."""

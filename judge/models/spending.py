@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from judge.models.prices import Price
+from judge.models.records import Completion
 from judge.records import Record
 
 
@@ -58,7 +59,7 @@ class CallSum:
         # Sums of floats depend on their order, so every one is kept.
         self.costs, self.seconds = array("d"), array("d")
 
-    def add(self, call: CallFacts) -> None:
+    def add(self, call: CallFacts | Completion) -> None:
         """Count a call."""
         self._completions += 1
         self._attempts += call.attempts
@@ -73,7 +74,7 @@ class CallSum:
         if call.latency is not None:
             self.seconds.append(call.latency)
 
-    def _cost(self, call: CallFacts) -> float | None:
+    def _cost(self, call: CallFacts | Completion) -> float | None:
         if call.cost is not None or self._price is None or not call.prompt_tokens or call.completion_tokens is None:
             return call.cost
         return self._price.cost(call.prompt_tokens, call.cached_tokens or 0, call.completion_tokens)
