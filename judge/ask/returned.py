@@ -9,6 +9,7 @@ from judge.ask.records import Failure, Judgment
 from judge.models.backends import backend_facts
 from judge.models.checkers import alone_of
 from judge.models.records import Completion
+from judge.models.secrets import MASK
 from judge.text.cells import count, decimals
 from judge.text.safe import shown
 
@@ -17,15 +18,22 @@ _SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|late
 
 
 def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
-    """A sentence for each judge whose replies name another model than the one asked, or several models.
+    """A sentence for each judge whose replies hold secrets, or name another model than the one asked or several.
 
     A name with a date or a version behind it (`gpt-x-2026-01-31` for `gpt-x`) is the model that was asked.
     """
     named: dict[str, Counter[str]] = {}
+    masked: Counter[str] = Counter()
     for result in results:
+        said = (result.rationale, result.model) if isinstance(result, Judgment) else (result.detail, result.raw)
+        masked[result.judge] += any(MASK in (text or "") for text in said)
         if isinstance(result, Judgment) and result.model:
             named.setdefault(result.judge, Counter())[result.model] += 1
-    notes = []
+    notes = [
+        f"{judge}: {count(number, 'result')} with {MASK}: a key or password stood there, or the judge wrote the stars."
+        for judge, number in sorted(masked.items())
+        if number
+    ]
     for judge, models in sorted(named.items()):
         other = [model for model in models if not _is_asked(judge, model)]
         if other or len(models) > 1:

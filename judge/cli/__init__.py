@@ -15,7 +15,7 @@ from types import ModuleType
 from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.files.bundle import __version__
-from judge.models.secrets import redact, remember_credentials
+from judge.models.secrets import redact
 from judge.text.safe import printable
 
 ROOMS = {
@@ -105,8 +105,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     # Python would search everything again before it ends.
     atexit.register(gc.freeze)
-    for argument in arguments:
-        remember_credentials(argument)
     try:
         code = _dispatch(_general(arguments))
         sys.stdout.flush()

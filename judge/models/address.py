@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import msgspec
 
 from judge.errors import UsageError
-from judge.models.secrets import holds_key, remember, remember_credentials
+from judge.models.secrets import holds_key
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -16,6 +16,12 @@ class Address(msgspec.Struct, frozen=True):
 
     url: str
     user: tuple[str, str] | None = None
+
+    @property
+    def whole(self) -> str:
+        """The address with user and password, for no eyes."""
+        before, mark, after = self.url.partition("://")
+        return self.url if self.user is None else f"{before}{mark}{':'.join(self.user)}@{after}"
 
 
 def read_address(base_url: str, source: str = "--base-url") -> Address:
@@ -53,7 +59,6 @@ def read_address(base_url: str, source: str = "--base-url") -> Address:
     path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
     netloc = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
     user = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    remember_credentials(base_url.strip())
     return Address(urlunsplit((parts.scheme, netloc, path, "", "")), user)
 
 
@@ -89,7 +94,6 @@ def proxy_for(url: str) -> str | None:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if not proxy:
         return None
-    remember_credentials(proxy)
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
@@ -102,7 +106,6 @@ def read_key(variable: str) -> str | None:
     key = os.environ.get(variable, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{variable} holds characters that no API key has")
-    remember(key)
     return key or None
 
 

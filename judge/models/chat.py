@@ -1,7 +1,6 @@
 """The chat-completions protocol of OpenAI and compatible servers: what is sent, and how a reply is read."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from judge.models.forms import answer_schema, group_schema, nuggets_schema
 from judge.models.http_errors import error_for, read_refusal, shorten
 from judge.models.journal_rows import storable
 from judge.models.records import Completion, Request
-from judge.models.secrets import redact, scrub, scrubbed
+from judge.models.secrets import Secrets, known_secrets
 
 
 def refuse_threads(threads: int | None, name: str) -> None:
@@ -106,10 +105,6 @@ class _Reply(msgspec.Struct, gc=False):
     timings: _Timings | None = None
 
 
-_KEYS = ("JUDGE_API_KEY", "OPENAI_API_KEY")
-"""Variables with the keys that are sent by this protocol."""
-_MARKS = ("Bearer ", "Basic ", "://", "sk-", "pk-", "rk-")
-"""Without one of these, or such a key, `redact` would find nothing that `scrub` leaves."""
 _DECODER = msgspec.json.Decoder(_Reply)
 
 
@@ -186,7 +181,13 @@ def _not_json(body: bytes) -> TransientError:
 
 
 def read_completion(
-    body: bytes, headers: Mapping[str, str], *, structured: bool, latency: float | None, endpoint: str | None = None
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    structured: bool,
+    latency: float | None,
+    endpoint: str | None = None,
+    secrets: Secrets | None = None,
 ) -> Completion:
     """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
 
@@ -199,6 +200,7 @@ def read_completion(
         structured: Whether a JSON schema was sent.
         latency: Seconds that the reply took; None where nobody timed it.
         endpoint: The address that answered, without credentials.
+        secrets: What must not come into the journal, though the reply repeats it; the known ones if None.
 
     Raises:
         TransientError: The body is not JSON, or the provider broke off.
@@ -221,20 +223,20 @@ def read_completion(
     content, refusal_text = choice.message.content, choice.message.refusal
     if isinstance(content, list):
         content = "".join(part.text or "" for part in content)
-    usage = reply.usage or _Usage()
+    usage, secrets = reply.usage or _Usage(), secrets or known_secrets()
     return storable(
         Completion(
             # A server that repeats the key must not bring it into the journal.
-            text=scrub(refusal_text or content or ""),
-            finish_reason="refusal" if refusal_text else scrubbed(choice.finish_reason),
-            model=scrubbed(reply.model),
-            system_fingerprint=scrubbed(reply.system_fingerprint),
+            text=secrets.scrub(refusal_text or content or ""),
+            finish_reason="refusal" if refusal_text else secrets.scrubbed(choice.finish_reason),
+            model=secrets.scrubbed(reply.model),
+            system_fingerprint=secrets.scrubbed(reply.system_fingerprint),
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=_replied(usage),
             cached_tokens=_cached(reply),
             latency=latency,
             endpoint=endpoint,
-            raw=_without_secrets(body.decode("utf-8", "replace")),
+            raw=secrets.scrub(body.decode("utf-8", "replace")),
         )
     )
 
@@ -254,9 +256,3 @@ def _cached(reply: _Reply) -> int | None:
     details, timings = usage.prompt_tokens_details or _Details(), reply.timings or _Timings()
     counts = details.cached_tokens, usage.prompt_cache_hit_tokens, usage.cache_read_input_tokens, timings.cache_n
     return next((count for count in counts if count is not None), None)
-
-
-def _without_secrets(text: str) -> str:
-    """The text without keys; a provider can only repeat what was sent, and looking for all else takes too long."""
-    marks = (*_MARKS, *(os.environ.get(name) or _MARKS[0] for name in _KEYS))
-    return redact(text) if any(mark in text for mark in marks) else scrub(text)

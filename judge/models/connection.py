@@ -17,6 +17,7 @@ from judge.models.label_probabilities import with_probabilities
 from judge.models.limits import RateLimits, http_date, read_limits
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Request
+from judge.models.secrets import known_secrets
 
 if TYPE_CHECKING:
     import aiohttp
@@ -57,6 +58,7 @@ class Connection:
         self._variable = variable
         self._proxy: str | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._secrets = known_secrets(address.whole)
         self.limits: RateLimits | None = None
         """What the server said of its rate limits with its last reply; None if nothing."""
 
@@ -71,7 +73,12 @@ class Connection:
         structured, probable = request.form != "text", self._options.logprobs
         reply = await self.fetch(body, structured=structured, probable=probable)
         completion = read_completion(
-            reply.body, reply.headers, structured=structured, latency=reply.latency, endpoint=self._address.url
+            reply.body,
+            reply.headers,
+            structured=structured,
+            latency=reply.latency,
+            endpoint=self._address.url,
+            secrets=self._secrets,
         )
         return with_probabilities(completion, reply.body, request) if probable else completion
 
@@ -90,7 +97,7 @@ class Connection:
         reply = await self._exchange("POST", body)
         self.limits = read_limits(reply.headers)
         if reply.status != 200:
-            refusal = read_refusal(reply.status, reply.body)
+            refusal = read_refusal(reply.status, self._secrets.scrub(reply.body.decode("utf-8", "replace")))
             unasked = logprobs_refused(refusal) if probable else None
             raise unasked or error_for(refusal, reply.headers, structured=structured)
         return reply

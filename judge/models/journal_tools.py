@@ -8,7 +8,7 @@ import contextlib
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Annotated, NamedTuple
 
@@ -36,7 +36,7 @@ from judge.models.journal_rows import (
     with_completion,
 )
 from judge.models.journal_store import UNREADABLE, Store, out_of_reach, paged
-from judge.models.secrets import redactor, scrub
+from judge.models.secrets import Secrets, known_secrets
 from judge.models.spending import CallFacts, CallSum, Spending
 from judge.text.ids import natural_key
 
@@ -364,18 +364,18 @@ def _export_parquet(place: StrPath, out: Path) -> int:
 
 
 def _exported_rows(place: StrPath) -> Iterator[Row]:
-    redact = redactor()
-    return (_without_secrets(row, redact) for _, row in placed_rows(place))
+    secrets = known_secrets()
+    return (_without_secrets(row, secrets) for _, row in placed_rows(place))
 
 
-def _without_secrets(row: Row, redact: Callable[[str], str]) -> Row:
+def _without_secrets(row: Row, secrets: Secrets) -> Row:
     """The row without secrets in what came back; a row that held one gets the checksum of what is left."""
     completion = completion_of(row)
     clean = msgspec.structs.replace(
         completion,
-        text=scrub(completion.text),
+        text=secrets.scrub(completion.text),
         **{
-            name: redact(value)
+            name: secrets.scrub(value)
             for name in ("finish_reason", "model", "system_fingerprint", "endpoint", "raw")
             if (value := getattr(completion, name)) is not None
         },

@@ -20,7 +20,7 @@ from psycopg.rows import TupleRow
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.models.journal_rows import INSERT, OLDER_VERSIONS, SCHEMA, SCHEMA_VERSION, SET_META, Row, other_version
 from judge.models.journal_store import Store
-from judge.models.secrets import remember, scrub
+from judge.models.secrets import scrub
 
 LEASE = 60
 """Seconds after which the lease of a process that is not heard of any more ends."""
@@ -136,8 +136,6 @@ def read_database(url: str) -> DatabaseAddress:
             "the address of the journal has a password behind the ?, which every record would show: give it before the "
             "host, in PGPASSWORD or in ~/.pgpass"
         )
-    # Of the user's name, other texts would lose every word that is equal to it.
-    remember(parameters.get("password", ""))
     host, port = parameters.get("host", ""), parameters.get("port")
     if "@" in host or "@" in parameters.get("dbname", ""):
         # What follows the first @ may be a part of the password, and would be shown.

@@ -1,17 +1,23 @@
-"""What must be written and printed nowhere: the keys and passwords in use, by their values."""
+"""What must be written and printed nowhere: the keys and passwords that a process was given, by their values."""
 
 import base64
+import functools
 import html
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Iterator
 from urllib.parse import quote, quote_plus, unquote
 
+MASK = "***"
+"""What stands in place of a secret."""
+_LONG = 12
+"""Characters of a secret without a digit, at least: `localhost` and `ollama` are words, which replies may hold."""
 _SHORTEST = 6
-"""Characters of a secret that is removed wherever it stands; removing a shorter one would garble other words."""
+"""Characters of a secret with a digit, at least."""
 _SHORTEST_NAMED = 8
-"""The same for a variable that only looks like a secret, by its name."""
+"""The same for a variable whose value may stand in no name and no address."""
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 _LOOKS_SECRET = re.compile(
     r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+"
@@ -26,73 +32,63 @@ _KEY = re.compile(
     r"|(?i:[?&#;](?:[\w-]*(?:key|token|secret|password|signature|sig|auth))=[^&\s])"
 )
 """Keys by the shapes that providers give them, and parameters of an address that are named like one."""
-_forms: set[str] = set()
-"""Every way in which a secret in use may be written."""
+_BEFORE = r"(?:(?<![^\W_])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))"
+"""The border of a word, also in JSON, where a letter before it may end an escaped character."""
 
 
-def remember(secret: str) -> None:
-    """Remember a secret in use; what is too short to be one is ignored."""
-    if len(secret) >= _SHORTEST:
-        _forms.update(_written(secret))
+class Secrets:
+    """Some secrets, and every way in which one may be written in headers, addresses, JSON and HTML."""
+
+    def __init__(self, values: frozenset[str]) -> None:
+        self._forms = tuple(sorted({form for value in values for form in _written(value)}, key=lambda form: -len(form)))
+        self._pattern = re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, self._forms))})(?![^\\W_])")
+
+    def scrub(self, text: str) -> str:
+        """The text with MASK for every secret that stands there whole, between the borders of words."""
+        # Nearly no text holds one, and this search is much faster than that of the expression.
+        return self._pattern.sub(MASK, text) if any(form in text for form in self._forms) else text
+
+    def scrubbed(self, value: object) -> str | None:
+        """A word of a reply as text without secrets; None stays None."""
+        return None if value is None else self.scrub(str(value))
 
 
-def remember_credentials(text: str) -> None:
-    """Remember the user and the password of an address, or of an argument that ends with one."""
-    _, mark, rest = text.partition("://")
-    credentials, at, _ = rest.rpartition("@")
-    if not (mark and at):
-        return
+def known_secrets(*addresses: str) -> Secrets:
+    """The secrets of the environment, of the command line and of these addresses.
+
+    They are the values of variables that are named like one, and the passwords of addresses. A user name is none.
+    """
+    named = (value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name))
+    places = (*os.environ.values(), *sys.argv[1:], *addresses)
+    found = {*named, *(secret for place in places if "://" in place for secret in _passwords(place))}
+    return _of(frozenset(filter(_is_secret, found)))
+
+
+@functools.lru_cache(maxsize=16)
+def _of(values: frozenset[str]) -> Secrets:
+    return Secrets(values)
+
+
+def _is_secret(value: str) -> bool:
+    return len(value) >= (_SHORTEST if re.search("[0-9]", value) else _LONG)
+
+
+def _passwords(text: str) -> Iterator[str]:
+    """The password of an address, or of an argument that ends with one; alone, and with the user as it is sent."""
+    credentials, at, _ = text.partition("://")[2].rpartition("@")
     user, colon, password = credentials.partition(":")
-    # Some services take the key as the user, without a password.
-    for secret in (password, credentials) if colon else (user,):
-        remember(secret)
-        remember(unquote(secret))
-    pair = f"{unquote(user)}:{unquote(password)}"
-    _forms.update((f"{credentials}@", f"{pair}@", *_encoded(pair)))
-
-
-def remember_environment(environment: Mapping[str, str], words: Iterable[str] = ()) -> None:
-    """Remember the credentials of proxies, and the secrets whose variables begin with one of these words."""
-    import urllib.request  # late, because it would slow down `judge --help`
-
-    for proxy in urllib.request.getproxies_environment().values():
-        remember_credentials(proxy)
-    for name, value in environment.items():
-        if _SECRET_NAME.search(name) and any(name.startswith(f"{word}_") for word in words):
-            remember(value.strip())
+    if at and colon:
+        yield from (password, unquote(password), f"{unquote(user)}:{unquote(password)}")
 
 
 def scrub(text: str) -> str:
-    """The text with `***` for every secret in use, however it is written."""
-    if any(form in text for form in _forms):
-        for form in sorted(_forms, key=lambda form: (-len(form), form)):
-            text = text.replace(form, "***")
-    return text
-
-
-def scrubbed(value: object) -> str | None:
-    """A word of a reply as text without secrets; None stays None."""
-    return None if value is None else scrub(str(value))
+    """The text with MASK for every known secret."""
+    return known_secrets().scrub(text)
 
 
 def redact(text: str) -> str:
-    """A message with `***` for secrets in use, secret variables of the environment, and whatever looks like a key."""
-    return redactor()(text)
-
-
-def redactor() -> Callable[[str], str]:
-    """The same as `redact` for many texts, by the environment as it is now."""
-    values = [
-        value for name, value in os.environ.items() if len(value) >= _SHORTEST_NAMED and _SECRET_NAME.search(name)
-    ]
-
-    def redacted(text: str) -> str:
-        text = scrub(text)
-        for value in values:
-            text = text.replace(value, "***")
-        return _LOOKS_SECRET.sub("***", text)
-
-    return redacted
+    """A message with MASK for every known secret, and for whatever looks like a key."""
+    return _LOOKS_SECRET.sub(MASK, scrub(text))
 
 
 def holds_key(text: str) -> bool:
@@ -112,25 +108,18 @@ def holds_key(text: str) -> bool:
 
 
 def _written(secret: str) -> set[str]:
-    """The secret as it stands in headers, addresses, JSON and HTML."""
+    encoded = secret.encode("utf-8", "surrogateescape")
+    in_base64 = {encode(encoded).decode() for encode in (base64.b64encode, base64.urlsafe_b64encode)}
     escaped = json.dumps(secret)[1:-1]
-    plain = json.dumps(secret, ensure_ascii=False)[1:-1]
-    # PHP escapes the solidus in JSON.
-    solidus = escaped.replace("/", r"\/")
     return {
         secret,
         escaped,
-        solidus,
-        plain,
+        # PHP escapes the solidus in JSON.
+        escaped.replace("/", r"\/"),
+        json.dumps(secret, ensure_ascii=False)[1:-1],
         html.escape(secret),
         quote(secret, safe=""),
         quote_plus(secret),
-        *_encoded(secret),
+        *in_base64,
+        *(text.rstrip("=") for text in in_base64),
     }
-
-
-def _encoded(secret: str) -> set[str]:
-    """The secret in base64, as in `Authorization: Basic`, also without the padding."""
-    encoded = secret.encode("utf-8", "surrogateescape")
-    texts = (encode(encoded).decode() for encode in (base64.b64encode, base64.urlsafe_b64encode))
-    return {form for text in texts for form in (text, text.rstrip("=")) if len(form) >= _SHORTEST}

@@ -227,9 +227,8 @@ def test_a_key_that_a_reply_repeats_is_not_kept(monkeypatch: pytest.MonkeyPatch,
         found = read(reply({"content": "Grade: 2"}, debug=debug))
         assert found.raw is not None
         assert "tell-nobody-this" not in found.raw
-    found = read(reply({"content": "Grade: 2"}, debug="sk-0123456789"))
-    assert found.raw is not None
-    assert "sk-0123456789" not in found.raw
+    # What only looks like a key was paid for.
+    assert "sk-0123456789" in str(read(reply({"content": "Grade: 2"}, debug="sk-0123456789")).raw)
 
 
 def test_an_error_sent_with_status_200_is_an_error() -> None:

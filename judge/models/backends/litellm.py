@@ -27,9 +27,9 @@ from judge.models.http_errors import Refusal, error_for, logprobs_refused, read_
 from judge.models.label_probabilities import asked_logprobs, with_choice
 from judge.models.limits import read_limits
 from judge.models.model import Model, ModelOptions, Price
-from judge.models.moved import moved, names_of, refuse_unrecorded
+from judge.models.moved import moved, refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
-from judge.models.secrets import remember_environment, scrub, scrubbed
+from judge.models.secrets import known_secrets
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
 
@@ -86,7 +86,6 @@ class LitellmModel(Model):
         refuse_threads(self._options.threads, self.name)
         refuse_replicas(self._options.replicas, self.name)
         refuse_unrecorded(os.environ)
-        remember_environment(os.environ, (*names_of(self._provider), "OPENAI", "LITELLM"))
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
             raise UsageError("--base-url must hold no user name: litellm sends the provider's key")
         if self._options.temperature != 0 and not self._takes_temperature:
@@ -227,14 +226,14 @@ def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion
     choice = answer.choices[0]
     usage = getattr(answer, "usage", None)
     extra = getattr(choice.message, "provider_specific_fields", None) or {}
-    refusal = extra.get("refusal")
+    refusal, secrets = extra.get("refusal"), known_secrets()
     text = refusal or choice.message.content or ""
     return Completion(
         # A reply cut within an emoji ends in a lone surrogate, which none of our files can hold.
-        text=scrub(text.encode("utf-8", "replace").decode()),
-        finish_reason="refusal" if refusal else scrubbed(choice.finish_reason),
-        model=scrubbed(answer.model),
-        system_fingerprint=scrubbed(getattr(answer, "system_fingerprint", None)),
+        text=secrets.scrub(text.encode("utf-8", "replace").decode()),
+        finish_reason="refusal" if refusal else secrets.scrubbed(choice.finish_reason),
+        model=secrets.scrubbed(answer.model),
+        system_fingerprint=secrets.scrubbed(getattr(answer, "system_fingerprint", None)),
         prompt_tokens=getattr(usage, "prompt_tokens", None),
         completion_tokens=getattr(usage, "completion_tokens", None),
         # litellm brings every provider's count under OpenAI's name.

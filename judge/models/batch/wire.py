@@ -12,7 +12,7 @@ from judge.models.http_errors import read_refusal
 from judge.models.journal_rows import storable
 from judge.models.label_probabilities import with_probabilities
 from judge.models.records import Completion, Message, Request
-from judge.models.secrets import redact, scrub, scrubbed
+from judge.models.secrets import known_secrets, scrub
 
 CHAT = "/v1/chat/completions"
 """The endpoint that every line of OpenAI's format names."""
@@ -154,12 +154,12 @@ def _anthropic_completion(body: bytes, request: Request) -> Completion:
     return storable(
         Completion(
             text=_texts(parts),
-            finish_reason=scrubbed(_ANTHROPIC_REASONS.get(reason or "", reason)),
-            model=scrubbed(_at(message, str, "model")),
+            finish_reason=known_secrets().scrubbed(_ANTHROPIC_REASONS.get(reason or "", reason)),
+            model=known_secrets().scrubbed(_at(message, str, "model")),
             prompt_tokens=None if prompt is None else prompt + beside,
             completion_tokens=_at(message, int, "usage", "output_tokens"),
             cached_tokens=cached,
-            raw=redact(body.decode("utf-8", "replace")),
+            raw=scrub(body.decode("utf-8", "replace")),
         )
     )
 
@@ -204,11 +204,11 @@ def _gemini_completion(body: bytes, request: Request) -> Completion:
             text=_texts(_at(reply, list, "candidates", 0, "content", "parts")),
             # Every reason beside these is a filter's.
             finish_reason=None if reason is None else _GEMINI_REASONS.get(reason, "content_filter"),
-            model=scrubbed(_at(reply, str, "modelVersion")),
+            model=known_secrets().scrubbed(_at(reply, str, "modelVersion")),
             prompt_tokens=_at(reply, int, "usageMetadata", "promptTokenCount"),
             completion_tokens=sum(count or 0 for count in counts) or None,
             cached_tokens=_at(reply, int, "usageMetadata", "cachedContentTokenCount"),
-            raw=redact(body.decode("utf-8", "replace")),
+            raw=scrub(body.decode("utf-8", "replace")),
         )
     )
 

@@ -3,7 +3,6 @@ import pytest
 from judge.errors import UsageError
 from judge.models.journal import open_journal
 from judge.models.journal_rows import is_database
-from judge.models.secrets import scrub
 
 
 def test_a_place_is_a_database_by_its_beginning() -> None:
@@ -19,8 +18,6 @@ def test_the_name_of_a_database_has_no_credentials() -> None:
     assert address.name == "postgresql://db.example.org:5433/judge"
     assert address.parameters["password"] == "s@fe-word"
     assert address.parameters["sslmode"] == "require"
-    # From now on no message shows it, however it is written.
-    assert scrub("s@fe-word s%40fe-word") == "*** ***"
 
 
 @pytest.mark.parametrize(
