@@ -56,7 +56,114 @@ class RecordedAnswer(NamedTuple):
     completion: Completion
 
 
-class Journal:
+class JournalView:
+    """The completions of several journals, read as if they were in one; the first one that holds a digest answers.
+
+    Nothing is changed. A journal that another process is writing is read too; what came in its last second or two may
+    be missing.
+
+    Args:
+        places: The journals: files, or addresses of the databases of shared ones.
+
+    Raises:
+        UsageError: A database cannot be used as its address says.
+        InputError: One of them is no journal of this version.
+        OperationalError: A database cannot be reached.
+    """
+
+    def __init__(self, places: Iterable[StrPath]) -> None:
+        self._stores: list[Store] = []
+        self._ahead: dict[str, Row | None] = {}
+        """What databases hold of the digests that were fetched last."""
+        self._some = False
+        try:
+            for place in places:
+                self._stores.append(store := open_store(place, live=True))
+                if store.version not in (None, SCHEMA_VERSION):
+                    raise other_version(store.name, str(store.version))
+                self._some = self._some or bool(store.query("SELECT 1 FROM completion LIMIT 1"))
+        except JudgeError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __bool__(self) -> bool:
+        """Whether they held any completion when they were opened."""
+        return self._some
+
+    def close(self) -> None:
+        """Release the places."""
+        for store in self._stores:
+            store.close()
+
+    def meta(self, key: str) -> str | None:
+        """A fact kept beside the completions; None if it is in no journal."""
+        values = (store.meta(key) for store in self._stores)
+        return next((value for value in values if value is not None), None)
+
+    def get(self, digest: str) -> Completion | None:
+        """The completion recorded under a digest, or None.
+
+        Raises:
+            InputError: A journal is damaged at this completion.
+        """
+        found = self._row(digest)
+        return None if found is None else _completion(*found)
+
+    def find(self, digest: str) -> Recorded | None:
+        """The completion with the request that it answers. Errors are those of `get`."""
+        found = self._row(digest)
+        if found is None:
+            return None
+        try:
+            return recorded(found[1])
+        except DamagedRow as error:
+            raise found[0].damaged(digest, error) from error
+
+    def times(self, digests: Iterable[str]) -> dict[str, str]:
+        """When completions were recorded, by digest; `Journal.times` has the form."""
+        wanted = list(digests)
+        return {digest: time for store in reversed(self._stores) for digest, time in store.times(wanted).items()}
+
+    def ahead(self, digests: Iterable[str]) -> None:
+        """Fetch what databases hold under some digests, for the `get` of each that follows; of files, nothing."""
+        shared = [store for store in self._stores if store.shared]
+        wanted = list(digests) if shared else []
+        self._ahead = dict.fromkeys(wanted)
+        for store in reversed(shared):
+            self._ahead |= store.rows(wanted)
+
+    def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
+        """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time."""
+        drawn = {call[0]: call[1:] for store in reversed(self._stores) for call in store.sample(judge, most)}
+        return [drawn[digest] for digest in sorted(drawn)[:most]]
+
+    def _row(self, digest: str) -> tuple[Store, Row] | None:
+        for store in self._stores:
+            if store.shared and digest in self._ahead:
+                fetched = self._ahead[digest]
+                row = None if fetched is None else store.checked(fetched)
+            else:
+                try:
+                    row = store.row(digest)
+                except InputError:
+                    # A page may be written while it is read, so a second look decides.
+                    if not isinstance(store, FileStore) or not store.reopen():
+                        raise
+                    row = store.row(digest)
+            if row is not None:
+                return store, row
+        return None
+
+
+class Journal(JournalView):
     """A journal that this process writes.
 
     Args:
@@ -70,7 +177,9 @@ class Journal:
     """
 
     def __init__(self, place: StrPath | None, max_wait: float = 300.0) -> None:
+        super().__init__(())
         self.store = _written(place, max_wait)
+        self._stores.append(self.store)
         try:
             # Hashes take a third of the memory of the digests; a question that only seems known is looked up.
             self._known = set(map(hash, self.store.digests()))
@@ -79,22 +188,16 @@ class Journal:
             if isinstance(error, UNREADABLE):
                 raise self.store.unreadable(error, "used") from error
             raise
-        self._ahead: dict[str, Row] = {}
-        """The rows that were fetched last, by digest."""
         self._writer = _Writer(self.store, self._add, self._note)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def shared(self) -> bool:
         """Whether other processes may write it too, so that a question is to be leased before it is asked."""
         return self.store.shared
+
+    def __bool__(self) -> bool:
+        """Whether it holds any completion."""
+        return bool(self._known)
 
     def __len__(self) -> int:
         """How many completions it holds, as far as this process knows."""
@@ -107,7 +210,7 @@ class Journal:
     def close(self) -> None:
         """Write the queued completions, let go of every question and release the place."""
         self._writer.close()
-        self.store.close()
+        super().close()
 
     def check_there(self) -> None:
         """Refuse results that the journal would not give again.
@@ -123,43 +226,13 @@ class Journal:
                 f"{self._writer.replaced} of its questions again; the same command takes these answers"
             )
 
-    # ---------------------------------------------------------------- what is read
-
-    def get(self, digest: str) -> Completion | None:
-        """The completion recorded under a digest; None if there was none when the journal was opened or since then.
-
-        Raises:
-            InputError: The journal is damaged at this completion.
-        """
-        if hash(digest) not in self._known:
-            # The writer has the store while it waits for the disk, and most questions are new.
-            return None
-        if digest in self._ahead:
-            return _completion(self.store, self.store.checked(self._ahead[digest]))
-        row = self.store.row(digest)
-        return None if row is None else _completion(self.store, row)
-
     def ahead(self, digests: Iterable[str]) -> None:
         """Fetch what a database holds under some digests, for the `get` of each that follows; of a file, nothing."""
-        if self.store.shared:
-            self._ahead = self.store.rows(digest for digest in digests if hash(digest) in self._known)
+        super().ahead(digest for digest in digests if hash(digest) in self._known)
 
-    def times(self, digests: Iterable[str]) -> dict[str, str]:
-        """When completions were recorded, by digest: UTC, as `2025-01-31T12:00:00.000Z`; others are left out."""
-        return self.store.times(digests)
-
-    def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
-        """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time.
-
-        What cannot be read is left out: this is for estimates alone.
-        """
-        return [call[1:] for call in self.store.sample(judge, most)]
-
-    def meta(self, key: str) -> str | None:
-        """A fact kept beside the completions, such as the answer form that an endpoint takes; None if not set."""
-        return self.store.meta(key)
-
-    # ---------------------------------------------------------------- what is written
+    def _row(self, digest: str) -> tuple[Store, Row] | None:
+        # The writer has the store while it waits for the disk, and most questions are new.
+        return super()._row(digest) if hash(digest) in self._known else None
 
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact beside the completions, on the disk.
@@ -193,12 +266,6 @@ class Journal:
         except UnicodeEncodeError as error:
             raise OperationalError(f"{self.store.name}: cannot be written: {error}") from error
         return self._writer.put(row)
-
-    async def put(
-        self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
-    ) -> None:
-        """Record a completion; returns when it is on the disk. Arguments and errors are those of `write`."""
-        await self.write(digest, judge, parameters, request, completion)
 
     def lease(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
         """Lease a question before it is asked; needed only where several processes share the journal.
@@ -284,112 +351,6 @@ class Journal:
         self._known.update(map(hash, digests))
 
 
-class JournalView:
-    """The completions of several journals, read as if they were in one; the first one that holds a digest answers.
-
-    Nothing is changed. A journal that another process is writing is read too; what came in its last second or two may
-    be missing.
-
-    Args:
-        places: The journals: files, or addresses of the databases of shared ones.
-
-    Raises:
-        UsageError: A database cannot be used as its address says.
-        InputError: One of them is no journal of this version.
-        OperationalError: A database cannot be reached.
-    """
-
-    def __init__(self, places: Iterable[StrPath]) -> None:
-        self._stores: list[Store] = []
-        self._ahead: dict[str, Row | None] = {}
-        """What databases hold of the digests that were fetched last."""
-        try:
-            for place in places:
-                self._stores.append(open_store(place, live=True))
-                if self._stores[-1].version not in (None, SCHEMA_VERSION):
-                    raise other_version(self._stores[-1].name, str(self._stores[-1].version))
-            self._some = any(store.query("SELECT 1 FROM completion LIMIT 1") for store in self._stores)
-        except JudgeError:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __bool__(self) -> bool:
-        """Whether they held any completion when they were opened."""
-        return self._some
-
-    def close(self) -> None:
-        """Release the places."""
-        for store in self._stores:
-            store.close()
-
-    def meta(self, key: str) -> str | None:
-        """A fact kept beside the completions; None if it is in no journal."""
-        values = (store.meta(key) for store in self._stores)
-        return next((value for value in values if value is not None), None)
-
-    def get(self, digest: str) -> Completion | None:
-        """The completion recorded under a digest, or None.
-
-        Raises:
-            InputError: A journal is damaged at this completion.
-        """
-        found = self._row(digest)
-        return None if found is None else _completion(*found)
-
-    def find(self, digest: str) -> Recorded | None:
-        """The completion with the request that it answers. Errors are those of `get`."""
-        found = self._row(digest)
-        if found is None:
-            return None
-        try:
-            return recorded(found[1])
-        except DamagedRow as error:
-            raise found[0].damaged(digest, error) from error
-
-    def times(self, digests: Iterable[str]) -> dict[str, str]:
-        """When completions were recorded, by digest; `Journal.times` has the form."""
-        wanted = list(digests)
-        return {digest: time for store in reversed(self._stores) for digest, time in store.times(wanted).items()}
-
-    def ahead(self, digests: Iterable[str]) -> None:
-        """Fetch what databases hold under some digests, for the `get` of each that follows; of files, nothing."""
-        shared = [store for store in self._stores if store.shared]
-        wanted = list(digests) if shared else []
-        self._ahead = dict.fromkeys(wanted)
-        for store in reversed(shared):
-            self._ahead |= store.rows(wanted)
-
-    def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], CallFacts]]:
-        """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time."""
-        drawn = {call[0]: call[1:] for store in reversed(self._stores) for call in store.sample(judge, most)}
-        return [drawn[digest] for digest in sorted(drawn)[:most]]
-
-    def _row(self, digest: str) -> tuple[Store, Row] | None:
-        for store in self._stores:
-            if store.shared and digest in self._ahead:
-                fetched = self._ahead[digest]
-                row = None if fetched is None else store.checked(fetched)
-            else:
-                try:
-                    row = store.row(digest)
-                except InputError:
-                    # A page may be written while it is read, so a second look decides.
-                    if not isinstance(store, FileStore) or not store.reopen():
-                        raise
-                    row = store.row(digest)
-            if row is not None:
-                return store, row
-        return None
-
-
 def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300.0) -> Journal:
     """Open the journal that a job writes.
 
@@ -444,7 +405,7 @@ def check_database(shared: str | None) -> None:
 
 
 def looked_ahead(
-    items: Iterable[_Item], journal: Journal | JournalView, digests: Callable[[_Item], Iterable[str]]
+    items: Iterable[_Item], journal: JournalView, digests: Callable[[_Item], Iterable[str]]
 ) -> Iterator[_Item]:
     """The items as they come, each after the journal has fetched what it holds of it.
 
@@ -617,13 +578,12 @@ class _Writer:
         return OperationalError(f"{self.store.name}: cannot be written: {error}")
 
     def _tell(self, writes: Sequence[_Write], lost: OperationalError | None) -> None:
-        # As it is now: a later group may fail before the loop hears of this one.
-        failure = lost or self._gone
         for loop in {write.loop for write in writes}:
             # A canceled loop is closed and waits for nothing; its paid completions are written all the same.
             with contextlib.suppress(RuntimeError):
                 group = [write for write in writes if write.loop is loop]
-                loop.call_soon_threadsafe(self._settle, group, failure, lost is None)
+                # `_gone` as it is now: a later group may fail before the loop hears of this one.
+                loop.call_soon_threadsafe(self._settle, group, lost or self._gone, lost is None)
 
     def _settle(self, group: Sequence[_Write], failure: OperationalError | None, written: bool) -> None:
         """Tell those who wait for a group; called in their loop."""

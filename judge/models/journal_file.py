@@ -286,10 +286,7 @@ class FileStore(Store):
 
 
 def _connected(address: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
-    # A text that is none fails the check of its row.
-    connection.text_factory = lambda data: data.decode("utf-8", "replace")
-    return connection
+    return sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
 
 
 def _version(connection: sqlite3.Connection) -> str | None:

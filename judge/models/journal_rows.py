@@ -114,9 +114,9 @@ def _sealed(values: Row) -> Row:
 
 
 def checksum(row: Row) -> str:
-    """SHA-256, in hexadecimal, over every column but the last, each after its length in bytes."""
-    texts = [str(value).encode() for value in row[: len(COLUMNS) - 1]]
-    return hashlib.sha256(b"".join(b"%d:%b" % (len(text), text) for text in texts)).hexdigest()
+    """SHA-256, in hexadecimal, over every column but the last, after their lengths in characters."""
+    texts = list(map(str, row[: len(COLUMNS) - 1]))
+    return hashlib.sha256(f"{list(map(len, texts))}{''.join(texts)}".encode()).hexdigest()
 
 
 def check_row(row: Row) -> None:

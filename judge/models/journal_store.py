@@ -105,13 +105,13 @@ class Store:
             InputError: It is damaged, or the journal cannot be read.
         """
         try:
-            rows = self.rows([digest])
+            rows = self.query(f"SELECT {NAMES} FROM completion WHERE digest = ?", (digest,))  # noqa: S608 - names of columns only
         except UNREADABLE as error:
             raise self.unreadable(error) from error
-        if rows and digest not in rows:
+        if rows and rows[0][0] != digest:
             # A damaged index leads to the row of another question.
             raise self.damaged(digest, DamagedRow("another one is found in its place"))
-        return self.checked(rows[digest]) if rows else None
+        return self.checked(rows[0]) if rows else None
 
     def checked(self, row: Row) -> Row:
         """The row.

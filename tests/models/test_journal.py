@@ -4,7 +4,9 @@ import hashlib
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +14,7 @@ import pytest
 
 from judge.errors import InputError, OperationalError
 from judge.models.journal import Journal
-from judge.models.journal_rows import request_digest
+from judge.models.journal_rows import Row, request_digest
 from judge.models.journal_tools import read_journal
 from judge.models.records import Completion, Message, Request
 from judge.records import Level, Scale
@@ -46,7 +48,10 @@ def completion(text: str = "Grade: 1") -> Completion:
 def put(journal: Journal, digest: str, *texts: str) -> None:
     async def run() -> None:
         await asyncio.gather(
-            *(journal.put(f"{digest}{i}", "b/m", {"t": 0}, request(), completion(text)) for i, text in enumerate(texts))
+            *(
+                journal.write(f"{digest}{i}", "b/m", {"t": 0}, request(), completion(text))
+                for i, text in enumerate(texts)
+            )
         )
 
     asyncio.run(run())
@@ -72,7 +77,7 @@ def test_a_put_has_reached_another_process_s_view_before_it_returns(tmp_path: Pa
         "from judge.models.journal import Journal; from tests.models.test_journal import request, completion\n"
         "async def run():\n"
         "    journal = Journal(Path(sys.argv[1]))\n"
-        "    await journal.put('d', 'b/m', {}, request(), completion())\n"
+        "    await journal.write('d', 'b/m', {}, request(), completion())\n"
         "    os._exit(9)\n"
         "asyncio.run(run())\n"
     )
@@ -264,7 +269,7 @@ def test_a_journal_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> No
 def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) -> None:
     async def run(journal: Journal) -> None:
         broken = msgspec.structs.replace(request(), turn_id="\ud800")
-        await asyncio.wait_for(journal.put("d", "b/m", {}, broken, completion()), 10)
+        await asyncio.wait_for(journal.write("d", "b/m", {}, broken, completion()), 10)
 
     with Journal(tmp_path / "j") as journal, pytest.raises(OperationalError, match="cannot be written"):
         asyncio.run(run(journal))
@@ -340,3 +345,59 @@ def test_a_damaged_row_spoils_no_sample(tmp_path: Path) -> None:
         other.execute(f"INSERT INTO completion ({', '.join(columns)}) VALUES ({marks})", values)
     with Journal(path) as journal:
         assert journal.sample("fake/j", 10) == []
+
+
+def test_what_is_written_after_a_failure_is_not_lost_and_nothing_more_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ready = threading.Event(), threading.Event()
+
+    async def run(journal: Journal) -> None:
+        insert = journal.store.insert
+
+        def failing(rows: Sequence[Row]) -> int:
+            monkeypatch.setattr(journal.store, "insert", insert)
+            begun.set()
+            ready.wait(30)
+            raise ValueError("no room")
+
+        monkeypatch.setattr(journal.store, "insert", failing)
+        large = journal.write("large", "b/m", {}, request(), completion())
+        await asyncio.to_thread(begun.wait, 30)
+        small = journal.write("small", "b/m", {}, request(), completion())
+        ready.set()
+        with pytest.raises(OperationalError, match=r"j: cannot be written: no room$"):
+            await large
+        await small
+        with pytest.raises(OperationalError, match="no room"):
+            journal.write("later", "b/m", {}, request(), completion())
+        assert ("small" in journal, "large" in journal) == (True, False)
+
+    with Journal(tmp_path / "j") as journal:
+        asyncio.run(run(journal))
+
+
+def test_a_checkpoint_that_fails_is_heard_by_the_next_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.models.journal_file.CHECKPOINT", 0.0)
+
+    def checkpoint() -> None:
+        raise RuntimeError("no checkpoint")
+
+    with Journal(tmp_path / "j") as journal:
+        monkeypatch.setattr(journal.store, "tick", checkpoint)
+        with pytest.raises(OperationalError, match=r"j: cannot be written: no checkpoint$"):
+            put(journal, "d", "Grade: 1")
+
+
+def test_writes_that_come_together_share_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Journal(tmp_path / "j") as journal:
+        insert, groups = journal.store.insert, []
+
+        def counted(rows: Sequence[Row]) -> int:
+            groups.append(len(rows))
+            return insert(rows)
+
+        monkeypatch.setattr(journal.store, "insert", counted)
+        put(journal, "d", *map(str, range(200)))
+        assert sum(groups) == 200
+        assert len(groups) < 20

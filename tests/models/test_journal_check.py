@@ -35,7 +35,7 @@ DIGESTS = [request_digest("b/m", {"t": 0}, request(f"question {index}")) for ind
 def fill(journal: Journal, numbers: range = range(12)) -> None:
     async def one(index: int) -> None:
         asked = request(f"question {index}")
-        await journal.put(DIGESTS[index], "b/m", {"t": 0}, asked, completion(TEXTS[index]))
+        await journal.write(DIGESTS[index], "b/m", {"t": 0}, asked, completion(TEXTS[index]))
 
     async def run() -> None:
         for index in numbers:
@@ -264,7 +264,7 @@ def test_what_a_damaged_page_took_is_named_however_the_index_is_built(tmp_path: 
     asked = {request_digest("b/m", {}, request(str(number))): request(str(number)) for number in range(150)}
 
     async def run(journal: Journal) -> None:
-        await asyncio.gather(*(journal.put(digest, "b/m", {}, one, completion()) for digest, one in asked.items()))
+        await asyncio.gather(*(journal.write(digest, "b/m", {}, one, completion()) for digest, one in asked.items()))
 
     with Journal(path) as journal:
         asyncio.run(run(journal))

@@ -25,7 +25,7 @@ def filled(path: Path, answers: dict[str, Completion | str], judge: str = "b/m")
         for question, answer in answers.items():
             asked = request(question)
             given = answer if isinstance(answer, Completion) else completion(answer)
-            await journal.put(request_digest(judge, {"t": 0.0}, asked), judge, {"t": 0.0}, asked, given)
+            await journal.write(request_digest(judge, {"t": 0.0}, asked), judge, {"t": 0.0}, asked, given)
 
     with Journal(path) as journal:
         asyncio.run(run(journal))

@@ -257,7 +257,7 @@ def spent(tmp_path: Path, *completions: tuple[str, Completion]) -> tuple[Journal
 
     async def put(journal: Journal) -> None:
         for place, (judge, completion) in enumerate(completions):
-            await journal.put(f"d{place}", judge, {}, request(), completion)
+            await journal.write(f"d{place}", judge, {}, request(), completion)
 
     with Journal(path) as journal:
         asyncio.run(put(journal))
