@@ -1,6 +1,7 @@
 """OpenVINO inside this process, through `openvino-genai`: one model, one prompt at a time.
 
-The settings were chosen so that neither earlier requests nor the number of threads change a bit of a completion.
+The settings were chosen so that earlier requests change no bit of a completion. The number of threads changes tokens
+that are computed one by one: those of a written text, and a label that is not among the likeliest first tokens.
 """
 
 import contextlib

@@ -84,7 +84,7 @@ class LocalModel(Model):
                 self._engine = self._open()
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything beside the messages that can change a completion; the number of threads cannot."""
+        """Everything beside the messages and the machine (its processor, the threads) that can change a completion."""
         file = self._identify()
         return {
             "weights": file.sha256,
