@@ -55,8 +55,8 @@ def test_a_parquet_export_has_the_columns_of_the_journal(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pl = pytest.importorskip("polars")
-    monkeypatch.setenv("SOME_API_KEY", "so and so")
-    filled(path, {"secret": Completion(text="Grade: 2", finish_reason="stop", model="by so and so")})
+    monkeypatch.setenv("SOME_API_KEY", "so and so 4711")
+    filled(path, {"secret": Completion(text="Grade: 2", finish_reason="stop", model="by so and so 4711")})
     first, second = tmp_path / "new" / "j.parquet", tmp_path / "j.parquet"
     assert export_journal(path, first) == export_journal(path, second) == 5
     assert first.read_bytes() == second.read_bytes()
