@@ -121,6 +121,7 @@ if TYPE_CHECKING:
     from judge.harness.validation import ValidationPlan as ValidationPlan
     from judge.harness.validation import validate_runs as validate_runs
     from judge.models.backends import open_model as open_model
+    from judge.models.backends.function import FunctionJudge as FunctionJudge
     from judge.models.journal import Journal as Journal
     from judge.models.model import ModelOptions as ModelOptions
     from judge.models.model import Price as Price

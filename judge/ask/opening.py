@@ -33,7 +33,7 @@ def default_model() -> str:
 
 
 def open_judge(
-    names: Sequence[str],
+    names: Sequence[str | Model],
     options: ModelOptions,
     criteria: Sequence[Criterion],
     settings: Settings,
@@ -52,17 +52,17 @@ def open_judge(
     models = [open_one(name, options, criteria, settings, keys=keys) for name in names]
     if twice := {model.name for model in beside} & {model.name for model in models}:
         raise UsageError(f"{', '.join(twice)} is the checker of the cascade, so it cannot be asked the rest too")
-    check_prices([*names, *(model.name for model in beside)], [*models, *beside], settings)
+    check_prices([*map(str, names), *(model.name for model in beside)], [*models, *beside], settings)
     return Judge(sorted(models, key=lambda model: natural_key(model.name)), options, settings)
 
 
 def open_one(
-    name: str, options: ModelOptions, criteria: Sequence[Criterion], settings: Settings, *, keys: bool = True
+    name: str | Model, options: ModelOptions, criteria: Sequence[Criterion], settings: Settings, *, keys: bool = True
 ) -> Model:
     """Open a model, and check that it can be asked.
 
     Args:
-        name: `backend/model`.
+        name: `backend/model`, or a judge of one's own.
         options: How it is called.
         criteria: What it is asked.
         settings: The budget, and the prices that the user gave.

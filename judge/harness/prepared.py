@@ -51,11 +51,11 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """Prompts as `criterion/variant` or paths, in place of their criterion's default."""
     together: bool = False
     """Ask for all criteria of a response in one call; each is then a prompt of its own, under its own digest."""
-    model: str | None = None
-    """`backend/model`; by default the environment's JUDGE_MODEL, else a small local model."""
+    model: str | Model | None = None
+    """`backend/model`, or a `FunctionJudge`; by default the environment's JUDGE_MODEL, else a small local model."""
     jury: str | None = None
     """A key of JURIES; several models, prompts of a criterion, or samples then act as one judge."""
-    models: Sequence[str] = ()
+    models: Sequence[str | Model] = ()
     """Models of the jury; by default `model` alone."""
     cascade: str | None = None
     """`CHECKER@LOW:HIGH`: the checker judges first, and `model` is asked only what the checker is not sure of."""
@@ -227,6 +227,8 @@ def _check(plan: Plan) -> Cascade | None:
     """
     check_cluster(plan.cluster)
     check_engine(plan.engine, plan.address, plan.workers, cascade=plan.cascade is not None)
+    if plan.engine is not None and any(isinstance(name, Model) for name in model_names(plan)):
+        raise UsageError(f"--engine {plan.engine} opens judges by their names, so it takes no judge of one's own")
     check_database(plan.journal)
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
@@ -234,7 +236,7 @@ def _check(plan: Plan) -> Cascade | None:
     return check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
 
 
-def model_names(plan: Plan) -> tuple[str, ...]:
+def model_names(plan: Plan) -> tuple[str | Model, ...]:
     """The models, as the plan or the environment names them."""
     return tuple(plan.models) or (plan.model or default_model(),)
 

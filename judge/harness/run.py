@@ -58,9 +58,10 @@ def carry_out(prepared: Prepared, progress: JobProgress | None = None) -> Outcom
     plan, out, pooled = prepared.plan, prepared.out, prepared.pooled
     progress = progress or JobProgress()
     changed = check_out(prepared)
+    names = tuple(map(str, model_names(plan)))
     with (
         reported(out, RECORD),
-        open_engine(plan.engine, plan.address, plan.workers, model_names(plan), plan.options) as engine,
+        open_engine(plan.engine, plan.address, plan.workers, names, plan.options) as engine,
         Asking(prepared.place, pooled.pool, pooled.turns, progress, engine) as asking,
     ):
         asking.prepare(prepared.models[0])

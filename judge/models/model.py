@@ -98,6 +98,9 @@ class Model:
     divides = False
     """Whether a call consists of requests of its own: see `sent`, `unfinished` and `keep`."""
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def address(self) -> str | None:
         """Where the judge is asked, without credentials; None where it runs here, or where nobody named an address."""

@@ -71,12 +71,16 @@ def batch_judges(formats: Container[str]) -> str:
     return ", ".join(f"{name}/{begins}…" for name, batch in rows for begins, of in batch if of in formats)
 
 
-def open_model(name: str, options: ModelOptions | None = None) -> Model:
+def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
     """The judge called `backend/model`; if the first part is no backend of ours, litellm gets the whole name.
+
+    A judge of one's own, such as a `FunctionJudge`, is opened already.
 
     Raises:
         UsageError: The name has no backend, or the backend refuses the model or the options.
     """
+    if isinstance(name, Model):
+        return name
     if holds_key(name) or without_credentials(name) != name:
         raise UsageError(
             "the model's name holds a key, which every output would show: a key belongs into the provider's variable, "
