@@ -178,9 +178,9 @@ class Store:
         except UNREADABLE as error:
             raise self.unreadable(error) from error
 
-    def pages(self) -> Iterator[list[Row]]:
-        """The rows in the order of their digests, unchecked, some at a time."""
-        query = f"SELECT {self.names} FROM completion WHERE digest > ? ORDER BY digest LIMIT {_TOGETHER}"  # noqa: S608 - names of columns only
+    def pages(self, columns: str = "") -> Iterator[list[Row]]:
+        """The rows in the order of their digests, unchecked, some at a time; `columns` begin with the digest."""
+        query = f"SELECT {columns or self.names} FROM completion WHERE digest > ? ORDER BY digest LIMIT {_TOGETHER}"  # noqa: S608 - names of columns only
         last = ""
         while page := self.query(query, (last,)):
             yield page

@@ -193,8 +193,8 @@ class _Check:
         self._store = store
         self._version = SCHEMA_VERSION if store.shared else store.version
         self.unsealed = 0
-        self.sound: set[str] = set()
-        """Digests, as they are stored."""
+        self.sound: set[int] = set()
+        """Hashes of the digests, as they are stored: a journal may hold millions."""
         self.problems: dict[str, str] = {}
         """What is wrong, by digest; what is wrong with the file stands under an empty one."""
 
@@ -212,20 +212,20 @@ class _Check:
                 except DamagedRow as error:
                     self.problems.setdefault(str(row[0]), str(error))
                     continue
-                if row[0] not in self.sound:
-                    self.sound.add(row[0])
+                if hash(row[0]) not in self.sound:
+                    self.sound.add(hash(row[0]))
                     self.unsealed += row[-1] is None
                     yield today
         except UNREADABLE as error:
             raise InputError(f"{self._store.name}: {out_of_reach(error)}") from error
         with contextlib.suppress(*UNREADABLE):
             for (digest,) in self._store.query("SELECT digest FROM completion ORDER BY digest"):
-                if digest not in self.sound:
+                if hash(digest) not in self.sound:
                     self.problems.setdefault(str(digest), "its page cannot be read")
 
     def lost(self) -> tuple[tuple[str, str], ...]:
         """What is damaged and not sound elsewhere."""
-        return tuple(sorted(problem for problem in self.problems.items() if problem[0] not in self.sound))
+        return tuple(sorted(problem for problem in self.problems.items() if hash(problem[0]) not in self.sound))
 
 
 def verify_journal(place: StrPath) -> JournalReport:
@@ -526,12 +526,12 @@ def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
     by_judge: dict[str, _JournalSum] = {}
     decoder = msgspec.json.Decoder(_Row)
     with contextlib.closing(_there(place)) as store:
-        for _, row in store.placed_rows():
-            try:
-                took = decoder.decode(row[9])
-            except msgspec.MsgspecError as error:
-                raise InputError(f"{place}: damaged at the completion {row[0]}: {error}") from error
-            by_judge.setdefault(row[1], _JournalSum()).count(took, row[5], row[10])
+        try:
+            for page in store.pages("digest, judge, completion, form, recorded"):
+                for _, judge, completion, form, recorded_at in page:
+                    by_judge.setdefault(judge, _JournalSum()).count(decoder.decode(completion), form, recorded_at)
+        except (*UNREADABLE, msgspec.MsgspecError, TypeError) as error:
+            raise store.unreadable(error) from error
     return tuple(by_judge[judge].in_journal(judge) for judge in sorted(by_judge, key=natural_key))
 
 
