@@ -447,7 +447,10 @@ def test_a_long_table_and_a_long_text_are_shown_in_part() -> None:
 
 def test_progress_is_shown_on_request_and_passed_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen: list[Progress] = []
-    judged(tmp_path, Scripted(), TEXTS, report=seen.append, progress=True)
+    with Journal(tmp_path / "journal") as journal:
+        everything = pool(TEXTS)
+        wanted = tasks(everything, [criterion()])
+        assess(wanted, Scripted(), journal, everything, report=seen.append, progress=True)
     assert re.fullmatch(r"fake/scripted: 12/12 judged, [\d.]+/s, \$0.1200\n", capsys.readouterr().err)
     assert [progress.done for progress in seen] == list(range(1, 13))
     judged(tmp_path, Scripted(), TEXTS)

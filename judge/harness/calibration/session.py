@@ -32,7 +32,7 @@ from judge.calibrate.selection import choose
 from judge.draw.drawable import undrawn
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder, replace_folder
-from judge.files.paths import in_folders
+from judge.files.paths import StrPath, in_folders
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
 from judge.gold import GOLD_FILES, match, seal_of
@@ -346,7 +346,7 @@ def calibrate_judges(
     *,
     report: Callable[[Progress], None] | None = None,
     progress: bool | ProgressLine = False,
-    known: tuple[Path, ...] = (),
+    known: Sequence[StrPath] = (),
 ) -> CalibrationOutcome:
     """Read gold, read or ask for labels, compare them, and write the output folder.
 
@@ -363,7 +363,7 @@ def calibrate_judges(
         OperationalError: Asking stopped early; the same call goes on from there.
     """
     with job_progress(progress, report) as shown:
-        return _Session(plan, now or datetime.now(UTC), shown, known).run()
+        return _Session(plan, now or datetime.now(UTC), shown, tuple(map(Path, known))).run()
 
 
 def forecast_calibration(plan: CalibrationPlan, progress: ProgressLine | None = None) -> CalibrationForecast:
