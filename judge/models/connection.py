@@ -47,15 +47,23 @@ class Connection:
         options: The longest reply, the time of one call, and whether probabilities of labels are asked for.
         path: What follows the address.
         variable: The environment variable with the key.
+        headers: Further headers of each request.
     """
 
     def __init__(
-        self, address: Address, options: ModelOptions, path: str = "/chat/completions", variable: str = KEY
+        self,
+        address: Address,
+        options: ModelOptions,
+        path: str = "/chat/completions",
+        *,
+        variable: str = KEY,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._address = address
         self._options = options
         self._url = f"{address.url}{path}"
         self._variable = variable
+        self._headers = headers or {}
         self._proxy: str | None = None
         self._session: aiohttp.ClientSession | None = None
         self._secrets = known_secrets(address.whole)
@@ -130,7 +138,7 @@ class Connection:
 
         self._proxy = proxy_for(self._address.url)
         # Replies are short, and what is not compressed cannot swell.
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **self._headers}
         key = read_key(self._variable)
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
@@ -183,7 +191,7 @@ async def ping(address: Address, variable: str, timeout: float) -> Pinged:
         OperationalError: The reply is a redirect, or the connection is not secure.
     """
     options = ModelOptions(timeout=timeout, max_tokens=_OF_A_LIST)
-    connection = Connection(address, options, "/models", variable)
+    connection = Connection(address, options, "/models", variable=variable)
     try:
         status, body, headers, seconds = await connection._exchange("GET")
     except ValueError as error:
