@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+
+from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
+from judge.ask.progress import JobProgress, Progress
+from judge.ask.records import Failure, Judgment
+from judge.ask.settings import Settings
+from judge.ask.tasks import tasks
+from judge.models.model import Price
+from tests.ask.test_loop import Scripted, criterion, pool
+
+pytestmark = pytest.mark.fast
+
+POOL = pool([f"t{number}" for number in range(6)])
+WANTED = tasks(POOL, [criterion()])
+
+
+class Named(Scripted):
+    """A scripted model with a name and a price, which counts how often it is prepared."""
+
+    def __init__(self, name: str = "fake/a") -> None:
+        super().__init__()
+        self.name = name
+        self.prepared = 0
+
+    def price(self) -> Price:
+        return Price(0.0, 0.0)
+
+    def prepare(self, report: object) -> None:
+        self.prepared += 1
+
+
+@pytest.mark.parametrize(("budget", "made"), [(None, [3, 3]), (0.10, [3, 3]), (0.045, [3, 2]), (0.03, [3, 0])])
+def test_one_budget_is_for_all_that_a_job_asks(tmp_path: Path, budget: float | None, made: list[int]) -> None:
+    judge = Judge([Named()], settings=Settings(concurrency=1, max_cost=budget))
+    with Asking(JournalPlace(tmp_path), POOL, None) as asking:
+        answers = [asking.ask(judge, part) for part in (WANTED[:3], WANTED[3:])]
+    assert [sum(isinstance(answer, Judgment) for answer in part) for part in answers] == made
+    assert {answer.reason for part in answers for answer in part if isinstance(answer, Failure)} <= {"budget"}
+    assert asking.spent == pytest.approx(0.01 * sum(made))
+    assert asking.accounts[0].asked.completions == sum(made)
+
+
+def test_models_are_asked_in_turn_and_their_progress_is_one(tmp_path: Path) -> None:
+    models, seen = [Named("fake/a"), Named("fake/b")], list[Progress]()
+    with Asking(JournalPlace(tmp_path), POOL, None, JobProgress(report=seen.append)) as asking:
+        replies = asking.ask(Judge(models), WANTED)
+    assert [reply.judge for reply in replies] == ["fake/a"] * 6 + ["fake/b"] * 6
+    assert ([progress.done for progress in seen], {progress.total for progress in seen}) == ([*range(1, 13)], {12})
+    assert seen[-1].cost == pytest.approx(0.12)
+    assert [model.prepared for model in models] == [1, 1]
+
+
+def test_a_model_is_prepared_once_however_often_it_is_asked(tmp_path: Path) -> None:
+    model = Named()
+    with Asking(JournalPlace(tmp_path), POOL, None) as asking:
+        asking.prepare(model)
+        for part in (WANTED[:2], WANTED[2:]):
+            asking.ask(Judge([model]), part)
+    assert (model.prepared, len(model.asked)) == (1, 6)
+
+
+def test_a_dry_asking_counts_and_neither_sends_nor_writes(tmp_path: Path) -> None:
+    model, out = Named(), tmp_path / "out"
+    with Asking(JournalPlace(out), POOL, None, dry=True) as asking:
+        (row,) = asking.forecast(Judge([model]), WANTED).rows
+        with pytest.raises(RuntimeError, match="not in a dry run"):
+            asking.ask(Judge([model]), WANTED)
+    assert (row.judgments, row.recalled, row.calls, model.asked, out.exists()) == (6, 0, 6, [], False)
+
+
+def test_what_an_earlier_journal_answers_is_not_asked_again(tmp_path: Path) -> None:
+    with Asking(JournalPlace(tmp_path / "first"), POOL, None) as asking:
+        asking.ask(Judge([Named()]), WANTED[:4])
+    place = JournalPlace(tmp_path / "second", known=(tmp_path / "first" / JOURNAL, tmp_path / "none" / JOURNAL))
+    with Asking(place, POOL, None, dry=True) as asking:
+        (row,) = asking.forecast(Judge([Named()]), WANTED).rows
+    model = Named()
+    with Asking(place, POOL, None) as asking:
+        asking.ask(Judge([model]), WANTED)
+    assert (row.recalled, row.calls, len(model.asked)) == (4, 2, 2)
