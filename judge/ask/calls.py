@@ -150,13 +150,8 @@ class Calls:
         self._parts.forget()
 
     async def pause(self, seconds: float) -> None:
-        """Wait so long, or until the calls are stopped.
-
-        Raises:
-            OperationalError: The calls are stopped.
-        """
+        """Wait so long, or until the calls are stopped."""
         await asyncio.wait([self._sleep(seconds)])
-        self.check()
 
     async def completion(self, digest: str, request: Request, forms: Sequence[str]) -> Completion:
         """The completion of a request, from the journal or from the judge.

@@ -27,7 +27,7 @@ from judge.ask.settings import Settings
 from judge.ask.stop import StopRule
 from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.ask.tasks import Task
-from judge.errors import CallError, Interrupted, JudgeError, MissingKeyError, StructureUnsupported
+from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported
 from judge.files.paths import StrPath
 from judge.models.journal import HeldElsewhere, Journal
 from judge.models.model import Model
@@ -155,8 +155,7 @@ class Loop:
         if not self._waiting and self._elsewhere:
             # Time for the other processes.
             self._tell()
-            with contextlib.suppress(JudgeError):
-                await self.calls.pause(_POLL)
+            await self.calls.pause(_POLL)
         line = self._waiting or self._elsewhere
         return line.popleft() if line and self.calls.stopped is None else None
 
