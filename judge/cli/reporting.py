@@ -17,7 +17,7 @@ def name_results(outcome: Outcome) -> None:
     A report that cannot be written is no reason to call a finished run failed.
     """
     # Imported late, because templates and charts are not needed before the run is finished.
-    from judge.harness.reported import REPORT_RECORD
+    from judge.harness.earlier import REPORT_RECORD
     from judge.report.job import PAGE, ReportPlan, write_report
 
     out = outcome.out

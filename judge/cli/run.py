@@ -37,11 +37,10 @@ from judge.cli.reporting import name_results
 from judge.cli.spending import print_forecast, say_accounts
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
-from judge.harness.dry_run import dry_run
 from judge.harness.engine import ENGINES
 from judge.harness.prepared import DEFAULT_OUT, Plan, Prepared, prepare
 from judge.harness.requests import under_way
-from judge.harness.run import Outcome, carry_out
+from judge.harness.run import Outcome, carry_out, dry_run
 from judge.text.cells import count
 
 ASK_AGAIN = {"provider_error", "budget"}

@@ -1,10 +1,12 @@
-"""An output folder that exists already: its pool, the runs of the pool, and whether it can be extended."""
+"""An output folder that exists already: its pool, its runs, its report, and whether it can be extended."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
+from judge.files.folder import remove_recorded
 from judge.files.paths import StrPath
 from judge.harness.manifest import MANIFEST, POOLING, UNFINISHED, brief, differences, read_manifest
 from judge.pool.folder import BESIDE, read_pool_folder
@@ -94,3 +96,25 @@ def earlier_options(folder: Path) -> dict[str, Any]:
     manifest = read_manifest(folder)
     options = manifest.get("options") if manifest else None
     return dict(options) if isinstance(options, dict) else {}
+
+
+REPORT_RECORD = "report.sha256"
+"""The list of the files of a report, for `sha256sum -c`."""
+
+
+@contextmanager
+def reported(out: Path, record: str) -> Iterator[None]:
+    """While a job writes a folder: remove the folder's report if the job leaves other files than were there before.
+
+    Args:
+        out: The folder.
+        record: The job's own list of files with their digests.
+    """
+    before = _content(out / record)
+    yield
+    if _content(out / record) != before:
+        remove_recorded(out, REPORT_RECORD)
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None

@@ -8,11 +8,11 @@ from judge.ask.asking import JOURNAL, Asking, JournalPlace
 from judge.errors import InputError
 from judge.files.folder import replace_folder, same_place
 from judge.files.paths import StrPath
+from judge.harness.earlier import reported
 from judge.harness.folder import pool_files
 from judge.harness.index import INDEX, index_markdown
 from judge.harness.manifest import GROWING, MANIFEST, POOLED, RECORD, UNFINISHED, Manifest, check_folder, read_manifest
 from judge.harness.pooling import Pooled
-from judge.harness.reported import reported
 
 
 def write_pool(

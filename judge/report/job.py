@@ -10,7 +10,7 @@ from judge.errors import UsageError
 from judge.files.folder import make_folder, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, in_folders, paths
 from judge.gold import GOLD_FILES
-from judge.harness.reported import REPORT_RECORD
+from judge.harness.earlier import REPORT_RECORD
 from judge.report.between import compare_folders
 from judge.report.browser import browse
 from judge.report.composed import compose

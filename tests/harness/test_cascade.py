@@ -19,9 +19,8 @@ from judge.calibrate.findings import Calibration
 from judge.cli import main
 from judge.errors import RejectedError, UsageError
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.harness.dry_run import dry_run
 from judge.harness.prepared import Plan, prepare
-from judge.harness.run import run
+from judge.harness.run import dry_run, run
 from judge.models.checkers import Checker
 from judge.models.journal_tools import read_journal, read_spending
 from judge.models.model import ModelOptions, Price

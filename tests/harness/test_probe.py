@@ -18,8 +18,7 @@ from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.probe.canaries import CANARIES, WANT
 from judge.calibrate.probe.card import ProbeCard
 from judge.cli import main
-from judge.harness.probe.bound import with_probe
-from judge.harness.probe.job import ProbeOutcome, forecast_probe, probe_judges
+from judge.harness.probe.job import ProbeOutcome, forecast_probe, probe_judges, with_probe
 from judge.harness.probe.plan import ProbePlan
 from judge.models.records import Request
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl

@@ -43,8 +43,8 @@ from judge.harness.calibration.comparison import GoldComparison, LabeledGold
 from judge.harness.calibration.costs import PlannedCascades, group_costs
 from judge.harness.calibration.look import GoldLook, check_dev, looked_often
 from judge.harness.calibration.plan import ASKING, CalibrationForecast, CalibrationPlan, check_plan
+from judge.harness.earlier import reported
 from judge.harness.manifest import MANIFEST
-from judge.harness.reported import reported
 from judge.models.families import read_families
 from judge.models.model import recorded_options
 from judge.pool.conversation import turns_shown

@@ -13,13 +13,13 @@ from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart, make_folder, recorded, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, paths, published
 from judge.files.stored import file_sha256
+from judge.harness.earlier import reported
 from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import RECORD, UNFINISHED, read_manifest
 from judge.harness.release.contents import Texts, bundle_files, prompt_parts, without_addresses
 from judge.harness.release.pseudonyms import Pseudonyms, check_pseudonyms, completed, read_pseudonyms, write_pseudonyms
 from judge.harness.release.readme import README, readme
 from judge.harness.release.search import remaining
-from judge.harness.reported import reported
 from judge.records import Problem
 from judge.text.cells import count
 from judge.text.steps import Step, Steps, quiet
