@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from judge.ask.asking import Asking, JournalPlace, Judge
+from judge.ask.asking import Asking, AskingPlan, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.budget import EVERY_OTHER, given_price, price_of
 from judge.ask.settings import Settings
@@ -89,6 +90,11 @@ def open_one(
             "gives it, in dollars per million tokens, or a file does (--prices)"
         )
     return model
+
+
+def recalls(plan: AskingPlan) -> bool:
+    """Whether a job has a journal already, whose completions are recalled without a key."""
+    return bool(JournalPlace(Path(plan.out), plan.journal).journals)
 
 
 def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settings) -> None:

@@ -182,7 +182,9 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     cascade = _check(plan)
-    keys = keys and not _may_recall(plan)
+    earlier = () if plan.extend is None else (Path(plan.extend) / JOURNAL,)
+    # What a journal holds is recalled without a key.
+    keys = keys and not JournalPlace(Path(plan.out or plan.extend or DEFAULT_OUT), plan.journal, earlier).journals
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     unit = unit_of(shown)
@@ -249,12 +251,6 @@ def _open(plan: Plan, cascade: Cascade | None, criteria: Sequence[Criterion], *,
     opened = open_cascade(cascade, plan.cascade_url, criteria, plan.options, plan.settings, keys=keys)
     rest = open_judge(names, plan.options, criteria, plan.settings, keys=keys, beside=(opened.checker,))
     return CascadeJudge(opened, rest)
-
-
-def _may_recall(plan: Plan) -> bool:
-    """Whether a journal may hold completions of an earlier run, so that no call has to be made."""
-    folders = [Path(folder) for folder in (plan.out or plan.extend or DEFAULT_OUT, plan.extend) if folder is not None]
-    return plan.journal is not None or any((folder / JOURNAL).exists() for folder in folders)
 
 
 def _pooled(plan: Plan, with_turn: Sequence[str], steps: Steps) -> Pooled:

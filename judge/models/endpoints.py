@@ -24,13 +24,29 @@ class Endpoint:
         self.error: JudgeError | None = None
         self.until = 0.0
 
+    def well(self, *, trial: bool) -> None:
+        """It answered. A call that was sent before it was left takes nothing back."""
+        if trial or self.error is None:
+            self.error, self.trouble, self.failures, self.until = None, None, 0, 0.0
+
+    def leave(self, error: JudgeError, now: float, *, trial: bool) -> None:
+        """It failed: it is left at once if it asks for it or if no call can succeed, else after IN_A_ROW failures."""
+        wait = error.retry_after if isinstance(error, TransientError) else None
+        if trial or self.error is None:
+            self.failures = max(self.failures + 1, IN_A_ROW if isinstance(error, OperationalError) else 0)
+            if wait is None and self.failures >= IN_A_ROW:
+                wait = min(LONGEST, 2.0 ** (self.failures - IN_A_ROW))
+        if wait is not None:
+            self.error, self.trouble = error, str(error)
+            self.until = now + wait if trial else max(self.until, now + wait)
+
 
 Post = Callable[[bytes, Request], Awaitable[Completion]]
 """Sends one request, as JSON, to one server."""
 
 
 class Endpoints:
-    """The servers of one model, by address without credentials; `clock` gives the time in seconds."""
+    """The servers of one model by address, without credentials; `clock` gives the time in seconds."""
 
     def __init__(self, servers: Mapping[str, Post], clock: Callable[[], float] = time.monotonic) -> None:
         self._servers, self._clock = servers, clock
@@ -52,13 +68,13 @@ class Endpoints:
                 completion = await self._servers[endpoint.url](body, request)
             except (OperationalError, TransientError) as error:
                 failed[endpoint] = error
-                self._leave(endpoint, error, trial=trial)
+                endpoint.leave(error, self._clock(), trial=trial)
             except CallError:
-                self._well(endpoint, trial=trial)
+                endpoint.well(trial=trial)
                 raise
             else:
                 endpoint.answered += 1
-                self._well(endpoint, trial=trial)
+                endpoint.well(trial=trial)
                 return completion
             finally:
                 endpoint.in_flight -= 1
@@ -68,23 +84,6 @@ class Endpoints:
         """A server that is to be tried again, else the least loaded one in use; None where neither is there."""
         rest = [each for each in self.all if each not in tried and self._clock() >= each.until]
         return min(rest, key=lambda each: (each.error is None, each.in_flight, each.answered), default=None)
-
-    def _well(self, endpoint: Endpoint, *, trial: bool) -> None:
-        # The answer to a call that was sent before the server was left takes nothing back.
-        if trial or endpoint.error is None:
-            endpoint.error = endpoint.trouble = None
-            endpoint.failures, endpoint.until = 0, 0.0
-
-    def _leave(self, endpoint: Endpoint, error: JudgeError, *, trial: bool) -> None:
-        wait = error.retry_after if isinstance(error, TransientError) else None
-        if trial or endpoint.error is None:
-            endpoint.failures = max(endpoint.failures + 1, IN_A_ROW if isinstance(error, OperationalError) else 0)
-            if wait is None and endpoint.failures >= IN_A_ROW:
-                wait = min(LONGEST, 2.0 ** (endpoint.failures - IN_A_ROW))
-        if wait is not None:
-            until = self._clock() + wait
-            endpoint.error, endpoint.trouble = error, str(error)
-            endpoint.until = until if trial else max(endpoint.until, until)
 
     def _error(self, failed: Mapping[Endpoint, JudgeError]) -> JudgeError:
         """One error for a call that no server took."""

@@ -8,7 +8,7 @@ from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
-from judge.ask.opening import ask_free, judging_options, open_judge, takes
+from judge.ask.opening import ask_free, judging_options, open_judge, recalls, takes
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
@@ -101,7 +101,7 @@ def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
     folder = Path(plan.data)
     chosen = choose_datasets(folder, plan.datasets)
     prompts = _prompts(plan, chosen)
-    judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys)
+    judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys and not recalls(plan))
     sets: list[ReadDataset] = []
     asked: list[Criterion] = []
     left_out: dict[str, list[str]] = {}

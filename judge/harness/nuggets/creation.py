@@ -9,7 +9,7 @@ from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
-from judge.ask.opening import judging_options, open_judge
+from judge.ask.opening import judging_options, open_judge, recalls
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
@@ -145,7 +145,7 @@ def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInput
         _prompt(plan.merging, NUGGET_MERGING),
         _prompt(plan.importance, NUGGET_IMPORTANCE),
     )
-    judge = open_judge((plan.model,), plan.options, prompts.all(), plan.settings, keys=keys)
+    judge = open_judge((plan.model,), plan.options, prompts.all(), plan.settings, keys=keys and not recalls(plan))
     pool = read_pool_folder(Path(plan.pool), *(() if plan.sources == "responses" else ("passages.jsonl",)))
     check_unit(prompts.all(), pool.unit)
     turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}

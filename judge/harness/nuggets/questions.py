@@ -10,7 +10,7 @@ import msgspec
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.criteria import find_criterion
-from judge.ask.opening import check_turns, judging_options, open_judge
+from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
@@ -142,7 +142,7 @@ def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
     check_database(plan.journal)
     prompt = find_criterion(plan.prompt)
     row.check(prompt)
-    judge = open_judge((plan.model,), plan.options, (prompt,), plan.settings, keys=keys)
+    judge = open_judge((plan.model,), plan.options, (prompt,), plan.settings, keys=keys and not recalls(plan))
     bank = read_bank(plan.bank)
     pool = read_pool_with_runs(Path(plan.pool), *(row.beside if "passages" in prompt.inputs else ()))
     check_unit((prompt,), pool.unit)

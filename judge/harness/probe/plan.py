@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from judge.ask.asking import JOURNAL, Judge
 from judge.ask.criteria import choose_prompts
-from judge.ask.opening import check_turns, default_model, judging_options, open_judge
+from judge.ask.opening import check_turns, default_model, judging_options, open_judge, recalls
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.settings import Settings
 from judge.ask.subjects import check_unit, unit_of
@@ -150,7 +150,7 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     names = tuple(dict.fromkeys(plan.models)) or (default_model(),)
-    judge = open_judge(names, plan.options, criteria, plan.settings, keys=keys)
+    judge = open_judge(names, plan.options, criteria, plan.settings, keys=keys and not recalls(plan))
     pool, turns = _read(plan, unit, steps)
     check_unit(criteria, pool.unit)
     steps(Step("drawing items and altering them"))
