@@ -163,20 +163,29 @@ class Store:
         Raises:
             InputError: A row is damaged, or the journal cannot be read.
         """
-        if self.version is None:
-            raise InputError(f"{self.name}: no journal is in this database")
-        if self.version not in (*OLDER_VERSIONS, SCHEMA_VERSION):
-            raise other_version(self.name, self.version)
+        version = self.known_version()
         digest = ""
         try:
-            for page in self.pages() if self.version == SCHEMA_VERSION else self._older_pages():
+            for page in self.pages() if version == SCHEMA_VERSION else self._older_pages():
                 for row in page:
                     digest = row[0]
-                    yield digest, todays_row(row, self.version)
+                    yield digest, todays_row(row, version)
         except DamagedRow as error:
             raise self.damaged(digest, error) from error
         except UNREADABLE as error:
             raise self.unreadable(error) from error
+
+    def known_version(self) -> str:
+        """The schema version, of this version of judge or an older one.
+
+        Raises:
+            InputError: Nothing was recorded there, or by a later version.
+        """
+        if self.version is None:
+            raise InputError(f"{self.name}: no journal is in this {'database' if self.shared else 'file'}")
+        if self.version not in (*OLDER_VERSIONS, SCHEMA_VERSION):
+            raise other_version(self.name, self.version)
+        return self.version
 
     def pages(self, columns: str = "") -> Iterator[list[Row]]:
         """The rows in the order of their digests, unchecked, some at a time; `columns` begin with the digest."""

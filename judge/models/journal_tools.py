@@ -25,7 +25,6 @@ from judge.models.journal_file import FileStore, lacks_log, open_store
 from judge.models.journal_rows import (
     ADD_META,
     COLUMNS,
-    SCHEMA_VERSION,
     DamagedRow,
     Recorded,
     Row,
@@ -191,7 +190,8 @@ class _Check:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._version = SCHEMA_VERSION if store.shared else store.version
+        # Of a damaged file, the version may be what cannot be read; then the checksums tell.
+        self._version = None if store.version is None and not store.shared else store.known_version()
         self.unsealed = 0
         self.sound: set[int] = set()
         """Hashes of the digests, as they are stored: a journal may hold millions."""
@@ -526,6 +526,7 @@ def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
     by_judge: dict[str, _JournalSum] = {}
     decoder = msgspec.json.Decoder(_Row)
     with contextlib.closing(_there(place)) as store:
+        store.known_version()
         try:
             for page in store.pages("digest, judge, completion, form, recorded"):
                 for _, judge, completion, form, recorded_at in page:

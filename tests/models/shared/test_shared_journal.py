@@ -22,6 +22,8 @@ from judge.models.journal_tools import exported_lines, merge_journals, read_spen
 from judge.models.records import Completion
 from tests.ask.test_loop import Scripted, criterion, pool
 from tests.models.test_journal import completion, request
+from tests.models.test_journal_check import DIGESTS as OLD_DIGESTS
+from tests.models.test_journal_check import old_row
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
@@ -303,6 +305,27 @@ def test_another_version_and_another_encoding_are_refused(postgres: Postgres, ur
         opened(url)
     with pytest.raises(InputError, match="encoding must be UTF8"):
         opened(postgres.database("ENCODING 'SQL_ASCII' TEMPLATE template0"))
+
+
+def test_a_shared_journal_of_an_older_version_is_converted_by_a_merge(
+    postgres: Postgres, url: str, tmp_path: Path
+) -> None:
+    opened(url).close()
+    marks = ", ".join(["%s"] * 12)
+    for index in range(3):
+        row = old_row(index, "http://localhost:8000/v1", f"Grade: {index}")
+        postgres.execute(f"INSERT INTO completion VALUES ({marks})", *row, url=url)
+    postgres.execute("UPDATE meta SET value = '2'", url=url)
+    with pytest.raises(
+        InputError, match=r"schema version 2, .*`judge journal merge postgresql://.* -o NEW` converts it"
+    ):
+        opened(url)
+    with pytest.raises(InputError, match="schema version 2"):
+        JournalView([url])
+    assert verify_journal(url)[:3] == (3, 0, ())
+    assert merge_journals([url], tmp_path / "new").taken == 3
+    with Journal(tmp_path / "new") as journal:
+        assert [journal.get(digest) is not None for digest in OLD_DIGESTS[:4]] == [True, True, True, False]
 
 
 def test_a_user_without_rights_and_one_who_is_not_there_are_refused(postgres: Postgres, url: str) -> None:
