@@ -57,7 +57,7 @@ from judge.text.ids import natural_key
 from judge.text.steps import Step
 
 
-class AskedLabels:
+class ModelLabels:
     """The models of a plan, asked about the responses that have gold.
 
     Args:
@@ -397,7 +397,7 @@ class _Session:
 
     def forecast(self) -> CalibrationForecast:
         gold, topics = self._read()
-        return AskedLabels(self.plan, self.comparison, self.look, topics, dry=True).forecast(gold)
+        return ModelLabels(self.plan, self.comparison, self.look, topics, dry=True).forecast(gold)
 
     def _read(self) -> tuple[Gold, Mapping[str, Turn] | None]:
         self.progress.steps(Step("reading gold and labels"))
@@ -470,7 +470,7 @@ class _Session:
         """Gold beside the labels of the plan's files, or beside those that its models are asked for."""
         if not self.plan.models:
             return stored_labels(self.plan, self.comparison, self.look, gold)
-        asked = AskedLabels(self.plan, self.comparison, self.look, topics)
+        asked = ModelLabels(self.plan, self.comparison, self.look, topics)
         labeled = asked.beside(gold, self.progress, self.known)
         self.endpoints, self.accounts = asked.endpoints, asked.accounts
         if self.out:

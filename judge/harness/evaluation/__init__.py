@@ -5,5 +5,5 @@ measured          passages and PTKB statements of runs
 spans             spans of dialogues
 qrels             two sets of grades; set_inputs, set_runs: their files, and the runs that they grade
 reproduction      published numbers made again
-bench             a judge on public labels; bench_asking, bench_data, bench_cards
+bench             a judge on public labels; bench_data, bench_cards
 """
