@@ -552,10 +552,10 @@ def test_a_judge_that_is_silent_is_asked_no_more_than_needed(tmp_path: Path, con
 
 
 def test_calls_given_up_now_and_then_do_not_stop_the_run(tmp_path: Path) -> None:
-    texts = [f"t{index}" for index in range(12)]
+    texts = [f"t{index}" for index in range(60)]
     model = Scripted({text: [TransientError("503")] for text in texts[::2]})
     results = judged(tmp_path, model, texts, Settings(concurrency=1, attempts=1))
-    assert [isinstance(one, Judgment) for one in results] == [False, True] * 6
+    assert [isinstance(one, Judgment) for one in results] == [False, True] * 30
 
 
 def test_an_error_that_stops_the_run_names_the_response_where_others_were_answered(tmp_path: Path) -> None:
