@@ -92,7 +92,8 @@ class Endpoints:
         passing = {each: error for each, error in errors.items() if isinstance(error, TransientError)}
         if not passing:
             return next(type(error)(message) for error in errors.values() if error is not None)
-        wait = min(each.until for each in passing) - self._clock()
-        limited = all(isinstance(error, RateLimitError) for error in passing.values())
-        patient = not failed and all(error.retry_after is not None for error in passing.values())
-        return (RateLimitError if limited or patient else TransientError)(message, wait if wait > 0 else None)
+        # Who asked for no wait may be tried at any time; a pause of ours is no wish of a provider.
+        asked = all(error.retry_after is not None for error in passing.values())
+        wait = min(each.until for each in passing) - self._clock() if asked else 0.0
+        limited = all(isinstance(error, RateLimitError) for error in passing.values()) or (asked and not failed)
+        return (RateLimitError if limited else TransientError)(message, wait if wait > 0 else None)
