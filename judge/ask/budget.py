@@ -27,12 +27,9 @@ class Budget:
         model: The judge.
         most: US dollars that may be spent; None for any amount.
         prices: The prices that the user gave, as in `Settings`.
-        workers: The same judge as all workers together, where other processes ask it too.
     """
 
-    def __init__(
-        self, model: Model, most: float | None, prices: Mapping[str, Price], workers: Model | None = None
-    ) -> None:
+    def __init__(self, model: Model, most: float | None, prices: Mapping[str, Price]) -> None:
         self._most = most
         self._price = price_of(model, prices)
         # A provider that bills by another price than the user's is not asked what a call cost.
@@ -40,7 +37,7 @@ class Budget:
         self._calls = 0
         self._in_flight = 0.0
         self._charged = 0.0
-        self._model = workers or model
+        self._model = model
         self.estimated = 0
         """Calls whose cost rests on our own estimate of their tokens."""
 

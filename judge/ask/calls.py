@@ -117,6 +117,7 @@ class Calls:
         for sleep in self._sleeping:
             sleep.cancel()
         self._journal.give_up(error)
+        self._model.stop()
 
     def check(self) -> None:
         """Raise what stopped the calls."""

@@ -228,11 +228,6 @@ def _filler_key(judge: str) -> str:
     return f"filler:{judge}"
 
 
-def facts_of(judge: str) -> tuple[str, ...]:
-    """The names of all facts about a judge that a journal remembers."""
-    return _form_key(judge), _filler_key(judge)
-
-
 def filler_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
     """A sentence for each judge that answered the JSON schema with white space; the same however often it did."""
     return tuple(

@@ -1,15 +1,16 @@
-"""What asks the models of `judge run`: the loop in this process, or an engine that spreads it over others."""
+"""What asks the models of `judge run`: the loop alone, or an engine whose workers make the calls of the loop."""
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Literal, get_args
 
 from judge.ask.asking import Assess
 from judge.ask.loop import assess
-from judge.ask.ray.client import address_of
 from judge.errors import UsageError
 from judge.files.extras import need_extra
 from judge.models.model import ModelOptions
+from judge.text.safe import printable
 
 EngineName = Literal["ray"]
 """An engine; it changes no result."""
@@ -60,4 +61,25 @@ def open_engine(
         return
     from judge.ask.ray.engine import RayEngine  # most runs need no engine
 
-    yield RayEngine(address, workers, names, options).assess
+    with closing(RayEngine(address_of(address), workers, names, options)) as opened:
+        yield opened.assess
+
+
+def address_of(address: str | None) -> str | None:
+    """The address of a cluster's head, `HOST:PORT`; None where a cluster is to be started here.
+
+    Args:
+        address: What the user said; None for what the variable RAY_ADDRESS says.
+
+    Raises:
+        UsageError: It is no such address.
+    """
+    address = address or os.environ.get("RAY_ADDRESS") or None
+    if address is None or address == "local":
+        return None
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise UsageError(
+            f"{printable(address)}: expected HOST:PORT of a Ray cluster's head; judge has to run on one of its nodes"
+        )
+    return address

@@ -29,8 +29,7 @@ class CallParts:
     def write(self, digest: str, text: str) -> None:
         """Keep this of a call in place of what was kept before.
 
-        It is on the disk then, but where a worker of a cluster writes: that one has sent it, and waits for no answer. A
-        worker that is lost may so cost the replies of its last second again.
+        It is on the disk then.
 
         Raises:
             OperationalError: The journal cannot be written.

@@ -143,6 +143,9 @@ class Model:
     def keep(self, parts: "CallParts") -> None:
         """Keep in the journal what comes back for parts of calls, so that a repeated call goes on where it failed."""
 
+    def stop(self) -> None:
+        """Begin no further call: where calls wait for a worker, they fail."""
+
     async def complete(self, request: Request) -> Completion:
         """Ask once.
 

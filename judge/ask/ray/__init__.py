@@ -1,6 +1,5 @@
-"""The loop on a Ray cluster: workers ask, the driver keeps.
+"""A judge on a Ray cluster: the loop runs in the driver, and only its calls are made by workers.
 
-The driver (`engine`) cuts the open tasks into shards of whole turns. A worker (`worker`) is an actor that runs the loop
-on a shard, and hands each completion to the driver, which journals it. In the end, the driver runs the loop on its
-journal. A process of its own (`client`) is connected to Ray; only this process imports Ray.
+The driver (`engine`) asks a judge that sends each request to a process of its own, which is connected to Ray
+(`cluster`). This one hands the request to a worker, an actor with the same judge. Only that process imports Ray.
 """

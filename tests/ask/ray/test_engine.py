@@ -1,127 +1,168 @@
-"""The driver of a Ray run with workers in this process, spoken to as over a wire; Ray is played."""
+"""A Ray run with workers in this process, called as over a wire; Ray is played."""
 
 import asyncio
-import contextlib
 import os
 import pickle
 import signal
+import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from judge.ask.account import Account
-from judge.ask.loop import assess
 from judge.ask.progress import Progress
-from judge.ask.ray import engine
-from judge.ask.ray.client import LostWorker
-from judge.ask.ray.engine import RayEngine
-from judge.ask.ray.worker import News, PaidCall, RayWorker, ShardTasks
+from judge.ask.ray import cluster, engine
+from judge.ask.ray.cluster import RayWorker, Workers, fitting
+from judge.ask.ray.engine import RayEngine, RayModel
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
-from judge.errors import AuthenticationError, ContextLengthError, Interrupted, OperationalError, StructureUnsupported
+from judge.errors import (
+    AuthenticationError,
+    ContextLengthError,
+    Interrupted,
+    JudgeError,
+    MissingKeyError,
+    OperationalError,
+    RateLimitError,
+    StructureUnsupported,
+    TransientError,
+)
+from judge.models.call_parts import CallParts
 from judge.models.journal import Journal
-from judge.models.model import ModelOptions, Price
+from judge.models.limits import Allowance, RateLimits
+from judge.models.model import ModelOptions, Price, Unfinished
 from judge.models.records import Completion, Request
+from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import QUICK, Answer, Scripted, criterion, pool
 from tests.time_limit import time_limit
 
-TWO = msgspec.structs.replace(QUICK, concurrency=2)
+TWO = msgspec.structs.replace(QUICK, concurrency=2, attempts=6)
 TEXTS = [f"text {number}" for number in range(30)]
 SCRIPT: dict[str, list[Answer]] = {
     "text 3": ["no grade", "Grade: 1"],
+    "text 5": [TransientError("busy"), "Grade: 3"],
     "text 7": ["no grade", "still none"],
     "text 9": [ContextLengthError("too long")],
 }
 
 
-class PlayedClient:
-    """Starts workers that ask one model; those of `lives` are lost after so many completions each."""
-
-    def __init__(self, model: Scripted, lives: Sequence[int]) -> None:
-        self.model = model
-        self.lives = list(lives)
-        self.left: dict[int, int] = {}
-        self.workers: dict[int, RayWorker] = {}
-        self.parts: list[Settings] = []
-        self.shards: list[ShardTasks] = []
-
-    async def call(self, method: str, number: int, *arguments: Any) -> Any:
-        if method == "start":
-            _, *made = arguments
-            worker = self.workers[number] = RayWorker(*made)
-            worker._model = self.model
-            self.parts.append(made[2])
-            self.left[number] = self.lives.pop(0) if self.lives else 10**9
-        elif method == "kill":
-            del self.workers[number]
-        else:
-            name, *rest = pickle.loads(pickle.dumps(arguments))
-            self.shards += rest if name == "judge" else []
-            reply = await getattr(self.workers[number], name)(*rest)
-            if isinstance(reply, News):
-                self.left[number] -= sum(isinstance(entry, PaidCall) for entry in reply.entries)
-                if self.left[number] < 0:
-                    raise LostWorker("killed")
-            return pickle.loads(pickle.dumps(reply))
-        return None
-
-    async def lost(self) -> None:
-        await asyncio.sleep(1000)
+class LostError(Exception):
+    """As Ray raises it."""
 
 
-class Played:
+class PlayedRay:
+    """The workers of `lives` are lost after so many completions each, with what they have in flight."""
+
+    exceptions = SimpleNamespace(RayError=LostError)
+
+    def __init__(self, cpus: float, lives: Sequence[int]) -> None:
+        self.cpus, self.lives = cpus, list(lives)
+        self.workers: list[Any] = []
+        self.killed = 0
+        self.at_once: list[int] = []
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "Resources": {"CPU": self.cpus}}, {"Alive": False, "Resources": {"CPU": 64.0}}]
+
+    def remote(self, actor: type[RayWorker]) -> "PlayedRay":
+        return self
+
+    def options(self, **options: Any) -> Any:
+        return SimpleNamespace(remote=self.start)
+
+    def start(self, *arguments: Any) -> Any:
+        worker, left = RayWorker(*arguments), self.lives.pop(0) if self.lives else 10**9
+        in_flight = 0
+
+        async def complete(call: bytes) -> bytes:
+            nonlocal left, in_flight
+            in_flight += 1
+            self.at_once.append(in_flight)
+            reply = await worker.complete(call)
+            in_flight, left = in_flight - 1, left - 1
+            if left < 0:
+                raise LostError("RayWorker\nkilled")
+            return reply
+
+        self.workers.append(worker)
+        return SimpleNamespace(open=SimpleNamespace(remote=worker.open), complete=SimpleNamespace(remote=complete))
+
+    def kill(self, actor: Any) -> None:
+        self.killed += 1
+
+
+class PlayedEngine(RayEngine):
+    """Its process is a thread."""
+
+    ray: PlayedRay
+    home: asyncio.AbstractEventLoop
+    log: list[str]
+
+    def _start(self) -> None:
+        self._process, self.log = "started", ["start"]
+        self.played = Workers(self.ray)
+
+    def call(self, method: str, *arguments: object) -> "Future[Any]":
+        self.log.append(method)
+        sent = pickle.loads(pickle.dumps(arguments))
+        return asyncio.run_coroutine_threadsafe(getattr(self.played, method)(*sent), self.home)
+
+    def close(self) -> None:
+        pass
+
+
+class Play:
     """What `run` does in place of a run with Ray."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.monkeypatch = monkeypatch
-        self.client: PlayedClient | None = None
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, home: asyncio.AbstractEventLoop) -> None:
+        self.monkeypatch, self.home = monkeypatch, home
+
+    def engine(self, model: Scripted, lives: Sequence[int] = (), cpus: float = 2) -> PlayedEngine:
+        for module in (engine, cluster):
+            self.monkeypatch.setattr(module, "open_model", lambda name, options: model)
+        self.monkeypatch.setattr(engine, "assess", assess_at_once)
+        self.played = PlayedEngine(None, None, [model.name], ModelOptions())
+        self.played.ray, self.played.home = PlayedRay(cpus, lives), self.home
+        return self.played
 
     def __call__(
         self,
         model: Scripted,
-        texts: Sequence[str],
+        texts: Sequence[str] = TEXTS,
         settings: Settings = TWO,
         *,
         lives: Sequence[int] = (),
-        room: int = 2,
         journal: Journal | None = None,
         **more: Any,
     ) -> list[Judgment | Failure]:
-        self.client = PlayedClient(model, lives)
-
-        @contextlib.asynccontextmanager
-        async def connected(address: str | None, workers: int | None) -> AsyncIterator[Any]:
-            yield self.client, [1.0] * room
-
-        self.monkeypatch.setattr(engine, "connected", connected)
-        self.monkeypatch.setattr(engine, "open_model", lambda name, options: model)
-        one = pool(texts)
+        ask, one = self.engine(model, lives).assess, pool(texts)
         with Journal(None) if journal is None else journal as opened:
-            driver = RayEngine(None, None, [model.name], ModelOptions())
-            return list(driver.assess(tasks(one, [criterion()]), model, opened, one, settings=settings, **more))
+            return list(ask(tasks(one, [criterion()]), model, opened, one, settings=settings, **more))
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Played:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    return Played(monkeypatch)
-
-
-@pytest.fixture(autouse=True)
-def _ends() -> Any:
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
+    home = asyncio.new_event_loop()
+    thread = threading.Thread(target=home.run_forever)
+    thread.start()
     with time_limit(60.0):
-        yield
+        yield Play(monkeypatch, home)
+    home.call_soon_threadsafe(home.stop)
+    thread.join()
+    home.close()
 
 
-def alone(model: Scripted, texts: Sequence[str], settings: Settings = TWO, **more: Any) -> list[Judgment | Failure]:
+def alone(model: Scripted, texts: Sequence[str] = TEXTS, **more: Any) -> list[Judgment | Failure]:
     one = pool(texts)
     with Journal(None) as journal:
-        return list(assess(tasks(one, [criterion()]), model, journal, one, settings=settings, **more))
+        return list(assess_at_once(tasks(one, [criterion()]), model, journal, one, settings=TWO, **more))
 
 
 def times(model: Scripted) -> Counter[str]:
@@ -129,140 +170,220 @@ def times(model: Scripted) -> Counter[str]:
     return Counter(request.response for request in model.asked if len(request.messages) == 2)
 
 
-def test_results_and_accounts_are_those_of_the_loop(run: Played) -> None:
+def test_results_and_accounts_are_those_of_the_loop(run: Play) -> None:
     accounts, seen = (Account(), Account()), list[Progress]()
-    spread = run(Scripted(SCRIPT), TEXTS, report=seen.append, account=accounts[0])
-    assert spread == alone(Scripted(SCRIPT), TEXTS, account=accounts[1])
+    assert run(Scripted(SCRIPT), report=seen.append, account=accounts[0]) == alone(
+        Scripted(SCRIPT), account=accounts[1]
+    )
     here, there = (account.rows()[0] for account in accounts)
     assert here.expected == there.expected
-    for ours, loops in ((here.asked, there.asked), (here.results, there.results)):
-        assert msgspec.structs.replace(ours, seconds=0) == msgspec.structs.replace(loops, seconds=0)
-    assert seen[-1][:4] == (30, 30, 0, 2)
+    assert msgspec.structs.replace(here.asked, seconds=0) == msgspec.structs.replace(there.asked, seconds=0)
+    assert seen[0].limited == "waiting for CPUs of the cluster"
+    assert (seen[-1][:4], seen[-1].limited) == ((30, 30, 0, 2), "")
 
 
-def test_what_a_lost_worker_had_is_asked_by_others_and_no_completion_twice(run: Played) -> None:
-    script = {"text 9": SCRIPT["text 9"]}
+def test_a_lost_worker_costs_its_calls_in_flight_and_another_one_comes(run: Play) -> None:
+    model = Scripted(delay=0.002)
+    assert run(model, lives=[4, 5]) == alone(Scripted())
+    ray = run.played.ray
+    # Each of the two takes a share of one call at once, so it is lost with one completion that did not come through.
+    assert (sum(times(model).values()), max(ray.at_once), len(ray.workers), ray.killed) == (32, 1, 4, 4)
+
+
+def test_workers_that_are_lost_at_once_end_the_run(run: Play) -> None:
+    lost = "5 Ray workers were lost one after the other without a completion, the last: killed; the same command"
+    with pytest.raises(OperationalError, match=lost):
+        run(Scripted(delay=0.001), lives=[0] * 9)
+
+
+def test_one_process_serves_several_judges_and_none_is_needed_for_what_is_recalled(run: Play, tmp_path: Path) -> None:
+    model, one = Scripted(), pool(TEXTS)
+    opened = run.engine(model)
+    for _ in range(2):
+        with Journal(None) as journal:
+            opened.assess(tasks(one, [criterion()]), model, journal, one, settings=TWO)
+    assert Counter(opened.log) == {"start": 1, "open": 2, "complete": 60, "close": 2}
+    assert len(opened.ray.workers) == opened.ray.killed == 4
+    with Journal(tmp_path / "journal") as journal:
+        alone_too = assess_at_once(tasks(one, [criterion()]), model, journal, one, settings=TWO)
+        again = run.engine(model)
+        assert list(again.assess(tasks(one, [criterion()]), model, journal, one, settings=TWO)) == list(alone_too)
+        assert again._process is None
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "said"),
+    [
+        ({"text 8": [AuthenticationError("no such key")]}, AuthenticationError, "no such key"),
+        (
+            {"text 0": [ZeroDivisionError("of mine")]},
+            OperationalError,
+            r"a Ray worker on \S+ failed: ZeroDivisionError",
+        ),
+        ({"text 0": [MissingKeyError("KEY")]}, OperationalError, r"a Ray worker on \S+ cannot ask fake/scripted: KEY"),
+    ],
+)
+def test_an_error_that_ends_a_run_ends_it_and_keeps_what_was_paid_for(
+    script: dict[str, list[Answer]], error: type[JudgeError], said: str, run: Play, tmp_path: Path
+) -> None:
     model = Scripted(script, delay=0.002)
-    assert run(model, TEXTS, lives=[4, 5]) == alone(Scripted(script), TEXTS)
-    # Each of the two was lost with one call in flight at most, and with one completion that did not come through.
-    assert sum(times(model).values()) - 30 <= 4
-
-
-def test_a_repair_goes_on_where_a_lost_worker_left_it(run: Played) -> None:
-    model = Scripted({"odd": ["no grade", "Grade: 1"]}, delay=0.002)
-    results = run(model, ["odd"], lives=[1], room=1)
-    assert [result.grade for result in results if isinstance(result, Judgment)] == [1]
-    assert times(model) == {"odd": 1}
-
-
-def test_workers_that_are_lost_at_once_end_the_run(run: Played) -> None:
-    with pytest.raises(OperationalError, match="5 Ray workers were lost one after the other without a completion"):
-        run(Scripted(delay=0.001), TEXTS, lives=[0] * 9)
-
-
-def test_one_question_in_several_turns_is_asked_once(run: Played) -> None:
-    model = Scripted({"same": ["Grade: 1"], "bad": SCRIPT["text 9"]}, delay=0.01)
-    results = run(model, ["same", "bad"] * 6, room=4, settings=msgspec.structs.replace(QUICK, concurrency=4))
-    assert Counter(type(result).__name__ for result in results) == {"Judgment": 6, "Failure": 6}
-    assert times(model) == {"same": 1, "bad": 1}
-
-
-def test_what_the_journal_holds_is_not_asked(run: Played, tmp_path: Path) -> None:
-    model, path = Scripted(), tmp_path / "journal.sqlite"
-    run(model, TEXTS[:10], journal=Journal(path))
-    run(model, TEXTS, journal=Journal(path))
-    assert set(times(model).values()) == {1}
-
-
-def test_parts_of_the_limits_make_the_limits(run: Played) -> None:
-    settings = msgspec.structs.replace(QUICK, concurrency=16, rpm=100_000, tpm=10**9)
-    run(Scripted(), TEXTS, settings, room=3)
-    assert run.client is not None
-    assert sorted(part.concurrency for part in run.client.parts) == [5, 5, 6]
-    assert sum(part.rpm or 0 for part in run.client.parts) == 100_000
-    assert sorted(len(shard.tasks) for shard in run.client.shards) == [10, 10, 10]
-
-
-def test_there_are_no_more_workers_than_the_limits_have_parts(run: Played) -> None:
-    run(Scripted(), TEXTS, room=9)
-    assert run.client is not None
-    assert len(run.client.parts) == 2
-
-
-@pytest.mark.parametrize("room", [1, 2])
-def test_the_budget_is_that_of_all_workers(room: int, run: Played) -> None:
-    reply = Completion(text="Grade: 2", finish_reason="stop", model="m", prompt_tokens=1, completion_tokens=1)
-    # A call costs 1 + 1 dollars.
-    settings = msgspec.structs.replace(TWO, max_cost=16.0, prices={"*": Price(1.0, 1.0)})
-    model = Scripted(default=reply)
-    results = run(model, TEXTS, settings, room=room)
-    assert len(model.asked) == 8
-    failures = [result for result in results if isinstance(result, Failure)]
-    assert {(failure.reason, failure.detail) for failure in failures} == {("budget", "the budget of $16.0 is spent")}
-    assert len(failures) == 22
-
-
-def test_money_that_a_shard_leaves_is_for_the_others(run: Played) -> None:
-    cheap = Completion(text="Grade: 2", finish_reason="stop", model="m", prompt_tokens=1, completion_tokens=1)
-    dear = msgspec.structs.replace(cheap, prompt_tokens=8)
-    model = Scripted({text: [cheap if number < 15 else dear] for number, text in enumerate(TEXTS)})
-    settings = msgspec.structs.replace(TWO, max_cost=15 * 2 + 15 * 9, prices={"*": Price(1.0, 1.0)})
-    assert not any(isinstance(result, Failure) for result in run(model, TEXTS, settings))
-
-
-def test_an_error_that_ends_a_run_ends_it_and_keeps_what_was_paid_for(run: Played, tmp_path: Path) -> None:
-    model = Scripted({"text 8": [AuthenticationError("no such key")]}, delay=0.002)
-    with pytest.raises(AuthenticationError, match="no such key"):
-        run(model, TEXTS, journal=Journal(tmp_path / "journal.sqlite"))
+    with pytest.raises(error, match=said):
+        run(model, journal=Journal(tmp_path / "journal.sqlite"))
     with Journal(tmp_path / "journal.sqlite") as journal:
         assert len(journal) == len(model.asked) - 1 < 29
 
 
-class SmallDisk(Journal):
-    """A journal whose disk is full after some completions."""
-
-    rows = 5
-
-    def write(
-        self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
-    ) -> "asyncio.Future[None]":
-        if self.rows:
-            self.rows -= 1
-            return super().write(digest, judge, parameters, request, completion)
-        done = asyncio.get_running_loop().create_future()
-        done.set_exception(OperationalError("the disk is full"))
-        return done
+def test_a_stop_begins_no_call_and_keeps_those_in_flight(run: Play, tmp_path: Path) -> None:
+    model = Scripted(delay=0.01, hook=lambda calls: os.kill(os.getpid(), signal.SIGINT) if calls == 8 else None)
+    with pytest.raises(Interrupted, match="of 30 judgments made; the same command goes on from here"):
+        run(model, journal=Journal(tmp_path / "journal.sqlite"))
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        assert len(journal) == len(model.asked) < 14
 
 
-def test_a_full_disk_ends_the_run(run: Played, tmp_path: Path) -> None:
-    model = Scripted(delay=0.002)
-    with pytest.raises(OperationalError, match="the disk is full"):
-        run(model, TEXTS, journal=SmallDisk(tmp_path / "journal.sqlite"))
-    assert sum(times(model).values()) <= SmallDisk.rows + 6
+def test_a_stop_ends_the_wait_for_a_worker(run: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(self: RayWorker) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(1000)
+
+    monkeypatch.setattr(RayWorker, "open", never)
+    with pytest.raises(Interrupted, match="stopped with 0 of 30 judgments made"):
+        run(Scripted(), settings=msgspec.structs.replace(QUICK, concurrency=1))
 
 
-def test_a_bug_in_a_worker_is_said_in_words(run: Played) -> None:
-    with pytest.raises(OperationalError, match="ZeroDivisionError"):
-        run(Scripted({"text 0": [ZeroDivisionError()]}), TEXTS)
+def test_the_budget_is_exact(run: Play) -> None:
+    reply = Completion(text="Grade: 2", finish_reason="stop", model="m", prompt_tokens=1, completion_tokens=1)
+    # A call costs 1 + 1 dollars.
+    settings = msgspec.structs.replace(TWO, max_cost=16.0, prices={"*": Price(1.0, 1.0)})
+    model = Scripted(default=reply)
+    failures = [result for result in run(model, settings=settings) if isinstance(result, Failure)]
+    assert len(model.asked) == 8
+    assert {(failure.reason, failure.detail) for failure in failures} == {("budget", "the budget of $16.0 is spent")}
 
 
-def test_what_a_worker_learns_of_the_judge_is_in_the_journal(run: Played, tmp_path: Path) -> None:
+def test_what_a_worker_learns_of_the_judge_is_in_the_journal(run: Play, tmp_path: Path) -> None:
     judge = Scripted({text: [StructureUnsupported("no schema"), "Grade: 1"] for text in TEXTS}, forms=("json", "text"))
-    results = run(judge, TEXTS, journal=Journal(tmp_path / "journal.sqlite"))
+    results = run(judge, journal=Journal(tmp_path / "journal.sqlite"))
     assert {result.grade for result in results if isinstance(result, Judgment)} == {1}
     with Journal(tmp_path / "journal.sqlite") as journal:
         assert journal.meta("form:fake/scripted") == "text"
 
 
-def test_a_node_with_other_versions_ends_the_run(run: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.ask.ray.worker.VERSIONS", "judge 0.0.1 and Python 3.9.1")
-    with pytest.raises(OperationalError, match=r"a Ray node judge 0\.0\.1 and Python 3\.9\.1: install the same"):
-        run(Scripted(), TEXTS)
+def test_a_node_with_other_versions_ends_the_run(run: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = PlayedRay.start
+    monkeypatch.setattr(PlayedRay, "start", lambda ray, name, options, _: start(ray, name, options, "judge 0.0.1"))
+    with pytest.raises(OperationalError, match=r"the driver has judge 0\.0\.1, a Ray node judge .*: install the same"):
+        run(Scripted())
 
 
-def test_a_stop_begins_no_call_and_keeps_those_in_flight(run: Played, tmp_path: Path) -> None:
-    model = Scripted(delay=0.01, hook=lambda calls: os.kill(os.getpid(), signal.SIGINT) if calls == 8 else None)
-    with pytest.raises(Interrupted, match="of 30 judgments made; the same command goes on from here"):
-        run(model, TEXTS, journal=Journal(tmp_path / "journal.sqlite"))
-    with Journal(tmp_path / "journal.sqlite") as journal:
-        assert len(journal) == len(model.asked) < 14
+class Divided(Scripted):
+    """A judge that asks two parts, and fails after the first one if it was not there before."""
+
+    divides = True
+    unfinished: Unfinished = Unfinished()  # type: ignore[misc]
+    limits = RateLimits(Allowance(7))
+
+    def keep(self, parts: CallParts) -> None:
+        self.parts = parts
+
+    async def complete(self, request: Request) -> Completion:
+        digest = request.response
+        if self.parts.read(digest) is None:
+            self.parts.write(digest, "first")
+            self.unfinished = self.unfinished.plus(Unfinished(1, 1))
+            raise RateLimitError("busy", 0.5)
+        self.unfinished = self.unfinished.less(Unfinished(1, 1))
+        return await super().complete(request)
+
+
+def test_parts_and_limits_come_back_with_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "request_digest", lambda name, parameters, request: request.response)
+    judges = [Divided(), Divided()]
+    monkeypatch.setattr(cluster, "open_model", lambda name, options: judges.pop())
+    first, second = (RayWorker("fake", ModelOptions(), cluster.VERSIONS) for _ in range(2))
+
+    async def ask(parts: CallParts) -> None:
+        places = [await worker.open() or worker for worker in (first, second)]
+
+        def call(method: str, prompt: str, data: bytes) -> "Future[bytes]":
+            return asyncio.run_coroutine_threadsafe(places.pop(0).complete(data), asyncio.get_running_loop())
+
+        async def ready() -> None:
+            pass
+
+        model = RayModel(Divided(), call, ready)
+        model.keep(parts)
+        request = Request("R1", "1", "c", "text", (), criterion().scale, (), 0, "text", ())
+        with pytest.raises(RateLimitError) as refused:
+            await model.complete(request)
+        assert (refused.value.retry_after, model.unfinished, parts.read("text")) == (0.5, Unfinished(1, 1), "first")
+        assert (await model.complete(request)).text == "Grade: 2"
+        assert (model.limits, model.unfinished) == (RateLimits(Allowance(7)), Unfinished())
+
+    with Journal(None) as journal:
+        asyncio.run(ask(CallParts(journal)))
+
+
+@pytest.mark.parametrize(
+    ("cpus", "threads", "workers", "uses_cores", "expected"),
+    [
+        ([4, 2], None, None, False, (1, 6)),
+        ([4, 2], None, 3, False, (1, 3)),
+        ([4, 2], None, None, True, (2, 3)),
+        ([4, 2], 1, None, True, (1, 6)),
+        ([4, 2], 8, None, True, (2, 3)),
+        ([8], 4, 4, True, (2, 4)),
+        ([], None, None, True, (1, 1)),
+    ],
+)
+def test_workers_fit_into_the_cluster(
+    cpus: list[int], threads: int | None, workers: int | None, uses_cores: bool, expected: tuple[int, int]
+) -> None:
+    assert fitting(cpus, threads, workers, uses_cores=uses_cores) == expected
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TransientError("busy", 3.0),
+        RateLimitError("busy", None),
+        StructureUnsupported("no schema", lasting=False),
+        AuthenticationError("no"),
+        ContextLengthError("long"),
+    ],
+)
+def test_errors_come_over_the_wire_as_they_are(error: JudgeError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+async def _prompts(order: Sequence[str]) -> list[list[str]]:
+    """The prompts that each of two workers is asked, one call at a time."""
+    ray, asked = PlayedRay(2, []), dict[int, list[str]]()
+
+    def start(*arguments: Any) -> Any:
+        number = len(asked)
+        asked[number] = []
+
+        async def complete(call: bytes) -> bytes:
+            asked[number].append(call.decode())
+            await asyncio.sleep(0)
+            return call
+
+        async def opened() -> None:
+            return None
+
+        return SimpleNamespace(open=SimpleNamespace(remote=opened), complete=SimpleNamespace(remote=complete))
+
+    ray.start = start  # type: ignore[method-assign]
+    workers = Workers(ray)
+    await workers.open("fake", ModelOptions(), False, 2, 2)
+    await asyncio.gather(*(workers.complete(prompt, prompt.encode()) for prompt in order))
+    await workers.close()
+    return list(asked.values())
+
+
+def test_a_prompt_goes_where_it_was_asked_before() -> None:
+    ask: Callable[[Sequence[str]], list[list[str]]] = lambda order: asyncio.run(_prompts(order))  # noqa: E731
+    assert ask(["a", "b"] * 4) == [["a"] * 4, ["b"] * 4]
+    assert sorted(map(len, ask(["a"] * 8))) == [4, 4]
