@@ -95,6 +95,9 @@ class Loop:
         self._waiting = deque(in_order(wanted, self._recall()).tolist())
         most = self._model.max_concurrency or self._settings.concurrency
         self.calls.at_once = min(self._settings.concurrency, most, len(self._waiting))
+        if self.calls.at_once > 1:
+            # Neighbors may share a text that no judge can read, so one of the first calls is from the far end.
+            self._waiting.insert(self.calls.at_once - 1, self._waiting.pop())
         await asyncio.gather(*(self._work() for _ in range(self.calls.at_once)))
         await self.calls.written()
         dead = self.calls.rule.at_the_end()
@@ -151,13 +154,15 @@ class Loop:
                 self.calls.stop(error)
 
     async def _next(self) -> int | None:
-        """The number of the next task; None if none is left."""
+        """The number of the next task, in turn from both ends while calls are given up; None if none is left."""
         if not self._waiting and self._elsewhere:
             # Time for the other processes.
             self._tell()
             await self.calls.pause(_POLL)
         line = self._waiting or self._elsewhere
-        return line.popleft() if line and self.calls.stopped is None else None
+        if not line or self.calls.stopped is not None:
+            return None
+        return line.pop() if self.calls.rule.row % 2 else line.popleft()
 
     def _settle_written(self, number: int, settled: Judgment | Failure, write: "asyncio.Future[None]") -> None:
         if write.exception() is None:

@@ -4,8 +4,10 @@ from judge.ask.settings import Settings
 from judge.errors import OperationalError, TransientError
 from judge.models.records import Request
 
-_FEWEST = 20
-"""Least calls given up in a row after which a judge is believed to be dead: no judge may be able to read some texts."""
+_FEWEST = 3
+"""Least calls given up in a row after which a judge is believed to be dead that has answered nothing."""
+_UNREADABLE = 20
+"""The same where it has answered others: some texts may be such that no judge can read them."""
 
 
 class StopRule:
@@ -25,6 +27,11 @@ class StopRule:
         self._refused = False
         """Whether it has refused a request for what the request is."""
         self._error: OperationalError | None = None
+
+    @property
+    def row(self) -> int:
+        """How many calls were given up since the last answer."""
+        return self._row
 
     def recalled(self) -> None:
         """The journal holds an answer of the judge."""
@@ -53,7 +60,8 @@ class StopRule:
             f"{self._judge} does not answer: {self._row} calls in a row were given up after {self._settings.attempts} "
             f"attempts each, the last: {error}{self.about(request)}"
         )
-        return self._error if self._row >= max(_FEWEST, self._settings.concurrency) else None
+        fewest = _UNREADABLE if self._answered else _FEWEST
+        return self._error if self._row >= max(fewest, self._settings.concurrency) else None
 
     def at_the_end(self) -> OperationalError | None:
         """The error of a run that asked all and was never answered; it was too short to be ended before."""

@@ -195,7 +195,7 @@ def test_where_all_servers_are_dead_the_run_ends_and_goes_on_later(servers: tupl
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
     told = done.stderr.splitlines()[-1]
-    assert "judge: server/mock does not answer: 20 calls in a row were given up after 2 attempts each" in told
+    assert "judge: server/mock does not answer: 8 calls in a row were given up after 2 attempts each" in told
     assert all(url in told for url in urls)
     with start_mock("--port", str(ports[1])):
         assert run(out, *urls).returncode == 0
