@@ -42,8 +42,7 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
 ASYNC = {
-    *("ask.loop", "ask.calls", "ask.own_loop", "models", "desk"),
-    *("ask.ray.engine", "ask.ray.cluster"),
+    *("ask.loop", "ask.calls", "ask.own_loop", "ask.ray", "models", "desk"),
 }
 """Where asyncio may be: calls of the loop are made in `ask.calls`, and wait there for money and for their turn; the
 journal's writer wakes the loop that waits for it; the workers of a Ray cluster make calls, and the driver waits for
@@ -145,7 +144,7 @@ def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
 
 OPENERS = {"open_model", "open_journal", "Journal", "assess", "forecast"}
 OPENS = {
-    *("ask.asking", "ask.opening", "ask.ray.cluster", "ask.ray.engine", "harness.doctor.examined", "harness.requests"),
+    *("ask.asking", "ask.opening", "ask.ray", "harness.doctor.examined", "harness.requests"),
     *("harness.calibration.comparison", "harness.evaluation.bench", "harness.probe.job"),
 }
 """The one way to ask; workers of a cluster, each with a model of its own; the doctor, which tries judges

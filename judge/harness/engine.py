@@ -59,7 +59,7 @@ def open_engine(
     if engine is None:
         yield assess
         return
-    from judge.ask.ray.engine import RayEngine  # most runs need no engine
+    from judge.ask.ray import RayEngine  # most runs need no engine
 
     with closing(RayEngine(address_of(address), workers, names, options)) as opened:
         yield opened.assess

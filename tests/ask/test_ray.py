@@ -15,11 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from judge.ask import ray as ours
 from judge.ask.account import Account
 from judge.ask.progress import Progress
-from judge.ask.ray import cluster, engine
-from judge.ask.ray.cluster import RayWorker, Workers, fitting
-from judge.ask.ray.engine import RayEngine, RayModel
+from judge.ask.ray import RayEngine, RayModel, RayWorker, Workers, fitting
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
@@ -67,6 +66,9 @@ class PlayedRay:
         self.workers: list[Any] = []
         self.killed = 0
         self.at_once: list[int] = []
+
+    def init(self, address: str, **options: Any) -> None:
+        pass
 
     def nodes(self) -> list[dict[str, Any]]:
         return [{"Alive": True, "Resources": {"CPU": self.cpus}}, {"Alive": False, "Resources": {"CPU": 64.0}}]
@@ -125,9 +127,8 @@ class Play:
         self.monkeypatch, self.home = monkeypatch, home
 
     def engine(self, model: Scripted, lives: Sequence[int] = (), cpus: float = 2) -> PlayedEngine:
-        for module in (engine, cluster):
-            self.monkeypatch.setattr(module, "open_model", lambda name, options: model)
-        self.monkeypatch.setattr(engine, "assess", assess_at_once)
+        self.monkeypatch.setattr(ours, "open_model", lambda name, options: model)
+        self.monkeypatch.setattr(ours, "assess", assess_at_once)
         self.played = PlayedEngine(None, None, [model.name], ModelOptions())
         self.played.ray, self.played.home = PlayedRay(cpus, lives), self.home
         return self.played
@@ -202,7 +203,7 @@ def test_one_process_serves_several_judges_and_none_is_needed_for_what_is_recall
     for _ in range(2):
         with Journal(None) as journal:
             opened.assess(tasks(one, [criterion()]), model, journal, one, settings=TWO)
-    assert Counter(opened.log) == {"start": 1, "open": 2, "complete": 60, "close": 2}
+    assert Counter(opened.log) == {"start": 1, "connect": 1, "open": 2, "complete": 60, "close": 2}
     assert len(opened.ray.workers) == opened.ray.killed == 4
     with Journal(tmp_path / "journal") as journal:
         alone_too = assess_at_once(tasks(one, [criterion()]), model, journal, one, settings=TWO)
@@ -297,10 +298,10 @@ class Divided(Scripted):
 
 
 def test_parts_and_limits_come_back_with_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "request_digest", lambda name, parameters, request: request.response)
+    monkeypatch.setattr(ours, "request_digest", lambda name, parameters, request: request.response)
     judges = [Divided(), Divided()]
-    monkeypatch.setattr(cluster, "open_model", lambda name, options: judges.pop())
-    first, second = (RayWorker("fake", ModelOptions(), cluster.VERSIONS) for _ in range(2))
+    monkeypatch.setattr(ours, "open_model", lambda name, options: judges.pop())
+    first, second = (RayWorker("fake", ModelOptions(), ours.VERSIONS) for _ in range(2))
 
     async def ask(parts: CallParts) -> None:
         places = [await worker.open() or worker for worker in (first, second)]
