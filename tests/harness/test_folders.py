@@ -56,7 +56,6 @@ CALLERS = {
     "harness/evaluation/measured",
     "harness/evaluation/qrels",
     "harness/evaluation/wording",
-    "harness/nuggets/asking",
     "harness/nuggets/creation",
     "harness/nuggets/questions",
     "harness/nuggets/scoring",

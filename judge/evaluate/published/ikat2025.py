@@ -84,7 +84,9 @@ def _looks_like_run(path: Path) -> bool:
         head = read_head(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    return b'"team_id"' in head and (b'"references"' in head or b'"citations"' in head)
+    # Runs of other citation tracks name a topic or a narrative where these name a turn.
+    other = b'"topic_id"' in head or b'"narrative_id"' in head
+    return b'"team_id"' in head and (b'"references"' in head or b'"citations"' in head) and not other
 
 
 def _runs(paths: Sequence[Path], turns: dict[str, Turn] | None) -> list[_Submitted]:
