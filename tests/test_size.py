@@ -7,15 +7,15 @@ from pathlib import Path
 from tests.conftest import PROJECT
 
 MOST = {
-    "files": 711,
-    "lines": 94_600,
-    "files under 40 lines": 86,
-    "classes": 884,
-    "functions over 60 lines": 35,
-    "functions with over 8 parameters": 20,
-    "star-unpacked literals": 27,
-    "lines of tests": 74_900,
-    "words of documents": 120_300,
+    "files": 635,
+    "lines": 89_676,
+    "files under 40 lines": 74,
+    "classes": 808,
+    "functions over 60 lines": 24,
+    "functions with over 8 parameters": 10,
+    "star-unpacked literals": 15,
+    "lines of tests": 74_211,
+    "words of documents": 120_197,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 
