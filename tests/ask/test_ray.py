@@ -6,7 +6,7 @@ import pickle
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -346,45 +346,57 @@ def test_workers_fit_into_the_cluster(
 @pytest.mark.parametrize(
     "error",
     [
-        TransientError("busy", 3.0),
-        RateLimitError("busy", None),
-        StructureUnsupported("no schema", lasting=False),
-        AuthenticationError("no"),
-        ContextLengthError("long"),
+        TransientError("busy", 3.0), RateLimitError("busy", None), StructureUnsupported("no schema", lasting=False),
+        AuthenticationError("no"), ContextLengthError("long"),
     ],
-)
+)  # fmt: skip
 def test_errors_come_over_the_wire_as_they_are(error: JudgeError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
 
-async def _prompts(order: Sequence[str]) -> list[list[str]]:
-    """The prompts that each of two workers is asked, one call at a time."""
-    ray, asked = PlayedRay(2, []), dict[int, list[str]]()
+class Place:
+    """A worker that is asked prompts; one that does not open takes no calls."""
 
-    def start(*arguments: Any) -> Any:
-        number = len(asked)
-        asked[number] = []
+    def __init__(self, *, opens: bool = True) -> None:
+        self.opens, self.prompts = opens, list[str]()
+        self.in_flight = self.most = 0
+        self.open, self.complete = SimpleNamespace(remote=self._open), SimpleNamespace(remote=self._complete)
 
-        async def complete(call: bytes) -> bytes:
-            asked[number].append(call.decode())
-            await asyncio.sleep(0)
-            return call
+    async def _open(self) -> None:
+        await asyncio.sleep(0 if self.opens else 1000)
 
-        async def opened() -> None:
-            return None
+    async def _complete(self, call: bytes) -> bytes:
+        self.prompts.append(call.decode())
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        await asyncio.sleep(0.001)
+        self.in_flight -= 1
+        return call
 
-        return SimpleNamespace(open=SimpleNamespace(remote=opened), complete=SimpleNamespace(remote=complete))
 
-    ray.start = start  # type: ignore[method-assign]
+async def asked(places: Sequence[Place], calls: int, *groups: Sequence[str]) -> None:
+    """Have two workers asked prompts, `calls` at once; each group begins when the one before has ended."""
+    ray, left = PlayedRay(2, []), list(places)
+    ray.start = lambda *arguments: left.pop(0)  # type: ignore[method-assign]
     workers = Workers(ray)
-    await workers.open("fake", ModelOptions(), False, 2, 2)
-    await asyncio.gather(*(workers.complete(prompt, prompt.encode()) for prompt in order))
+    await workers.open("fake", ModelOptions(), False, 2, calls)
+    for group in groups:
+        await asyncio.gather(*(workers.complete(prompt, prompt.encode()) for prompt in group))
     await workers.close()
-    return list(asked.values())
 
 
-def test_a_prompt_goes_where_it_was_asked_before() -> None:
-    ask: Callable[[Sequence[str]], list[list[str]]] = lambda order: asyncio.run(_prompts(order))  # noqa: E731
-    assert ask(["a", "b"] * 4) == [["a"] * 4, ["b"] * 4]
-    assert sorted(map(len, ask(["a"] * 8))) == [4, 4]
+def test_a_prompt_goes_where_it_was_asked_before_unless_that_worker_is_busy() -> None:
+    places = Place(), Place()
+    asyncio.run(asked(places, 2, ["a", "b"], ["b"], ["b"], ["a"], ["b"], ["a"]))
+    assert [place.prompts for place in places] == [["a"] * 3, ["b"] * 4]
+    # A worker that is busy takes no more than its share.
+    asyncio.run(asked(busy := (Place(), Place()), 2, ["a"] * 8))
+    assert [len(place.prompts) for place in busy] == [4, 4]
+    places = Place(), Place(opens=False)
+    asyncio.run(asked(places, 4, ["a", "b", "c", "d"]))
+    assert (places[0].most, len(places[0].prompts)) == (2, 4)
+
+
+def test_workers_that_are_lost_after_a_completion_each_end_no_run(run: Play) -> None:
+    assert run(Scripted(delay=0.001), lives=[1] * 8) == alone(Scripted())

@@ -1,9 +1,6 @@
 """`judge nuggets claims` against a server: nothing is paid twice, failures stay failures, a killed run goes on."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +13,9 @@ from judge.harness.nuggets.questions import NuggetClaimsPlan, forecast_nuggets, 
 from judge.models.model import ModelOptions, Price
 from judge.text.sentences import split_sentences
 from tests.conftest import PROJECT
-from tests.mock import Mock, start_mock, wait_for_paid
+from tests.harness.test_nuggets import ask_until_killed
+from tests.mock import Mock, start_mock
 from tests.postgres import Postgres
-from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -99,17 +96,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tm
     label_claims(plan(server, pooled, tmp_path / "whole"))
     server.reset()
     server.config(latency=0.05)
-    command = [
-        sys.executable, "-m", "judge", "nuggets", "claims", "--pool", str(pooled), "--bank", str(BANK), "--model",
-        "server/mock", "--base-url", server.base_url, "--concurrency", "2", "--out", str(tmp_path / "out"),
-    ]  # fmt: skip
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    wait_for_paid(server, process, 10)
-    process.kill()
-    process.wait(timeout=PATIENCE)
+    ask_until_killed(server, pooled, tmp_path / "out", "claims", 2, 10)
     server.config(latency=0.0)
     assert not (tmp_path / "out" / "claims.jsonl").exists()
     label_claims(plan(server, pooled, tmp_path / "out"))

@@ -92,22 +92,27 @@ def test_a_reply_without_a_label_is_a_failure(server: Mock, pooled: Path, tmp_pa
     assert (tmp_path / "matches.jsonl").read_bytes() == b""
 
 
+def ask_until_killed(server: Mock, pooled: Path, out: Path, command: str, concurrency: int, paid: int) -> None:
+    """Kill a command of `judge nuggets` once so many of its calls are paid."""
+    arguments = [
+        sys.executable, "-m", "judge", "nuggets", command, "--pool", str(pooled), "--bank", str(BANK), "--model",
+        "server/mock", "--base-url", server.base_url, "--concurrency", str(concurrency), "--out", str(out),
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(
+        arguments, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_for_paid(server, process, paid)
+    process.kill()
+    process.wait(timeout=PATIENCE)
+
+
 def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tmp_path: Path) -> None:
     server.reset()
     match_nuggets(plan(server, pooled, tmp_path / "whole"))
     server.reset()
     server.config(latency=0.02)
-    command = [
-        sys.executable, "-m", "judge", "nuggets", "match", "--pool", str(pooled), "--bank", str(BANK), "--model",
-        "server/mock", "--base-url", server.base_url, "--concurrency", "4", "--out", str(tmp_path / "out"),
-    ]  # fmt: skip
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    wait_for_paid(server, process, 20)
-    process.kill()
-    process.wait(timeout=PATIENCE)
+    ask_until_killed(server, pooled, tmp_path / "out", "match", 4, 20)
     server.config(latency=0.0)
     assert not (tmp_path / "out" / "matches.jsonl").exists()
     match_nuggets(plan(server, pooled, tmp_path / "out"))

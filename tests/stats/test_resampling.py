@@ -27,8 +27,6 @@ from tests.stats.test_agreement import COHEN, LLMJUDGE, llmjudge_tables
 GRADES = (0, 1, 2, 3)
 MEANS = tuple(name for name, statistic in STATISTICS.items() if isinstance(statistic.formula, PairMean))
 COEFFICIENTS = tuple(name for name in STATISTICS if name not in MEANS)
-# Efron & Tibshirani (1993), Table 14.1: the spatial test data, A.
-SPATIAL = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
 
 
 def topics_of_a_noisy_judge(T: int, seed: int) -> np.ndarray:
