@@ -72,7 +72,6 @@ from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.harness.results_parquet import ResultsConvertPlan, convert_results
 from judge.models.chat import read_completion
-from judge.models.checkers import CheckerSettings
 from judge.models.families import read_families, read_teams
 from judge.models.journal_rows import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest, storable
 from judge.models.journal_rows import SCHEMA as JOURNAL_SCHEMA
@@ -81,7 +80,7 @@ from judge.models.label_probabilities import opening_probabilities, with_probabi
 from judge.models.onnx_checker import open_tokenizer, read_model_files, windows
 from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Completion, Message, Request
-from judge.models.server_checker import APIS
+from judge.models.server_checker import read_scores
 from judge.nuggets.claims import claims_jsonl, join_claims, parse_claims
 from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.nuggets.forms.edits import edited, edits_jsonl, parse_edits
@@ -970,7 +969,7 @@ _SCORES = {
 
 
 def _scores(folder: Path, content: bytes, *, api: str) -> None:
-    list(APIS[api].read(content, CheckerSettings("0", "2") if api == "/classify" else CheckerSettings()))
+    read_scores(api, content, {"supports": "0", "contradicts": "2"} if api == "/classify" else {})
 
 
 _CONFIG = {"id2label": {"0": "entailment", "1": "neutral"}, "max_position_embeddings": 514, "model_type": "roberta"}

@@ -17,14 +17,13 @@ from judge.ask.loop import assess
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, filler_notes
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import alone_notes, model_notes, server_notes
+from judge.ask.returned import model_notes, server_notes
 from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task, Tasks
 from judge.files.folder import make_folder
 from judge.files.paths import StrPath
 from judge.models.address import without_credentials
-from judge.models.backends import backend_facts
 from judge.models.journal import Journal, JournalView, looked_ahead, open_journal
 from judge.models.model import Model, ModelOptions
 from judge.models.records import Completion
@@ -126,9 +125,9 @@ class Judge:
         self.name = name or ", ".join(model.name for model in models)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all models that are asked, a checker among them."""
-        return tuple(model.name for model in self.models)
+    def asked(self) -> tuple[Model, ...]:
+        """All models that are asked, one that is asked before the others among them."""
+        return self.models
 
     @property
     def prices(self) -> dict[str, dict[str, float] | None]:
@@ -392,13 +391,18 @@ class Asking:
         return (*model_notes(replies), *filler_notes((model.name for model in models), self.journal))
 
     def served_notes(self, judge: Judge, replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
-        """A sentence for each judge whose servers differ, or whose server tells a checker too little."""
+        """What the models of a judge say of their replies, and a sentence for each judge whose servers differ."""
         notes: tuple[str, ...] = ()
-        if any(backend_facts(name).checker for name in judge.names):
-            # A reply that several judgments share is one.
-            once = {reply.request_digest: reply for reply in replies if isinstance(reply, Judgment)}
-            notes += alone_notes(self._completions(once.values()))
+        for model in sorted(judge.asked, key=lambda model: model.name):
+            notes += model.notes(self._once(model.name, replies))
         return (*notes, *server_notes(self._completions(replies))) if judge.servers else notes
+
+    def _once(self, judge: str, replies: Iterable[Judgment | Failure]) -> Iterator[Completion]:
+        """The completions behind a model's judgments; one that several share is one."""
+        own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == judge)
+        once = {reply.request_digest: reply for reply in own}
+        for _, completion in self._completions(once.values()):
+            yield completion
 
     def _completions(self, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
         """The model and the completion of every judgment."""

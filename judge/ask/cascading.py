@@ -123,9 +123,9 @@ class CascadeJudge(Judge):
         """The name of the cascade with its other judge."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all models that are asked, the checker first."""
-        return (self.opened.checker.name, *self.rest.names)
+    def asked(self) -> tuple[Model, ...]:
+        """All models that are asked, the checker first."""
+        return (self.opened.checker, *self.rest.asked)
 
     @property
     def prices(self) -> dict[str, dict[str, float] | None]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment
 from judge.models.backends import backend_facts
-from judge.models.checkers import alone_of
 from judge.models.records import Completion
 from judge.models.secrets import MASK
 from judge.text.cells import count, decimals
@@ -64,25 +63,6 @@ def server_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
             )
             notes.append(f"{judge}: its servers may not serve one model: {each}.")
     return tuple(notes)
-
-
-def alone_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
-    """A sentence for each checker some of whose scores are a bare yes or no, which is 1 or 0.
-
-    Args:
-        replies: The names of judges, each with a completion; those of other judges are passed over.
-    """
-    counts: dict[str, Counter[str]] = {}
-    for judge, reply in replies:
-        if backend_facts(judge).checker:
-            alone, scores = alone_of(reply)
-            counts.setdefault(judge, Counter()).update(alone=alone, scores=scores)
-    return tuple(
-        f"{judge}: {said['alone']} of {count(said['scores'], 'score')} are a yes or a no alone, which is 1 or 0 here, "
-        "because the server gave no log probabilities or too little of them. No threshold changes these."
-        for judge, said in sorted(counts.items())
-        if said["alone"]
-    )
 
 
 def _is_asked(judge: str, model: str) -> bool:

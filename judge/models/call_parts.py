@@ -27,9 +27,7 @@ class CallParts:
         return text if seal == _seal(digest, text) else None
 
     def write(self, digest: str, text: str) -> None:
-        """Keep this of a call in place of what was kept before.
-
-        It is on the disk then.
+        """Keep this of a call in place of what was kept before; it is on the disk then.
 
         Raises:
             OperationalError: The journal cannot be written.

@@ -5,23 +5,23 @@ github.com/Liyan06/MiniCheck): a line `Document: …` and a line `Claim: …`.
 """
 
 import asyncio
+import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from judge.errors import InputError, LogprobsError
+from judge.errors import InputError, LogprobsError, RejectedError
 from judge.files.stored import read_stored
-from judge.models.address import read_key
-from judge.models.chat import read_completion, refuse_threads
-from judge.models.checkers import CheckerSettings, NoScore, PairScore, ServedChecker, TextPairs, text_bytes
-from judge.models.connection import KEY, Reply
+from judge.models.chat import refuse_threads
+from judge.models.checkers import PairScore, ServedChecker, TextPair, encoded, text_bytes
+from judge.models.journal_rows import request_digest
 from judge.models.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.models.model import ModelOptions, SentRequests, Unfinished
-from judge.models.records import Request
+from judge.models.records import NO_SCORE, Completion, Message, Request
 from judge.records import Criterion
 
 INSTRUCTION = (
@@ -38,6 +38,8 @@ _FEWER = 5
 """Likeliest tokens asked for where a server refuses more: what several servers allow at most."""
 _LABELS = ("Yes", "No")
 _ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
+_STOPPED = ("refusal", "content_filter")
+"""Finish reasons of replies that the provider stopped."""
 
 
 class ChatChecker(ServedChecker):
@@ -48,111 +50,102 @@ class ChatChecker(ServedChecker):
     The setting `instruction` is a file with the system message, or `none` for no system message.
     """
 
-    kind = "checker/chat"
+    kind = "chat"
+    takes = ("instruction",)
     address_needed = ", the address of an OpenAI-compatible server"
     path = "/chat/completions"
 
-    def __init__(self, model: str, options: ModelOptions, settings: CheckerSettings) -> None:
-        super().__init__(model, options, settings)
-        self._unfinished = Unfinished()
-        self._instruction: str | None = None
+    def __init__(self, model: str, options: ModelOptions, settings: Mapping[str, str]) -> None:
+        super().__init__(model, msgspec.structs.replace(options, logprobs=True), settings)
         self._top: int | None = TOP_LOGPROBS
+        """Of how many tokens the server is asked to tell the probability; None if of none."""
 
-    @property
-    def unfinished(self) -> Unfinished:
-        """What was paid for without a completion since the judge was opened or closed."""
-        return self._unfinished
+    @functools.cached_property
+    def _instruction(self) -> str:
+        """The system message; empty if there is none."""
+        named = self._settings.get("instruction")
+        return read_instruction(named) if named else INSTRUCTION
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a missing or malformed address, a malformed key, and a file of instructions that holds none.
-
-        Raises:
-            UsageError: There is one of these problems.
-            InputError: The file cannot be read.
-        """
+        """Refuse a number of threads and a file that holds no instruction, which is an InputError, too."""
         super().check(criteria)
         refuse_threads(self._options.threads, self._called)
-        read_key(KEY)
-        self._read_instruction()
-        self._address()
+        _ = self._instruction
 
     def rule(self) -> dict[str, Any]:
         """Everything that is sent beside the pair."""
-        fixed = {"chat": VERSION, "instruction": self._read_instruction()}
-        return fixed | self._sent(TOP_LOGPROBS)
+        return {"chat": VERSION, "instruction": self._instruction, **self._sent(TOP_LOGPROBS)}
 
     def sent(self, request: Request) -> SentRequests:
         """A request for each pair, with the instruction."""
         asked = dict.fromkeys(self.pairs(request))
         return SentRequests(len(asked), sum(map(self._size, asked)), len(asked) * label_tokens(_LABELS))
 
-    async def score(self, pairs: TextPairs, call: str = "") -> list[PairScore | NoScore]:
+    async def answer(self, request: Request, pairs: Sequence[TextPair]) -> tuple[Completion, Sequence[PairScore]]:
         """The scores, one request after the other, up to the first reply that is no answer.
 
-        TextPairs that were scored before a failure are not asked again when the same call is made again.
+        Pairs that were scored before a failure are not asked again when the same call is made again.
         """
-        parts = self.parts
+        parts, call = self._parts, request_digest(self.name, self.parameters(request), request)
         kept = None if parts is None else await asyncio.to_thread(parts.read, call)
         answered = [] if kept is None else msgspec.json.decode(kept, type=list[tuple[PairScore, Unfinished]])
-        # TextPairs are asked in their order, so the first ones are those that were answered.
+        completion = Completion(text="", finish_reason="stop", model=self.name)
+        # Pairs are asked in their order, so the first ones are those that were answered; one that occurs twice is asked
+        # once.
         asked = list(dict.fromkeys(pairs))
-        unread: list[NoScore] = []
+        paid = [took for _, took in answered]
         for pair in asked[len(answered) :]:
-            said, took = await self._ask(pair)
-            if isinstance(said, NoScore):
-                unread, self._unfinished = [said], self._unfinished.less(took)
+            reply = await self._ask(pair, request)
+            paid.append(self._took(pair, reply))
+            self.unfinished = self.unfinished.plus(paid[-1])
+            score = _score(reply)
+            if score is None:
+                reason = reply.finish_reason if reply.finish_reason in _STOPPED else NO_SCORE
+                completion = msgspec.structs.replace(completion, text=reply.text, finish_reason=reason)
                 break
-            answered.append((said, took))
+            answered.append((score, paid[-1]))
             if parts is not None:
                 await asyncio.to_thread(parts.write, call, msgspec.json.encode(answered).decode())
         # From here on the completion counts them.
-        for _, took in answered:
-            self._unfinished = self._unfinished.less(took)
+        total = functools.reduce(Unfinished.plus, paid, Unfinished())
+        self.unfinished = self.unfinished.less(total)
+        if total.prompt_tokens and not total.uncounted_reply:
+            prompt, told = total.prompt_tokens, total.reply_tokens
+            completion = msgspec.structs.replace(completion, prompt_tokens=prompt, completion_tokens=told)
         scored = {pair: score for pair, (score, _) in zip(asked, answered, strict=False)}
-        return [*(scored[pair] for pair in itertools.takewhile(scored.__contains__, pairs)), *unread]
+        return completion, [scored[pair] for pair in itertools.takewhile(scored.__contains__, pairs)]
 
     async def aclose(self) -> None:
         """Close the connections."""
         await super().aclose()
-        self._unfinished = Unfinished()
+        self.unfinished = Unfinished()
 
-    def _messages(self, passage: str, sentence: str) -> list[dict[str, str]]:
-        instruction = self._read_instruction()
-        return [
-            *([{"role": "system", "content": instruction}] if instruction else []),
-            {"role": "user", "content": f"Document: {passage}\nClaim: {sentence}"},
-        ]
+    def _messages(self, pair: TextPair) -> tuple[Message, ...]:
+        system = (Message("system", self._instruction),) if self._instruction else ()
+        return (*system, Message("user", f"Document: {pair[0]}\nClaim: {pair[1]}"))
 
-    def _size(self, pair: tuple[str, str]) -> int:
-        return text_bytes([message["content"] for message in self._messages(*pair)])
+    def _size(self, pair: TextPair) -> int:
+        return text_bytes(message.content for message in self._messages(pair))
 
-    async def _ask(self, pair: tuple[str, str]) -> tuple[PairScore | NoScore, Unfinished]:
-        reply, top = await self._reply(self._messages(*pair))
-        completion = read_completion(reply.body, reply.headers, structured=False, latency=reply.latency)
-        counts = completion.prompt_tokens, completion.completion_tokens
-        tokens = None if counts[0] is None or counts[1] is None else (counts[0], counts[1])
-        # Counts that cannot be true would make a budget endless.
-        counted = tokens is not None and tokens[0] > 0 and tokens[1] >= 0
-        took = Unfinished(*tokens) if tokens and counted else Unfinished(0, 0, self._size(pair), label_tokens(_LABELS))
-        # An answer that nobody can use is paid for too.
-        self._unfinished = self._unfinished.plus(took)
-        answer = _ANSWER.match(completion.text)
-        if answer is None or completion.finish_reason in ("refusal", "content_filter"):
-            return NoScore(completion.text, completion.finish_reason, tokens), took
-        found = None if top is None else opening_probabilities(reply.body, _LABELS)
-        said = 1.0 if answer[1].lower() == "yes" else 0.0
-        return PairScore(said if found is None else found["Yes"], decided=found is None, tokens=tokens), took
+    def _took(self, pair: TextPair, reply: Completion) -> Unfinished:
+        """What a reply took; counts that cannot be true would make a budget endless."""
+        if (reply.prompt_tokens or 0) > 0 and reply.completion_tokens is not None:
+            return Unfinished(reply.prompt_tokens or 0, reply.completion_tokens)
+        return Unfinished(0, 0, self._size(pair), label_tokens(_LABELS))
 
-    async def _reply(self, messages: list[dict[str, str]]) -> tuple[Reply, int | None]:
-        """What the server sends, and of how many tokens it was asked to tell the probability; None if of none."""
+    async def _ask(self, pair: TextPair, request: Request) -> Completion:
+        """The reply to a pair; a server that refuses to tell so many probabilities is asked for fewer."""
+        messages = self._messages(pair)
+        asked = msgspec.structs.replace(request, form="text", messages=messages)
         while True:
             top = self._top
             try:
-                return await self._fetch({**self._sent(top), "messages": messages}, probable=top is not None), top
-            except LogprobsError:
-                # Another call may have been refused meanwhile, and asks for fewer already.
+                return await self._connected().post(encoded({**self._sent(top), "messages": messages}), asked)
+            except LogprobsError as error:
                 if top is None:
-                    raise
+                    # Nothing was asked of them: the server speaks of this request.
+                    raise RejectedError(str(error)) from error
+                # Another call may have been refused meanwhile, and asks for fewer already.
                 if self._top == top:
                     self._top = _FEWER if top > _FEWER else None
 
@@ -165,12 +158,16 @@ class ChatChecker(ServedChecker):
             **({} if top is None else {"logprobs": True, "top_logprobs": top}),
         }
 
-    def _read_instruction(self) -> str:
-        """The system message; empty if there is none."""
-        if self._instruction is None:
-            named = self._settings.instruction
-            self._instruction = read_instruction(named) if named else INSTRUCTION
-        return self._instruction
+
+def _score(reply: Completion) -> PairScore | None:
+    """The score in a reply; None if it answers neither Yes nor No."""
+    answer = _ANSWER.match(reply.text)
+    if answer is None or reply.finish_reason in _STOPPED:
+        return None
+    found = opening_probabilities((reply.raw or "").encode(), _LABELS)
+    if found is None:
+        return PairScore(1.0 if answer[1].lower() == "yes" else 0.0, decided=True)
+    return PairScore(found["Yes"])
 
 
 def read_instruction(named: str) -> str:

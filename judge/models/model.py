@@ -1,6 +1,6 @@
 """The interface of a judge: its options, its price, and one call that is one attempt."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -97,6 +97,8 @@ class Model:
     """Whether the provider counts the longest possible reply against its limits, as Azure does."""
     divides = False
     """Whether a call consists of requests of its own: see `sent`, `unfinished` and `keep`."""
+    unfinished = Unfinished()
+    """What was paid for without a completion since the judge was opened or closed."""
 
     def __str__(self) -> str:
         return self.name
@@ -105,11 +107,6 @@ class Model:
     def address(self) -> str | None:
         """Where the judge is asked, without credentials; None where it runs here, or where nobody named an address."""
         return None
-
-    @property
-    def unfinished(self) -> Unfinished:
-        """What was paid for without a completion since the judge was opened or closed."""
-        return Unfinished()
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse criteria and options that can never work, before anything is sent.
@@ -142,6 +139,10 @@ class Model:
 
     def keep(self, parts: "CallParts") -> None:
         """Keep in the journal what comes back for parts of calls, so that a repeated call goes on where it failed."""
+
+    def notes(self, completions: Iterable[Completion]) -> tuple[str, ...]:
+        """What readers of the grades should know of these replies, a sentence each."""
+        return ()
 
     def stop(self) -> None:
         """Begin no further call: where calls wait for a worker, they fail."""

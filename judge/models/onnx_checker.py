@@ -1,6 +1,7 @@
 """A cross-encoder from a file as a scorer, through onnxruntime, on this machine's CPU."""
 
 import asyncio
+import functools
 import hashlib
 import json
 import math
@@ -15,7 +16,7 @@ from judge.errors import CallError, ContextLengthError, InputError, RejectedErro
 from judge.files.extras import need_extra
 from judge.files.stored import read_stored
 from judge.models.chat import refuse_replicas
-from judge.models.checkers import Checker, CheckerSettings, PairScore, TextPairs, pair_score
+from judge.models.checkers import Checker, PairScore, TextPair, pair_score
 from judge.models.engine import usable_cores
 from judge.models.http_errors import shorten
 from judge.models.model import ModelOptions
@@ -25,7 +26,7 @@ from judge.records import Criterion
 VERSION = 1
 """Goes up whenever the same logits may give another score."""
 
-_INPUTS = frozenset(("input_ids", "attention_mask", "token_type_ids"))
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 _USUAL_LENGTH = 512
 """Tokens of a pair, where no file says how many the model takes."""
@@ -39,74 +40,55 @@ _OFFSET = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "roberta-pre
 """Types of models that number positions from 2, so that two of their positions hold no token."""
 
 
-class ModelFiles(NamedTuple):
-    """What the files of a model say."""
-
-    model: Path
-    parts: tuple[Path, ...]
-    """Files beside the model that hold its weights, if it has them outside."""
-    tokenizer: bytes
-    labels: tuple[str, ...]
-    """The label of each class; empty if the configuration names none."""
-    length: int
-    """Tokens of a pair, at most."""
-    digest: str
-    """SHA-256 over the digests of all these files."""
-
-
 class OnnxChecker(Checker):
     """Runs a cross-encoder on (passage, sentence): the passage is the premise, the sentence the hypothesis.
 
     A passage that is too long is read in windows, and a pair has the highest probabilities of its windows. Every window
-    is computed alone and in one thread, so a score depends neither on other pairs nor on the number of threads.
-
-    Args:
-        path: The model, or the folder that holds it.
-        options: `threads` items are scored at the same time.
-        settings: `supports` and `contradicts`, where the labels do not tell the classes.
+    is computed alone and in one thread, so a score depends neither on other pairs nor on the number of threads. Its
+    model is the path of a file, or of the folder that holds it; `threads` items are scored at the same time.
     """
 
+    kind = "onnx"
+    model_needed = "PATH"
+    takes = ("supports", "contradicts")
     uses_cores = True
     free = True
 
-    def __init__(self, path: str, options: ModelOptions, settings: CheckerSettings) -> None:
-        self._path = Path(path).expanduser()
-        self._options = options
-        self._settings = settings
+    def __init__(self, model: str, options: ModelOptions, settings: Mapping[str, str]) -> None:
+        super().__init__(model, options, settings)
+        self._path = Path(model).expanduser()
+        self._called = f"checker/onnx/{self._path.name}"
         self.max_concurrency = options.threads or usable_cores()
-        self._files: ModelFiles | None = None
         self._opened: tuple[Any, Any] | None = None
         """The tokenizer and the session."""
         self._lock = threading.Lock()
 
-    def check(self, criteria: Sequence[Criterion]) -> None:
-        """Load the model, and refuse one that cannot be used.
+    @functools.cached_property
+    def _files(self) -> "ModelFiles":
+        return read_model_files(self._path)
 
-        Raises:
-            UsageError: onnxruntime is not installed, or an address is given.
-            InputError: The files are missing, are broken or are of another kind of model.
-        """
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Load the model, and refuse files that are missing, broken or of another kind of model as an InputError."""
         super().check(criteria)
-        name = f"checker/onnx/{self._path.name}"
-        need_extra("onnx", name)
-        refuse_replicas(self._options.replicas, name)
+        need_extra("onnx", self._called)
+        refuse_replicas(self._options.replicas, self._called)
         if self._options.base_url is not None:
-            raise UsageError(f"--base-url is for judges that run elsewhere; {name} runs here")
+            raise UsageError(f"--base-url is for judges that run elsewhere; {self._called} runs here")
         self._open()
         try:
             # Whether its classes are known shows in the first score, and must not show in the middle of a run.
             self._score("a", "a")
         except CallError as error:
-            raise UsageError(f"{name}: {error}") from error
+            raise UsageError(f"{self._called}: {error}") from error
 
     def rule(self) -> dict[str, Any]:
         """The digest of the files, the version of onnxruntime, and the settings that there are."""
         import onnxruntime
 
         engine = f"onnxruntime {onnxruntime.__version__}"
-        return {"onnx": VERSION, "files": self._read().digest, "engine": engine} | self._settings.named()
+        return {"onnx": VERSION, "files": self._files.digest, "engine": engine, **self._settings}
 
-    async def score(self, pairs: TextPairs, call: str = "") -> list[PairScore]:
+    async def score(self, pairs: Sequence[TextPair]) -> list[PairScore]:
         """The scores, one pair after the other.
 
         Raises:
@@ -120,21 +102,24 @@ class OnnxChecker(Checker):
         with self._lock:
             self._opened = None
 
+    def _open(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._opened is None:
+                self._opened = open_tokenizer(self._files), _session(self._files)
+            return self._opened
+
     def _score(self, passage: str, sentence: str) -> PairScore:
         tokenizer, session = self._open()
-        encodings = windows(tokenizer, self._read().length, passage, sentence)
+        encodings = windows(tokenizer, self._files.length, passage, sentence)
         scores = [self._run(session, encoding) for encoding in encodings]
         return PairScore(max(score.supports for score in scores), max(score.contradicts for score in scores))
 
     def _run(self, session: Any, window: Any) -> PairScore:
         import numpy as np
 
-        values = {
-            "input_ids": window.ids,
-            "attention_mask": window.attention_mask,
-            "token_type_ids": window.type_ids,
-        }
-        feed = {entry.name: np.array([values[entry.name]], _TYPES[entry.type]) for entry in session.get_inputs()}
+        values = (window.ids, window.attention_mask, window.type_ids)
+        named = dict(zip(_INPUTS, values, strict=True))
+        feed = {entry.name: np.array([named[entry.name]], _TYPES[entry.type]) for entry in session.get_inputs()}
         try:
             logits = session.run(None, feed)[0]
         except Exception as error:  # its classes have no base of their own
@@ -144,21 +129,10 @@ class OnnxChecker(Checker):
             raise RejectedError(f"the model gives no finite logits for a pair, but {shorten(str(logits))}")
         probabilities = _probabilities([float(logit) for logit in row[0]])
         # An exporter leaves out labels that say nothing.
-        labels = self._read().labels or tuple(f"LABEL_{number}" for number in range(len(probabilities)))
+        labels = self._files.labels or tuple(f"LABEL_{number}" for number in range(len(probabilities)))
         if len(labels) != len(probabilities):
             raise RejectedError(f"the model gives {len(probabilities)} classes, and its config.json {len(labels)}")
         return pair_score(labels, probabilities, self._settings, ordered=True)
-
-    def _read(self) -> ModelFiles:
-        if self._files is None:
-            self._files = read_model_files(self._path)
-        return self._files
-
-    def _open(self) -> tuple[Any, Any]:
-        with self._lock:
-            if self._opened is None:
-                self._opened = open_tokenizer(self._read()), _session(self._read())
-            return self._opened
 
 
 def _probabilities(logits: Sequence[float]) -> list[float]:
@@ -170,12 +144,11 @@ def _probabilities(logits: Sequence[float]) -> list[float]:
     if len(logits) == 1:
         # In this form no number is too large for the exponential function.
         return [0.5 * (1.0 + math.tanh(logits[0] / 2))]
-    highest = max(logits)
-    powers = [math.exp(logit - highest) for logit in logits]
+    powers = [math.exp(logit - max(logits)) for logit in logits]
     return [power / math.fsum(powers) for power in powers]
 
 
-def _session(files: ModelFiles) -> Any:
+def _session(files: "ModelFiles") -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -190,7 +163,7 @@ def _session(files: ModelFiles) -> Any:
     except Exception as error:  # its classes have no base of their own
         raise InputError(f"{files.model}: cannot be loaded as ONNX: {_first_line(error)}") from error
     inputs = {entry.name: entry.type for entry in session.get_inputs()}
-    if not {"input_ids"} <= set(inputs) <= _INPUTS or not set(inputs.values()) <= set(_TYPES):
+    if not {"input_ids"} <= set(inputs) <= set(_INPUTS) or not set(inputs.values()) <= set(_TYPES):
         raise InputError(
             f"{files.model}: has the inputs {shorten(json.dumps(inputs))}, expected input_ids, and perhaps "
             "attention_mask and token_type_ids, of whole numbers"
@@ -198,7 +171,7 @@ def _session(files: ModelFiles) -> Any:
     return session
 
 
-def open_tokenizer(files: ModelFiles) -> Any:
+def open_tokenizer(files: "ModelFiles") -> Any:
     """What splits pairs as the file of a tokenizer says.
 
     Raises:
@@ -224,12 +197,12 @@ def windows(tokenizer: Any, length: int, passage: str, sentence: str) -> list[An
         ContextLengthError: The sentence leaves no room for the passage.
         RejectedError: A text cannot be split.
     """
+    # The windows must go on, and a window of a few words says nothing.
+    least = 2 * (length // _OVERLAP)
     try:
         f"{passage}{sentence}".encode()
         alone = tokenizer.encode(sentence, add_special_tokens=False)
         room = length - len(alone.ids) - tokenizer.num_special_tokens_to_add(True)
-        # The windows must go on, and a window of a few words says nothing.
-        least = 2 * (length // _OVERLAP)
         encoding = tokenizer.encode(passage, sentence) if room > least else None
     except UnicodeEncodeError as error:
         raise RejectedError(f"the pair cannot be read: {error.reason} at character {error.start}") from error
@@ -248,6 +221,30 @@ def _first_line(error: Exception) -> str:
     return shorten(str(error).strip().split("\n", 1)[0])
 
 
+class ModelFiles(NamedTuple):
+    """What the files of a model say."""
+
+    model: Path
+    parts: tuple[Path, ...]
+    """Files beside the model that hold its weights, if it has them outside."""
+    tokenizer: bytes
+    labels: tuple[str, ...]
+    """The label of each class; empty if the configuration names none."""
+    length: int
+    """Tokens of a pair, at most."""
+    digest: str
+    """SHA-256 over the digests of all these files."""
+
+
+class _Config(msgspec.Struct):
+    """What we read of a configuration; limits of another type are none."""
+
+    id2label: dict[str, str] | None = None
+    model_type: Any = None
+    max_position_embeddings: Any = None
+    model_max_length: Any = None
+
+
 def read_model_files(path: Path) -> ModelFiles:
     """The files of a model.
 
@@ -263,20 +260,19 @@ def read_model_files(path: Path) -> ModelFiles:
     if tokenizer is None or config_file is None:
         missing = "tokenizer.json" if tokenizer is None else "config.json"
         raise InputError(f"{model}: there is no {missing} beside it or in the folder above, expected one")
-    config, limits = _object(config_file), _object(limits_file) if limits_file else {}
+    config, limits = _config(config_file), _config(limits_file) if limits_file else _Config()
     # Exporters give these names to weights that are kept outside the model.
     outside = {f"{model.name}_data", f"{model.name}.data", f"{model.stem}.data"}
     parts = tuple(sorted(part for part in model.parent.glob("*") if part.name in outside and part.is_file()))
-    stored = read_stored(tokenizer)
+    # The limits decide the windows.
+    files = (model, *parts, *(file for file in found.values() if file))
     try:
-        digests = [cached_digest(file) for file in (model, *parts)]
+        digests = " ".join(map(cached_digest, files))
     except OSError as error:
         raise InputError(f"{error.filename or model}: cannot be read: {error.strerror}") from error
-    digests += [hashlib.sha256(stored).hexdigest(), cached_digest(config_file)]
-    # Its limit decides the windows.
-    digests += [cached_digest(limits_file)] if limits_file else []
-    digest = hashlib.sha256(" ".join(digests).encode()).hexdigest()
-    return ModelFiles(model, parts, stored, _labels(config, config_file), _length(config, limits), digest)
+    digest = hashlib.sha256(digests.encode()).hexdigest()
+    labels, length = _labels(config, config_file), _length(config, limits)
+    return ModelFiles(model, parts, read_stored(tokenizer), labels, length, digest)
 
 
 def _model(path: Path) -> Path:
@@ -297,39 +293,30 @@ def _beside(model: Path, name: str) -> Path | None:
     return next((folder / name for folder in (model.parent, model.parent.parent) if (folder / name).is_file()), None)
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _config(path: Path) -> _Config:
     try:
-        return msgspec.json.decode(read_stored(path), type=dict[str, Any])
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path}: expected an object of JSON") from error
+        return msgspec.json.decode(read_stored(path), type=_Config)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: is not JSON: {error}") from error
+        raise InputError(f"{path}: cannot be read: {error}") from error
 
 
-def _labels(config: Mapping[str, Any], path: Path) -> tuple[str, ...]:
+def _labels(config: _Config, path: Path) -> tuple[str, ...]:
     """The labels of the classes, in the order of their numbers."""
-    if config.get("id2label") is None:
-        return ()
-    try:
-        by_number = msgspec.convert(config["id2label"], dict[str, str])
-        labels = tuple(by_number[str(number)] for number in range(len(by_number) or 1))
-    except (msgspec.ValidationError, KeyError) as error:
-        raise InputError(
-            f"{path}: $.id2label: expected an object with a label for each class, numbered from 0"
-        ) from error
-    if len({label.lower() for label in labels}) < len(labels):
-        raise InputError(f"{path}: $.id2label: two classes have the same label")
+    by_number = config.id2label or {}
+    labels = tuple(by_number.get(str(number), "") for number in range(len(by_number)))
+    if "" in labels or len({label.lower() for label in labels}) < len(labels):
+        raise InputError(f"{path}: $.id2label: expected a label of its own for each class, numbered from 0")
     return labels
 
 
-def _length(config: Mapping[str, Any], limits: Mapping[str, Any]) -> int:
+def _length(config: _Config, limits: _Config) -> int:
     """The least of the numbers that the files give."""
-    positions = config.get("max_position_embeddings")
-    if isinstance(positions, int) and config.get("model_type") in _OFFSET:
+    positions = config.max_position_embeddings
+    if isinstance(positions, int) and config.model_type in _OFFSET:
         positions -= 2
     given = [
         int(number)
-        for number in (positions, limits.get("model_max_length"))
+        for number in (positions, limits.model_max_length)
         if isinstance(number, int | float) and not isinstance(number, bool) and 0 < number <= _LONGEST
     ]
     return min(given, default=_USUAL_LENGTH)

@@ -2,50 +2,35 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
 
 from judge.errors import OperationalError, RejectedError, UsageError
-from judge.models.address import Address, read_key
+from judge.models.address import Address
 from judge.models.checkers import (
     CONTRADICTS,
     SUPPORTS,
-    CheckerSettings,
     PairScore,
     ServedChecker,
-    TextPairs,
+    TextPair,
+    encoded,
     pair_score,
     text_bytes,
 )
-from judge.models.connection import KEY
 from judge.models.http_errors import shorten
 from judge.models.model import SentRequests
 from judge.models.records import Request
 from judge.records import Criterion
 
 _BATCH = 32
-"""TextPairs of one request; text-embeddings-inference takes no more, unless its operator lets it."""
+"""Pairs of one request; text-embeddings-inference takes no more, unless its operator lets it."""
 _SEPARATOR = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 """A special token of a tokenizer, as it is written: `</s>`, `[SEP]`."""
-
-_ADDRESSES = "http://localhost:8000/score, http://localhost:8000/classify, http://localhost:8000/predict"
-_Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class ScoreApi(NamedTuple):
-    """A form in which servers are asked."""
-
-    write: Callable[[str, TextPairs, CheckerSettings], dict[str, Any]]
-    """The body of a request, from the model and the pairs."""
-    read: Callable[[bytes, CheckerSettings], Iterable[PairScore]]
-    """The scores in the body of a reply; raises RejectedError, or OperationalError where the settings do not fit."""
-    needs: Mapping[str, str] = MappingProxyType({})
-    """Settings without which nobody can tell what the reply means, each with an example."""
-    takes: frozenset[str] = frozenset()
-    """Settings that change something."""
+_TAKES = {"/score": (), "/classify": ("supports", "contradicts", "join"), "/predict": ("supports", "contradicts")}
+"""The path of a server to the settings that it takes."""
+_ADDRESSES = ", ".join(f"http://localhost:8000{path}" for path in _TAKES)
 
 
 class ServerChecker(ServedChecker):
@@ -57,26 +42,21 @@ class ServerChecker(ServedChecker):
     text-embeddings-inference: {"inputs": [[passage, sentence]]} → [[{"label", "score"}]].
     """
 
-    kind = "checker/server"
-
+    kind = "server"
+    takes = _TAKES["/classify"]
     address_needed = f" with its path, such as {_ADDRESSES}"
+    path = ""
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a missing or malformed address, a malformed key, and settings that the address does not take.
-
-        Raises:
-            UsageError: There is one of these problems.
-        """
+        """Refuse settings that the address does not take, too."""
         super().check(criteria)
-        path, form = self._form()
-        given = self._settings.named()
-        if missing := [name for name in form.needs if name not in given]:
-            example = ",".join(f"{name}={value}" for name, value in form.needs.items())
+        path, given = _path(self._address()), self._settings
+        if path == "/classify" and (missing := [name for name in ("supports", "join") if name not in given]):
             raise UsageError(
-                f"{self._called} at {path} needs {' and '.join(missing)}: the server takes a pair as one "
-                f"text and does not name its classes, so the name says both, as in 'checker/server/MODEL#{example}'"
+                f"{self._called} at {path} needs {' and '.join(missing)}: the server takes a pair as one text and does "
+                "not name its classes, so the name says both, as in 'checker/server/MODEL#supports=0,join=[SEP]'"
             )
-        if unused := sorted(given.keys() - form.takes):
+        if unused := sorted(given.keys() - set(_TAKES[path])):
             raise UsageError(f"{self._called} at {path} has no use for {', '.join(unused)}")
         for name, value in given.items():
             if path == "/classify" and name != "join" and not (value.isascii() and value.isdecimal()):
@@ -84,37 +64,41 @@ class ServerChecker(ServedChecker):
                     f"{name}={value} of {self._called}: expected the number of a class, from 0, because /classify "
                     "names no class but the likeliest"
                 )
-        read_key(KEY)
 
     def rule(self) -> dict[str, Any]:
         """The model, and the settings that there are."""
-        return {"model": self._model, **self._settings.named()}
+        return {"model": self._model, **self._settings}
 
     def sent(self, request: Request) -> SentRequests:
         """So many pairs make a request; its reply has numbers and no tokens."""
         pairs = self.pairs(request)
         return SentRequests(math.ceil(len(pairs) / _BATCH), sum(map(text_bytes, pairs)), 0)
 
-    async def score(self, pairs: TextPairs, call: str = "") -> list[PairScore]:
+    async def score(self, pairs: Sequence[TextPair]) -> list[PairScore]:
         """The scores, in as many requests as it takes."""
-        _, form = self._form()
+        path = _path(self._address())
         scores: list[PairScore] = []
         for start in range(0, len(pairs), _BATCH):
             batch = pairs[start : start + _BATCH]
-            reply = await self._fetch(form.write(self._model, batch, self._settings))
-            found = list(form.read(reply.body, self._settings))
+            reply = await self._connected().fetch(encoded(self._written(path, batch)))
+            found = read_scores(path, reply.body, self._settings)
             if len(found) != len(batch):
                 raise RejectedError(f"{len(found)} scores came back for {len(batch)} pairs")
             scores += found
         return scores
 
-    def _form(self) -> tuple[str, ScoreApi]:
-        path = _path(self._address())
-        return path, APIS[path]
+    def _written(self, path: str, pairs: Sequence[TextPair]) -> dict[str, Any]:
+        """The body of a request."""
+        passages, sentences = zip(*pairs, strict=True)
+        if path == "/score":
+            return {"model": self._model, "text_1": passages, "text_2": sentences}
+        if path == "/classify":
+            return {"model": self._model, "input": [joined(*pair, self._settings["join"]) for pair in pairs]}
+        return {"inputs": pairs}
 
     def _address(self) -> Address:
         address = super()._address()
-        if _path(address) not in APIS:
+        if _path(address) not in _TAKES:
             raise UsageError(
                 f"--base-url {address.url}: expected an address that says what it serves, such as {_ADDRESSES}"
             )
@@ -123,51 +107,6 @@ class ServerChecker(ServedChecker):
 
 def _path(address: Address) -> str:
     return "/" + address.url.rpartition("/")[2]
-
-
-class _Scored(msgspec.Struct):
-    index: int
-    score: _Probability
-
-
-class _Classified(msgspec.Struct):
-    index: int
-    probs: Annotated[list[_Probability], msgspec.Meta(min_length=1)]
-    label: Any = None
-
-
-class _Label(msgspec.Struct):
-    score: _Probability
-    label: str
-
-
-_Row = TypeVar("_Row", _Scored, _Classified)
-_T = TypeVar("_T")
-
-
-class _Data(msgspec.Struct, Generic[_Row]):
-    data: list[_Row]
-
-
-def _decoded(body: bytes, kind: type[_T]) -> _T:
-    """The body of a reply, which must be of its form."""
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        begins = shorten(body[:100].decode("utf-8", "replace"))
-        raise RejectedError(f"the reply cannot be read: {error}; it begins {begins!r}") from error
-
-
-def _rows(body: bytes, kind: type[_Data[_Row]]) -> list[_Row]:
-    """The rows of a reply of vLLM, in the order of the pairs."""
-    rows = sorted(_decoded(body, kind).data, key=lambda row: row.index)
-    if [row.index for row in rows] != list(range(len(rows))):
-        raise RejectedError(f"the scores are not numbered from 0 to {len(rows) - 1}, each once")
-    return rows
-
-
-def _read_score(body: bytes, settings: CheckerSettings) -> Iterable[PairScore]:
-    return (PairScore(row.score) for row in _rows(body, _Data[_Scored]))
 
 
 def joined(passage: str, sentence: str, join: str) -> str:
@@ -183,68 +122,86 @@ def joined(passage: str, sentence: str, join: str) -> str:
     # White space cannot be broken by white space.
     for token in sorted(set(_SEPARATOR.findall(join)) or {join.strip()} - {""}):
         broken = f"{token[0]} {token[1:]}" if len(token) > 1 else " "
-        passage, sentence = _broken(passage, token, broken), _broken(sentence, token, broken)
+        # What is left of a break may make the token with what follows, as in `|||` of `||`.
+        while token in passage:
+            passage = passage.replace(token, broken)
+        while token in sentence:
+            sentence = sentence.replace(token, broken)
     return f"{passage}{join}{sentence}"
 
 
-def _broken(text: str, token: str, broken: str) -> str:
-    # What is left of a break may make the token with what follows, as in `|||` of `||`.
-    while token in text:
-        text = text.replace(token, broken)
-    return text
+_Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-def _read_classify(body: bytes, settings: CheckerSettings) -> Iterable[PairScore]:
-    for row in _rows(body, _Data[_Classified]):
-        numbers = [str(number) for number in range(len(row.probs))]
-        for name in ("supports", "contradicts"):
-            if (value := getattr(settings, name)) and value not in numbers:
-                raise OperationalError(
-                    f"the model has {len(numbers)} classes, so {name}={value} names none: expected a number from 0 to "
-                    f"{numbers[-1]}"
-                )
-        _check_name(row.label, numbers[row.probs.index(max(row.probs))], settings)
-        yield pair_score(numbers, row.probs, settings)
+class _Scored(msgspec.Struct):
+    index: int
+    score: _Probability
 
 
-def _check_name(label: Any, number: str, settings: CheckerSettings) -> None:
-    """Refuse settings that the name of the likeliest class contradicts."""
-    name = label.lower() if isinstance(label, str) else ""
-    for setting, words, others in (
-        ("supports", SUPPORTS, CONTRADICTS | {"neutral"}),
-        ("contradicts", CONTRADICTS, SUPPORTS | {"neutral"}),
-    ):
-        value = getattr(settings, setting)
-        if value and (name in others if value == number else name in words):
+class _Scores(msgspec.Struct):
+    data: list[_Scored]
+
+
+class _Classified(msgspec.Struct):
+    index: int
+    probs: Annotated[list[_Probability], msgspec.Meta(min_length=1)]
+    label: Any = None
+
+
+class _Classes(msgspec.Struct):
+    data: list[_Classified]
+
+
+class _Label(msgspec.Struct):
+    score: _Probability
+    label: str
+
+
+_REPLIES: dict[str, Any] = {"/score": _Scores, "/classify": _Classes, "/predict": list[list[_Label]]}
+"""The path of a server to the form of its replies."""
+
+
+def read_scores(path: str, body: bytes, settings: Mapping[str, str]) -> list[PairScore]:
+    """The scores in a reply, in the order of the pairs.
+
+    Args:
+        path: The path of the server's address.
+        body: The body of the reply.
+        settings: Which classes mean support and contradiction.
+
+    Raises:
+        RejectedError: The body is of another form, or its labels do not tell which class means support.
+        OperationalError: The settings do not fit the model's classes.
+    """
+    try:
+        reply = msgspec.json.decode(body, type=_REPLIES[path])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        begins = shorten(body[:100].decode("utf-8", "replace"))
+        raise RejectedError(f"the reply cannot be read: {error}; it begins {begins!r}") from error
+    if path == "/predict":
+        return [pair_score([one.label for one in row], [one.score for one in row], settings) for row in reply]
+    rows = sorted(reply.data, key=lambda row: row.index)
+    if [row.index for row in rows] != list(range(len(rows))):
+        raise RejectedError(f"the scores are not numbered from 0 to {len(rows) - 1}, each once")
+    return [PairScore(row.score) if path == "/score" else _class_score(row, settings) for row in rows]
+
+
+def _class_score(row: _Classified, settings: Mapping[str, str]) -> PairScore:
+    """The score of a pair, once the settings are known to go with the classes and with the name of the likeliest."""
+    numbers = [str(number) for number in range(len(row.probs))]
+    likeliest = numbers[row.probs.index(max(row.probs))]
+    name = row.label.lower() if isinstance(row.label, str) else ""
+    for setting, words, others in (("supports", SUPPORTS, CONTRADICTS), ("contradicts", CONTRADICTS, SUPPORTS)):
+        if (value := settings.get(setting)) is None:
+            continue
+        if value not in numbers:
             raise OperationalError(
-                f"the model calls its class {number} {name!r}, which does not go with {setting}={value}: look at "
+                f"the model has {len(numbers)} classes, so {setting}={value} names none: expected a number from 0 to "
+                f"{numbers[-1]}"
+            )
+        if name in (others | {"neutral"} if value == likeliest else words):
+            raise OperationalError(
+                f"the model calls its class {likeliest} {name!r}, which does not go with {setting}={value}: look at "
                 "id2label in the model's config.json"
             )
-
-
-def _read_predict(body: bytes, settings: CheckerSettings) -> Iterable[PairScore]:
-    for row in _decoded(body, list[list[_Label]]):
-        yield pair_score([entry.label for entry in row], [entry.score for entry in row], settings)
-
-
-_CLASSES = frozenset(("supports", "contradicts"))
-APIS = {
-    "/score": ScoreApi(
-        lambda model, pairs, settings: {
-            "model": model,
-            "text_1": [passage for passage, _ in pairs],
-            "text_2": [sentence for _, sentence in pairs],
-        },
-        _read_score,
-    ),
-    "/classify": ScoreApi(
-        lambda model, pairs, settings: {"model": model, "input": [joined(*pair, settings.join) for pair in pairs]},
-        _read_classify,
-        needs={"supports": "0", "join": "[SEP]"},
-        takes=_CLASSES | {"join"},
-    ),
-    "/predict": ScoreApi(
-        lambda model, pairs, settings: {"inputs": [list(pair) for pair in pairs]}, _read_predict, takes=_CLASSES
-    ),
-}
-"""Path to how a server is asked and how its reply is read."""
+    return pair_score(numbers, row.probs, settings)

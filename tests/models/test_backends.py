@@ -6,19 +6,15 @@ import pytest
 
 from judge.ask.budget import given_price
 from judge.ask.cascade import asked_model, is_cascade, parse_cascade
-from judge.ask.returned import alone_notes
 from judge.errors import UsageError
 from judge.models.backends import BACKENDS, backend_facts
 from judge.models.batch.service import bare_model, offer_of
 from judge.models.model import FREE, Model, Price, Unfinished
-from judge.models.records import Completion
 from tests.ask.test_returned import notes
 from tests.mock import ask
 from tests.test_walls import MODULES, syntax
 
 pytestmark = pytest.mark.fast
-
-RAW = '{"supports, contradicts": {"1": [[1.0, 0.0]]}, "yes or no alone": 1}'
 
 
 @pytest.mark.parametrize("backend", ["baseline", "checker", "litellm", "local", "openai", "server"])
@@ -28,7 +24,6 @@ def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.
 
     def treated(name: str) -> list[object]:
         judge = f"{name}/anthropic/m"
-        said = Completion(text="", finish_reason="stop", model=None, raw=RAW)
         try:
             offer: object = offer_of(judge)
         except UsageError as error:
@@ -39,7 +34,6 @@ def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.
             cascade = None
         return [
             notes(judge, "another"),
-            alone_notes([(judge, said)]),
             given_price(judge, {"anthropic/m": FREE}),
             offer,
             bare_model({"model": "anthropic/m"}, judge),

@@ -2,6 +2,7 @@ import asyncio
 import hashlib
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,11 @@ from judge.errors import (
 from judge.models.backends import open_model
 from judge.models.call_parts import CallParts
 from judge.models.chat_checker import INSTRUCTION, ChatChecker
-from judge.models.checkers import CheckerSettings, NoScore, PairScore
+from judge.models.checkers import PairScore
 from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
 from judge.models.model import ModelOptions, Price, Unfinished
-from judge.models.records import Completion, Request
+from judge.models.records import NO_SCORE, Completion, Request
 from tests.scoring import ScoreServer, Serve
 
 CRITERION = find_criterion("groundedness/sentences")
@@ -51,26 +52,37 @@ def replied(text: str, top: dict[str, float] | None = None, usage: bool = True, 
     }  # fmt: skip
 
 
-def scored(
-    server: ScoreServer, *pairs: tuple[str, str], instruction: str = "", **options: Any
-) -> list[PairScore | NoScore]:
-    scorer = ChatChecker("m", ModelOptions(base_url=server.url, **options), CheckerSettings(instruction=instruction))
-    scorer.check([])
+def scorer(server: ScoreServer, settings: Mapping[str, str], **options: Any) -> ChatChecker:
+    checker = ChatChecker("m", ModelOptions(base_url=server.url, **options), settings)
+    checker.name = "checker/chat/m"
+    checker.check([])
+    return checker
 
-    async def ask() -> list[PairScore | NoScore]:
+
+def answered(
+    server: ScoreServer, *pairs: tuple[str, str], instruction: str = "", **options: Any
+) -> tuple[Completion, Sequence[PairScore]]:
+    checker = scorer(server, {"instruction": instruction} if instruction else {}, **options)
+
+    async def ask() -> tuple[Completion, Sequence[PairScore]]:
         try:
-            return await scorer.score(pairs)
+            return await checker.answer(_request(), pairs)
         finally:
-            await scorer.aclose()
+            await checker.aclose()
 
     return asyncio.run(ask())
 
 
+def scored(server: ScoreServer, *pairs: tuple[str, str], **options: Any) -> Sequence[PairScore]:
+    return answered(server, *pairs, **options)[1]
+
+
 def test_each_pair_is_one_document_and_one_claim(serve: Serve) -> None:
     server = serve(lambda body: (200, replied("Yes", {"Yes": 0.6, "No": 0.2, "Maybe": 0.2})))
-    (found,) = scored(server, ("The ferry leaves at noon.", "It leaves at noon."), seed=7)
+    completion, found = answered(server, ("The ferry leaves at noon.", "It leaves at noon."), seed=7)
     # Of the mass of the two answers, .6 of .8 is Yes.
-    assert found == PairScore(0.75, tokens=(10, 2))
+    assert found == [PairScore(0.75)]
+    assert (completion.prompt_tokens, completion.completion_tokens) == (10, 2)
     ((path, body),) = server.asked
     assert path == "/v1/chat/completions"
     assert body.pop("messages") == [
@@ -113,7 +125,7 @@ def test_a_server_that_refuses_log_probabilities_is_asked_without_them(serve: Se
 
     server = serve(answer)
     pairs = ("p", "It leaves at noon."), ("p", "It leaves at one.")
-    assert [score[:3] for score in scored(server, *pairs)] == [(1.0, 0.0, True), (0.0, 0.0, True)]
+    assert scored(server, *pairs) == [(1.0, 0.0, True), (0.0, 0.0, True)]
     assert [body.get("top_logprobs") for _, body in server.asked] == [20, 5, None, None]
 
 
@@ -124,7 +136,7 @@ def test_a_server_that_tells_few_tokens_is_asked_for_few(serve: Serve) -> None:
         return 200, replied("Yes", {"Yes": 0.6, "No": 0.4})
 
     server = serve(answer)
-    assert [score[:3] for score in scored(server, ("p", "a"), ("p", "b"))] == [(0.6, 0.0, False)] * 2
+    assert scored(server, ("p", "a"), ("p", "b")) == [(0.6, 0.0, False)] * 2
     assert [body["top_logprobs"] for _, body in server.asked] == [20, 5, 5]
 
 
@@ -147,7 +159,8 @@ def test_a_refused_or_broken_reply_is_an_error(
 @pytest.mark.parametrize("text", ["Perhaps.", "Yesterday it rained.", ""])
 def test_a_reply_that_is_no_answer_is_no_score(serve: Serve, text: str) -> None:
     server = serve(lambda body: (200, replied(text)))
-    assert scored(server, ("p", "s"), ("p", "t")) == [NoScore(text, "stop", (10, 2))]
+    completion, scores = answered(server, ("p", "s"), ("p", "t"))
+    assert (completion.text, completion.finish_reason, completion.prompt_tokens, scores) == (text, NO_SCORE, 10, [])
     assert len(server.asked) == 1
 
 
@@ -196,37 +209,38 @@ def test_asking_again_asks_only_what_is_missing(serve: Serve) -> None:
         return 200, replied("Yes")
 
     server = serve(answer)
-    scorer = ChatChecker("m", ModelOptions(base_url=server.url), CheckerSettings())
+    checker = scorer(server, {})
     pairs = [("p", "first"), ("p", "second"), ("p", "third")]
 
-    async def ask(parts: CallParts) -> list[PairScore | NoScore]:
-        scorer.keep(parts)
+    async def ask(parts: CallParts) -> tuple[Completion, Sequence[PairScore]]:
+        checker.keep(parts)
         with pytest.raises(CallError, match="boom"):
-            await scorer.score(pairs, "digest")
-        assert scorer.unfinished == Unfinished(10, 2)
-        found = await scorer.score(pairs, "digest")
-        assert scorer.unfinished == Unfinished()
-        await scorer.aclose()
+            await checker.answer(_request(), pairs)
+        assert checker.unfinished == Unfinished(10, 2)
+        found = await checker.answer(_request(), pairs)
+        assert checker.unfinished == Unfinished()
+        await checker.aclose()
         return found
 
     with Journal(None) as journal:
-        found = asyncio.run(ask(CallParts(journal)))
-    assert found == [PairScore(1.0, decided=True, tokens=(10, 2))] * 3
+        completion, found = asyncio.run(ask(CallParts(journal)))
+    assert found == [PairScore(1.0, decided=True)] * 3
+    assert (completion.prompt_tokens, completion.completion_tokens) == (30, 6)
     claims = [body["messages"][1]["content"].rpartition(" ")[2] for _, body in server.asked]
     assert claims == ["first", "second", "second", "third"]
 
 
 def test_items_that_share_a_pair_do_not_disturb_each_other(serve: Serve) -> None:
     server = serve(lambda body: (200, replied("Yes" if "a" in body["messages"][1]["content"][-1] else "No")))
-    scorer = ChatChecker("m", ModelOptions(base_url=server.url), CheckerSettings())
+    checker = scorer(server, {})
 
-    async def ask() -> list[list[PairScore | NoScore]]:
+    async def ask() -> list[tuple[Completion, Sequence[PairScore]]]:
         first, second = [("p", "a"), ("p", "b"), ("p", "c")], [("p", "b"), ("p", "a"), ("p", "a")]
-        found = await asyncio.gather(scorer.score(first), scorer.score(second))
-        await scorer.aclose()
+        found = await asyncio.gather(checker.answer(_request(), first), checker.answer(_request(), second))
+        await checker.aclose()
         return found
 
-    first, second = asyncio.run(ask())
+    (_, first), (_, second) = asyncio.run(ask())
     assert [[score.supports for score in scores] for scores in (first, second)] == [[1, 0, 0], [0, 1, 1]]
 
 
@@ -328,8 +342,8 @@ def test_a_pair_that_occurs_twice_is_asked_and_counted_once(serve: Serve) -> Non
 
 def test_a_silent_server_gives_no_token_counts(serve: Serve) -> None:
     server = serve(lambda body: (200, replied("Yes", usage=False)))
-    (found,) = scored(server, ("p", "s"))
-    assert found.tokens is None
+    completion, _ = answered(server, ("p", "s"))
+    assert (completion.prompt_tokens, completion.completion_tokens) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import parse
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.backends import open_model
-from judge.models.checkers import CheckerSettings, PairScore, claims
+from judge.models.checkers import PairScore, claims
 from judge.models.model import ModelOptions
 from judge.models.records import Completion
 from judge.models.server_checker import ServerChecker
@@ -219,7 +219,7 @@ def test_a_score_just_below_the_threshold_is_not_rounded_up_to_it(serve: Serve) 
 def test_many_pairs_take_several_requests(serve: Serve) -> None:
     """40 sentences beside one passage are 40 pairs, 32 of them in the first request."""
     server = serve(lambda body: (200, {"data": [{"index": n, "score": 0.5} for n, _ in enumerate(body["text_1"])]}))
-    scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/score"), CheckerSettings())
+    scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/score"), {})
 
     async def ask() -> list[PairScore]:
         found = await scorer.score([("p", f"s{number}") for number in range(40)])
@@ -254,7 +254,7 @@ def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(
     serve: Serve, path: str, status: int, reply: Any, error: type[Exception], message: str
 ) -> None:
     server = serve(lambda body: (status, reply))
-    scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/{path}"), CheckerSettings())
+    scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/{path}"), {})
 
     async def ask() -> None:
         try:

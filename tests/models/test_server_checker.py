@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -8,16 +9,16 @@ from hypothesis import strategies as st
 from judge.ask.criteria import find_criterion
 from judge.errors import JudgeError, OperationalError, RejectedError, UsageError
 from judge.models.backends import open_model
-from judge.models.checkers import CheckerSettings, PairScore
+from judge.models.checkers import PairScore
 from judge.models.model import ModelOptions
 from judge.models.server_checker import ServerChecker, joined
 from tests.scoring import Serve
 
-NLI = CheckerSettings(supports="0", contradicts="2", join="</s></s>")
+NLI = {"supports": "0", "contradicts": "2", "join": "</s></s>"}
 LABELS = ("entailment", "neutral", "contradiction")
 
 
-def scored(url: str, settings: CheckerSettings, *pairs: tuple[str, str]) -> list[PairScore]:
+def scored(url: str, settings: Mapping[str, str], *pairs: tuple[str, str]) -> list[PairScore]:
     scorer = ServerChecker("m", ModelOptions(base_url=url), settings)
     scorer.check([])
 
@@ -53,7 +54,7 @@ def test_classify_of_vllm_takes_a_pair_as_one_text(serve: Serve) -> None:
 
 def test_without_a_class_of_contradiction_none_is_told(serve: Serve) -> None:
     server = serve(lambda body: (200, classified([0.2, 0.8], labels=("LABEL_0", "LABEL_1"))))
-    settings = CheckerSettings(supports="1", join="</s>")
+    settings = {"supports": "1", "join": "</s>"}
     assert scored(f"{server.url}/classify", settings, ("p", "s")) == [PairScore(0.8, 0.0)]
 
 
@@ -96,18 +97,18 @@ def test_a_separator_of_white_space_is_in_every_text() -> None:
 @pytest.mark.parametrize(
     ("row", "labels", "settings", "error", "message"),
     [
-        ([0.1, 0.2, 0.7], LABELS, NLI._replace(supports="2", contradicts="0"), OperationalError,
+        ([0.1, 0.2, 0.7], LABELS, NLI | {"supports": "2", "contradicts": "0"}, OperationalError,
          "calls its class 2 'contradiction', which does not go with supports=2"),
-        ([0.7, 0.2, 0.1], LABELS, NLI._replace(supports="1"), OperationalError,
+        ([0.7, 0.2, 0.1], LABELS, NLI | {"supports": "1"}, OperationalError,
          "calls its class 0 'entailment', which does not go with supports=1"),
-        ([0.7, 0.2, 0.1], LABELS, NLI._replace(supports="3"), OperationalError,
+        ([0.7, 0.2, 0.1], LABELS, NLI | {"supports": "3"}, OperationalError,
          "3 classes, so supports=3 names none: expected a number from 0 to 2"),
         ([0.7, 0.3], LABELS, NLI, OperationalError, "2 classes, so contradicts=2 names none"),
         ([1.2, 0.1, 0.1], LABELS, NLI, RejectedError, "Expected `float` <= 1.0 - at `$.data[0].probs[0]`"),
     ],
 )  # fmt: skip
 def test_classes_that_do_not_go_together_are_an_error(
-    serve: Serve, row: list[float], labels: tuple[str, ...], settings: CheckerSettings, error: type[JudgeError],
+    serve: Serve, row: list[float], labels: tuple[str, ...], settings: Mapping[str, str], error: type[JudgeError],
     message: str,
 ) -> None:  # fmt: skip
     server = serve(lambda body: (200, classified(row, labels=labels)))
@@ -128,11 +129,11 @@ def test_labels_that_say_nothing_are_told_by_the_name(serve: Serve) -> None:
     row = [{"label": "LABEL_1", "score": 0.9}, {"label": "LABEL_0", "score": 0.1}]
     server = serve(lambda body: (200, [row]))
     for supports, expected in (("LABEL_0", 0.1), ("label_1", 0.9), ("0", 0.1)):
-        assert scored(f"{server.url}/predict", CheckerSettings(supports=supports), ("p", "s")) == [PairScore(expected)]
+        assert scored(f"{server.url}/predict", {"supports": supports}, ("p", "s")) == [PairScore(expected)]
     with pytest.raises(RejectedError, match="#supports=LABEL_1"):
-        scored(f"{server.url}/predict", CheckerSettings(), ("p", "s"))
+        scored(f"{server.url}/predict", {}, ("p", "s"))
     with pytest.raises(RejectedError, match="no class 'LABEL_2'"):
-        scored(f"{server.url}/predict", CheckerSettings("LABEL_1", "LABEL_2"), ("p", "s"))
+        scored(f"{server.url}/predict", {"supports": "LABEL_1", "contradicts": "LABEL_2"}, ("p", "s"))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_settings_are_part_of_the_name_and_of_what_is_recorded() -> None:
     assert model.name == name
     # A number sign that no setting follows is a part of the model's name.
     assert open_model("checker/server/m#2@0.7").name == "checker/server/m#2@0.7"
-    settings = CheckerSettings("0", "2", "[SEP]")
+    settings = {"supports": "0", "contradicts": "2", "join": "[SEP]"}
     recorded = ServerChecker("m", ModelOptions(base_url="http://localhost:1/classify"), settings).rule()
     assert recorded == {
         "model": "m", "supports": "0", "contradicts": "2", "join": "[SEP]",
