@@ -267,17 +267,8 @@ def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[
         return said(body)
 
     server, out = ScoreServer(answer), tmp_path / "out"
-    inputs = (
-        "--runs",
-        EXAMPLES / "runs",
-        "--topics",
-        EXAMPLES / "topics.json",
-        "--passages",
-        EXAMPLES / "passages.jsonl",
-    )
-    options = ("--criteria", "groundedness", "--prompt", "groundedness/sentences", "--base-url", server.url)
-    limits = ("--model", "checker/chat/m", "--limit", "12", "--concurrency", "2", "--out", out)
-    command = [sys.executable, "-m", "judge", "run", *map(str, (*inputs, *options, *limits))]
+    options = ("--base-url", server.url, "--limit", "12", "--concurrency", "2", "--out", str(out))
+    command = [sys.executable, "-m", "judge", "run", *COMMAND, "--model", "checker/chat/m", *options]
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
     try:

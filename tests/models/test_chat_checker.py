@@ -60,9 +60,9 @@ def scorer(server: ScoreServer, settings: Mapping[str, str], **options: Any) -> 
 
 
 def answered(
-    server: ScoreServer, *pairs: tuple[str, str], instruction: str = "", **options: Any
+    server: ScoreServer, *pairs: tuple[str, str], settings: Mapping[str, str] | None = None, **options: Any
 ) -> tuple[Completion, Sequence[PairScore]]:
-    checker = scorer(server, {"instruction": instruction} if instruction else {}, **options)
+    checker = scorer(server, settings or {}, **options)
 
     async def ask() -> tuple[Completion, Sequence[PairScore]]:
         try:
@@ -277,8 +277,8 @@ def test_the_user_may_give_the_instruction_or_none(serve: Serve, tmp_path: Path)
     server = serve(lambda body: (200, replied("Yes")))
     file = tmp_path / "minicheck.txt"
     file.write_text("\N{ZERO WIDTH NO-BREAK SPACE}Is the claim in the document?\n", encoding="utf-8")
-    scored(server, ("p", "s"), instruction="none")
-    scored(server, ("p", "s"), instruction=str(file))
+    scored(server, ("p", "s"), settings={"instruction": "none"})
+    scored(server, ("p", "s"), settings={"instruction": str(file)})
     roles = [[message["role"] for message in body["messages"]] for _, body in server.asked]
     assert roles == [["user"], ["system", "user"]]
     assert server.asked[1][1]["messages"][0]["content"] == "Is the claim in the document?"

@@ -117,13 +117,6 @@ def test_classes_that_do_not_go_together_are_an_error(
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("probs", [None, [], "0.5"])
-def test_a_row_without_probabilities_is_refused(serve: Serve, probs: Any) -> None:
-    server = serve(lambda body: (200, {"data": [{"index": 0, "label": "x", "probs": probs}]}))
-    with pytest.raises(RejectedError, match="Expected `array`"):
-        scored(f"{server.url}/classify", NLI, ("p", "s"))
-
-
 def test_labels_that_say_nothing_are_told_by_the_name(serve: Serve) -> None:
     """text-embeddings-inference sorts the labels by their scores, so a number stands for its LABEL_N."""
     row = [{"label": "LABEL_1", "score": 0.9}, {"label": "LABEL_0", "score": 0.1}]
