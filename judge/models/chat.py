@@ -8,7 +8,7 @@ import msgspec
 
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.models.forms import answer_schema, group_schema, nuggets_schema
-from judge.models.http_errors import error_for, read_refusal, shorten
+from judge.models.http_errors import entries, error_for, members, read_refusal, shorten
 from judge.models.journal_rows import storable
 from judge.models.records import Completion, Request
 from judge.models.secrets import Secrets, known_secrets
@@ -62,122 +62,21 @@ def chat_messages(request: Request) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in request.messages]
 
 
-class _Part(msgspec.Struct, gc=False):
-    text: str | None = None
-
-
-class _Message(msgspec.Struct, gc=False):
-    content: str | list[_Part] | None = None
-    refusal: str | None = None
-
-
-class _Choice(msgspec.Struct, gc=False):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Details(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct, gc=False):
-    """Tokens in the words of OpenAI; `prompt_cache_hit_tokens` is DeepSeek's, `cache_read_input_tokens` Anthropic's."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
-    prompt_cache_hit_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-
-
-class _Timings(msgspec.Struct, gc=False):
-    """What llama.cpp adds to a reply."""
-
-    cache_n: int | None = None
-
-
-class _Reply(msgspec.Struct, gc=False):
-    choices: list[_Choice] = []
-    model: str | None = None
-    system_fingerprint: str | None = None
-    usage: _Usage | None = None
-    timings: _Timings | None = None
-
-
-_DECODER = msgspec.json.Decoder(_Reply)
-
-
-def _decode(body: bytes) -> _Reply:
-    """The parts of a reply that a judgment needs.
-
-    Raises:
-        ValueError: The body is not JSON.
-    """
-    try:
-        return _DECODER.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        # A reply is paid for, whatever it says beside its text: what is of another type, or no number, is left out.
-        # Half an emoji is cut off as a lone surrogate, which msgspec refuses and Python reads.
-        return _as_far_as_readable(json.loads(body.decode("utf-8", "replace"), parse_constant=lambda name: None))
-
-
-def _as_far_as_readable(document: Any) -> _Reply:
-    reply = _members(document)
-    choices = reply.get("choices")
-    usage = _members(reply.get("usage"))
-    details = _Details(_members(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    return _Reply(
-        choices=[_choice(_members(choice)) for choice in choices] if isinstance(choices, list) else [],
-        model=_text(reply.get("model")),
-        system_fingerprint=_text(reply.get("system_fingerprint")),
-        usage=_Usage(
-            usage.get("prompt_tokens"),
-            usage.get("completion_tokens"),
-            usage.get("total_tokens"),
-            details,
-            usage.get("prompt_cache_hit_tokens"),
-            usage.get("cache_read_input_tokens"),
-        ),
-        timings=_Timings(_members(reply.get("timings")).get("cache_n")),
-    )
-
-
-def _choice(choice: Mapping[str, Any]) -> _Choice:
-    message = _members(choice.get("message"))
-    content = message.get("content")
-    if isinstance(content, list):
-        content = "".join(_text(_members(part).get("text")) or "" for part in content)
-    return _Choice(_Message(_text(content), _text(message.get("refusal"))), _text(choice.get("finish_reason")))
-
-
-def _members(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def check_json(body: bytes) -> None:
-    """Check that the body of a reply with status 200 can be read.
+def read_json(body: bytes) -> Any:
+    """The body of a reply with status 200.
 
     Raises:
         TransientError: The body is not JSON.
     """
     try:
-        msgspec.json.decode(body, type=msgspec.Raw)
-    except msgspec.DecodeError:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         try:
-            # Python reads half an emoji, which msgspec refuses.
-            json.loads(body.decode("utf-8", "replace"))
+            # Python reads NaN and half an emoji, which msgspec refuses; a reply is paid for, whatever it says.
+            return json.loads(body.decode("utf-8", "replace"), parse_constant=lambda name: None)
         except (ValueError, RecursionError) as error:
-            raise _not_json(body) from error
-
-
-def _not_json(body: bytes) -> TransientError:
-    begins = shorten(body[:100].decode("utf-8", "replace"))
-    return TransientError(f"status 200, but not JSON: it begins {begins!r}")
+            begins = shorten(body[:100].decode("utf-8", "replace"))
+            raise TransientError(f"status 200, but not JSON: it begins {begins!r}") from error
 
 
 def read_completion(
@@ -192,7 +91,7 @@ def read_completion(
     """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
 
     Every reply with a choice gives a completion, with the whole body beside what could be read, so that what was paid
-    for is recorded before anybody judges it.
+    for is recorded before anybody judges it: what is of another type is left out.
 
     Args:
         body: The body of the reply.
@@ -207,33 +106,32 @@ def read_completion(
         RejectedError: The body is JSON without choices.
         JudgeError: The body is an error, which some gateways send with status 200.
     """
-    try:
-        reply = _decode(body)
-    except (ValueError, RecursionError) as error:
-        raise _not_json(body) from error
-    if not reply.choices:
+    reply = members(read_json(body))
+    choices = entries(reply.get("choices"))
+    if not choices:
         refusal = read_refusal(200, body)
         status = next((int(code) for code in refusal.codes if code.isdecimal() and 400 <= int(code) < 600), None)
         if status is None:
             raise RejectedError(f"status 200, but no choices: {refusal.message}")
         raise error_for(msgspec.structs.replace(refusal, status=status), headers, structured=structured)
-    choice = reply.choices[0]
-    if choice.finish_reason == "error":
+    choice = members(choices[0])
+    if choice.get("finish_reason") == "error":
         raise TransientError("the provider broke off with finish_reason error")
-    content, refusal_text = choice.message.content, choice.message.refusal
+    message, usage = members(choice.get("message")), members(reply.get("usage"))
+    content, refused = message.get("content"), _text(message.get("refusal"))
     if isinstance(content, list):
-        content = "".join(part.text or "" for part in content)
-    usage, secrets = reply.usage or _Usage(), secrets or known_secrets()
+        content = "".join(_text(members(part).get("text")) or "" for part in content)
+    secrets = secrets or known_secrets()
     return storable(
         Completion(
             # A server that repeats the key must not bring it into the journal.
-            text=secrets.scrub(refusal_text or content or ""),
-            finish_reason="refusal" if refusal_text else secrets.scrubbed(choice.finish_reason),
-            model=secrets.scrubbed(reply.model),
-            system_fingerprint=secrets.scrubbed(reply.system_fingerprint),
-            prompt_tokens=usage.prompt_tokens,
+            text=secrets.scrub(refused or _text(content) or ""),
+            finish_reason="refusal" if refused else secrets.scrubbed(_text(choice.get("finish_reason"))),
+            model=secrets.scrubbed(_text(reply.get("model"))),
+            system_fingerprint=secrets.scrubbed(_text(reply.get("system_fingerprint"))),
+            prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=_replied(usage),
-            cached_tokens=_cached(reply),
+            cached_tokens=_cached(usage, members(reply.get("timings"))),
             latency=latency,
             endpoint=endpoint,
             raw=secrets.scrub(body.decode("utf-8", "replace")),
@@ -241,18 +139,25 @@ def read_completion(
     )
 
 
-def _replied(usage: _Usage) -> int | None:
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _replied(usage: Mapping[str, Any]) -> Any:
     """The tokens of the reply; some providers leave its thoughts out, and count them in the total alone."""
-    prompt, completion, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
+    prompt, completion, total = (usage.get(f"{name}_tokens") for name in ("prompt", "completion", "total"))
     # Anthropic's count of cached tokens stands beside that of the prompt, so the total may hold them too.
-    if usage.cache_read_input_tokens or not (type(prompt) is type(completion) is type(total) is int):
+    if usage.get("cache_read_input_tokens") or not (type(prompt) is type(completion) is type(total) is int):
         return completion
     return max(completion, total - prompt)
 
 
-def _cached(reply: _Reply) -> int | None:
-    """The tokens of the prompt that were read from a cache, by the first count that there is."""
-    usage = reply.usage or _Usage()
-    details, timings = usage.prompt_tokens_details or _Details(), reply.timings or _Timings()
-    counts = details.cached_tokens, usage.prompt_cache_hit_tokens, usage.cache_read_input_tokens, timings.cache_n
+def _cached(usage: Mapping[str, Any], timings: Mapping[str, Any]) -> Any:
+    """The tokens of the prompt that were read from a cache, as OpenAI, DeepSeek, Anthropic or llama.cpp counts them."""
+    counts = (
+        members(usage.get("prompt_tokens_details")).get("cached_tokens"),
+        usage.get("prompt_cache_hit_tokens"),
+        usage.get("cache_read_input_tokens"),
+        timings.get("cache_n"),
+    )
     return next((count for count in counts if count is not None), None)

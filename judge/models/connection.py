@@ -12,9 +12,9 @@ import msgspec
 from judge.errors import OperationalError, RejectedError, TransientError
 from judge.models.address import Address, proxy_for, read_key
 from judge.models.chat import read_completion
-from judge.models.http_errors import check_redirect, connection_error, error_for, logprobs_refused, read_refusal
+from judge.models.http_errors import check_redirect, connection_error, error_for, read_refusal
 from judge.models.label_probabilities import with_probabilities
-from judge.models.limits import RateLimits, http_date, read_limits
+from judge.models.limits import RateLimits, read_limits, read_time
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Request
 from judge.models.secrets import known_secrets
@@ -106,8 +106,7 @@ class Connection:
         self.limits = read_limits(reply.headers)
         if reply.status != 200:
             refusal = read_refusal(reply.status, self._secrets.scrub(reply.body.decode("utf-8", "replace")))
-            unasked = logprobs_refused(refusal) if probable else None
-            raise unasked or error_for(refusal, reply.headers, structured=structured)
+            raise error_for(refusal, reply.headers, structured=structured, probable=probable)
         return reply
 
     async def _exchange(self, method: str, body: bytes | None = None) -> Reply:
@@ -199,7 +198,7 @@ async def ping(address: Address, variable: str, timeout: float) -> Pinged:
     finally:
         await connection.aclose()
     page = "html" in headers.get("Content-Type", "").lower() or body.lstrip()[:1] == b"<"
-    date = http_date(headers.get("Date", ""))
+    date = read_time(headers.get("Date", ""))
     skew = None if date is None else (date - datetime.now(UTC)).total_seconds()
     try:
         models = tuple(listed.id for listed in msgspec.json.decode(body, type=_Models).data)

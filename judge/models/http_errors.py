@@ -4,8 +4,8 @@ import json
 import re
 import ssl
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -24,14 +24,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.models.address import origin
-from judge.models.limits import (
-    details_of,
-    read_limits,
-    reset_of_used_up,
-    retry_after,
-    retry_wanted,
-    wish_in_words,
-)
+from judge.models.limits import read_limits, reset_of_used_up, retry_after, seconds_until, wish_in_words
 from judge.models.secrets import redact
 
 _LONGEST = 300
@@ -46,76 +39,45 @@ _CONTEXT = re.compile(
 _FILTER = re.compile(r"content[ _](filter|policy|management)|responsibleai|safety system|flagged|moderation")
 _LOGPROBS = re.compile(r"log[ _]?prob")
 _STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
-
-
-_REGAIN = re.compile(r"regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) utc")
-_PAY = "add credit to the account at the provider, and give the same command again then"
-
-
-class _Exhausted(NamedTuple):
-    """One way in which a provider says that an account can do nothing more; any of the three marks is enough."""
-
-    codes: frozenset[str]
-    """Machine-readable words of the refusal, in lower case."""
-    words: str
-    """An expression that the message holds, in lower case."""
-    quota: str
-    """A part of the id of a quota."""
-    then: str
-    """What to do, and when to come back; `{month}` is the time that the message names, else the next month's first."""
-
-
-EXHAUSTED: tuple[_Exhausted, ...] = (
+_EXHAUSTED: tuple[tuple[str, str], ...] = (
     # Anthropic: the pause ends with the month, https://platform.claude.com/docs/en/api/rate-limits.
-    _Exhausted(
-        frozenset({"enforced_spend_limit_reached"}),
-        r"reached your (?:specified )?(?:workspace )?api usage limits",
-        "",
+    (
+        r"\benforced_spend_limit_reached\b|reached your (?:specified )?(?:workspace )?api usage limits",
         "raise the spend limit at the provider, or give the same command again after {month}",
     ),
-    _Exhausted(
-        frozenset({"contract_spend_limit_reached"}),
-        "",
-        "",
+    (
+        r"\bcontract_spend_limit_reached\b",
         "the contract's spend limit is used up; give the same command again once it is raised or renewed",
     ),
     # Google: quotas of a day begin anew at midnight in California, https://ai.google.dev/gemini-api/docs/rate-limits.
-    _Exhausted(
-        frozenset(),
-        "",
-        "PerDay",
+    (
+        r"\bquota:\S*perday",
         "the quota of the day is used up; give the same command again after midnight Pacific time (08:00 UTC, or 07:00 "
         "UTC in summer), or raise the quota at the provider",
     ),
     # Not "exceeded your current quota": Gemini says this of a limit per minute too.
-    _Exhausted(
-        frozenset(
-            {
-                "insufficient_quota",
-                "credit_balance_exhausted",
-                "billing_hard_limit_reached",
-                "billing_not_active",
-                "billing_error",
-            }
-        ),
-        r"credit balance is too low|insufficient balance|insufficient_quota",
-        "",
-        _PAY,
+    (
+        r"\b(?:insufficient_quota|credit_balance_exhausted|billing_(?:hard_limit_reached|not_active|error))\b"
+        r"|\bstatus 402\b|credit balance is too low|insufficient balance",
+        "add credit to the account at the provider, and give the same command again then",
     ),
 )
-"""How providers say it, one row for each way."""
+"""How providers say, in words and codes, that an account can do nothing more; and what to do, and when to come back.
+
+`{month}` is the time that the message names, else the next month's first.
+"""
+_REGAIN = re.compile(r"regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) utc")
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """What a provider sent instead of a completion; `codes` are its machine-readable words, in lower case."""
+    """What a provider sent instead of a completion."""
 
     status: int
     message: str
     codes: frozenset[str] = frozenset()
+    """Its machine-readable words, in lower case; `quota:` stands before the id of a quota that is used up."""
     wait: float | None = None
     """Seconds that the body asks to wait."""
-    quotas: tuple[str, ...] = ()
-    """Ids of the quotas that are used up, as Google names them."""
 
 
 def shorten(text: str) -> str:
@@ -143,18 +105,32 @@ def read_refusal(status: int, body: bytes | str) -> Refusal:
     if not isinstance(error, dict):
         return Refusal(status, shorten(str(error)))
     message = error.get("message") or error.get("detail") or text
+    details = error.get("details")
     codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
-    inner = error.get("innererror")
-    if isinstance(inner, dict):
-        codes.append(inner.get("code"))
-    wait, quotas, code = details_of(error)
+    # Azure's, and Anthropic's.
+    codes += [members(error.get("innererror")).get("code"), members(details).get("error_code")]
+    wait: float | None = None
+    # Gemini sends a list of typed objects, google.rpc.RetryInfo and google.rpc.QuotaFailure.
+    for detail in map(members, entries(details)):
+        if isinstance(delay := detail.get("retryDelay"), str):
+            wait = seconds_until(delay, datetime.now(UTC))
+        codes += [f"quota:{members(violation).get('quotaId')}" for violation in entries(detail.get("violations"))]
     return Refusal(
         status,
         shorten(message if isinstance(message, str) else json.dumps(message)),
-        frozenset(str(code).lower() for code in (*codes, code) if isinstance(code, str | int)),
+        frozenset(str(code).lower() for code in codes if isinstance(code, str | int)),
         wait,
-        quotas,
     )
+
+
+def members(value: Any) -> dict[str, Any]:
+    """A value of JSON if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def entries(value: Any) -> list[Any]:
+    """A value of JSON if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
 
 
 def connection_error(error: Exception, timeout: float) -> JudgeError:
@@ -203,17 +179,6 @@ def check_redirect(status: int, asked: str, location: str | None) -> None:
     )
 
 
-def logprobs_refused(refusal: Refusal) -> LogprobsError | None:
-    """Our error where a provider gives no log probabilities of tokens; no call can then succeed."""
-    # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
-    if refusal.status in (400, 403, 422, 501) and _LOGPROBS.search(refusal.message.lower()):
-        return LogprobsError(
-            f"status {refusal.status}: {refusal.message} (this judge gives no label probabilities: leave out "
-            "--logprobs)"
-        )
-    return None
-
-
 def asked_wait(refusal: Refusal, headers: Mapping[str, str]) -> float | None:
     """Seconds that a provider asks to wait after a refusal; None if it does not say.
 
@@ -226,28 +191,41 @@ def asked_wait(refusal: Refusal, headers: Mapping[str, str]) -> float | None:
     return reset_of_used_up(read_limits(headers), refusal.codes)
 
 
-def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool) -> JudgeError:
-    """Our error for a refusal; `structured` says whether a JSON schema was sent."""
-    status, codes = refusal.status, refusal.codes
-    words = refusal.message.lower()
+def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool = False) -> JudgeError:
+    """Our error for a refusal.
+
+    Args:
+        refusal: What the provider said.
+        headers: The headers of its reply.
+        structured: Whether a JSON schema, a choice or a grammar was sent.
+        probable: Whether probabilities of labels were asked for.
+    """
+    status, codes, words = refusal.status, refusal.codes, refusal.message.lower()
     message = f"status {status}: {refusal.message}"
-    hopeless = _advice(status, codes, words, refusal.quotas)
-    if hopeless is not None:
-        return QuotaError(f"{message.rstrip('.')}; asking again does not help: {hopeless}")
+    # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
+    if probable and status in (400, 403, 422, 501) and _LOGPROBS.search(words):
+        return LogprobsError(f"{message} (this judge gives no label probabilities: leave out --logprobs)")
+    helpless = "asking again does not help: "
+    said = " ".join((f"status {status}", words, *sorted(codes)))
+    for pattern, advice in _EXHAUSTED if status < 500 else ():
+        if re.search(pattern, said):
+            return QuotaError(f"{message.rstrip('.')}; {helpless}{advice.format(month=_regained(words))}")
+    wanted = {"true": True, "false": False}.get(
+        next((headers[name].strip().lower() for name in headers if name.lower() == "x-should-retry"), "")
+    )
     if status in (429, 529):
         wait = asked_wait(refusal, headers)
-        if wait is None and retry_wanted(headers) is False:
+        if wait is None and wanted is False:
             return QuotaError(
-                f"{message.rstrip('.')}; the provider says that asking again does not help: look at the limits of the "
-                "account, and give the same command again when they are raised or reset"
+                f"{message.rstrip('.')}; the provider says that {helpless}look at the limits of the account, and give "
+                "the same command again when they are raised or reset"
             )
         return RateLimitError(message, wait)
     # llama.cpp reports an exceeded context with status 500 too.
-    if status in (400, 422, 500) and ("context_length_exceeded" in codes or _CONTEXT.search(words)):
+    too_long = "context_length_exceeded" in codes or _CONTEXT.search(words)
+    if status == 413 or (status in (400, 422, 500) and too_long):
         return ContextLengthError(message)
-    if status == 413:
-        return ContextLengthError(message)
-    if status in (400, 403, 422) and _FILTER.search(" ".join((words, *codes))):
+    if status in (400, 403, 422) and _FILTER.search(said):
         return ContentFilterError(message)
     if status in (401, 403):
         return AuthenticationError(f"{message} (check the API key and what it may use)")
@@ -256,38 +234,13 @@ def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool)
     if structured and status in (400, 422, 501) and _STRUCTURE.search(words):
         return StructureUnsupported(message)
     passing = status in (408, 409, 425) or status >= 500
-    wanted = retry_wanted(headers)
     if passing if wanted is None else wanted:
         return TransientError(message, retry_after(headers))
     return RejectedError(message)
 
 
-def _advice(status: int, codes: frozenset[str], words: str, quotas: tuple[str, ...]) -> str | None:
-    """What to do about a refusal that no waiting outlasts, and when to come back; None for every other refusal.
-
-    Args:
-        status: The status of the reply.
-        codes: Its machine-readable words, in lower case.
-        words: Its message, in lower case.
-        quotas: The ids of the quotas that are used up.
-    """
-    if status < 500:
-        for row in EXHAUSTED:
-            if (
-                codes & row.codes
-                or (row.words and re.search(row.words, words))
-                or (row.quota and any(row.quota in quota for quota in quotas))
-            ):
-                named = _REGAIN.search(words)
-                return row.then.format(month=f"{named[1]} {named[2]} UTC" if named else _next_month(datetime.now(UTC)))
-    return _PAY if status == 402 else None
-
-
-def _next_month(now: datetime) -> str:
-    """The beginning of the next month, as people write it.
-
-    >>> _next_month(datetime(2025, 12, 31, tzinfo=UTC)), _next_month(datetime(2026, 2, 1, tzinfo=UTC))
-    ('2026-01-01 00:00 UTC', '2026-03-01 00:00 UTC')
-    """
-    year, month = (now.year + 1, 1) if now.month == 12 else (now.year, now.month + 1)
-    return f"{year}-{month:02}-01 00:00 UTC"
+def _regained(words: str) -> str:
+    """When an account may be used again by the words of a refusal, else the beginning of the next month."""
+    if named := _REGAIN.search(words):
+        return f"{named[1]} {named[2]} UTC"
+    return f"{datetime.now(UTC).replace(day=1) + timedelta(days=32):%Y-%m}-01 00:00 UTC"

@@ -13,7 +13,7 @@ With m the visible mass of all labels and u the hidden mass, a label of visible 
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
@@ -33,18 +33,6 @@ _GRADE = re.compile(r'"grade"\s*:')
 _QUOTED = re.compile(r'"')
 _BARE = re.compile(r"[\s,}]")
 """Ends a value of JSON that is not in quotation marks."""
-
-
-class _Verdict(NamedTuple):
-    label: str
-    offset: int
-    """Characters of the reply before the value."""
-
-
-class _Start(NamedTuple):
-    number: int
-    lead: bytes
-    """What the token holds before the value."""
 
 
 class LikelyToken(msgspec.Struct, frozen=True):
@@ -79,25 +67,24 @@ class TokenPlace(LikelyToken, frozen=True):
 
 
 class _Logprobs(msgspec.Struct):
-    content: list[TokenPlace] | None = None
+    content: list[TokenPlace]
 
 
 class _Choice(msgspec.Struct):
-    logprobs: _Logprobs | None = None
+    logprobs: _Logprobs
 
 
 class _Body(msgspec.Struct):
-    choices: list[_Choice] = []
-
-
-def is_read(request: Request) -> bool:
-    """Whether the reply to a request has one label at a place that can be told: see `verdict_probabilities`."""
-    return request.form in ("label", "json") and not request.sentences
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
 
 
 def asked_logprobs(request: Request) -> dict[str, Any]:
-    """The parameters that ask for log probabilities, to merge into the others; empty where none can be read."""
-    return {"logprobs": True, "top_logprobs": TOP_LOGPROBS} if is_read(request) else {}
+    """The parameters that ask for log probabilities, to merge into the others; empty where no verdict has one place."""
+    return {"logprobs": True, "top_logprobs": TOP_LOGPROBS} if _has_place(request) else {}
+
+
+def _has_place(request: Request) -> bool:
+    return request.form in ("label", "json") and not request.sentences
 
 
 def label_tokens(labels: Sequence[str]) -> int:
@@ -105,30 +92,32 @@ def label_tokens(labels: Sequence[str]) -> int:
     return max(len(label.encode()) for label in labels) + _DECORATION
 
 
-def with_probabilities(completion: Completion, body: bytes, request: Request) -> Completion:
-    """The completion with the label probabilities that the body of its reply allows.
+def with_probabilities(completion: Completion, said: Any, request: Request) -> Completion:
+    """The completion with the label probabilities that can be read of its reply.
 
     Args:
         completion: What was read of the reply.
-        body: The body: a chat completion as OpenAI writes it.
+        said: As of `token_places`.
         request: What was asked.
     """
-    return _completed(completion, _logprobs(body), request)
+    places = token_places(said) if _has_place(request) else []
+    if not places or completion.finish_reason in ("refusal", "content_filter"):
+        return completion
+    found = verdict_probabilities(places, completion.text, request.labels, request.form)
+    return msgspec.structs.replace(completion, probabilities=found)
 
 
-def opening_probabilities(body: bytes, labels: Sequence[str]) -> dict[str, float] | None:
+def opening_probabilities(said: Any, labels: Sequence[str]) -> dict[str, float] | None:
     """The label probabilities of a reply that opens with a label, whatever follows it.
 
     Args:
-        body: The body of the reply: a chat completion as OpenAI writes it.
+        said: As of `token_places`.
         labels: All labels that the reply may open with; none is the beginning of another.
 
     Returns:
         As of `verdict_probabilities`; None too if the reply opens with something else.
     """
-    logprobs = _logprobs(body)
-    places = (logprobs.content if logprobs else None) or []
-    written = b""
+    places, written = token_places(said), b""
     for count, place in enumerate(places, 1):
         written += place.content
         text = written.decode("utf-8", "ignore")
@@ -137,30 +126,18 @@ def opening_probabilities(body: bytes, labels: Sequence[str]) -> dict[str, float
     return None
 
 
-def _logprobs(body: bytes) -> _Logprobs | None:
-    """The log probabilities in the body of a reply; None if none can be read."""
+def token_places(said: Any) -> list[TokenPlace]:
+    """The tokens of a reply with their log probabilities; empty if none can be read.
+
+    Args:
+        said: The body of the reply, or what a library that has read it gives as `logprobs` of its choice.
+    """
     try:
-        choices = msgspec.json.decode(body, type=_Body).choices
+        if isinstance(said, bytes):
+            return msgspec.json.decode(said, type=_Body).choices[0].logprobs.content
+        return msgspec.convert(said, _Logprobs, from_attributes=True).content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return choices[0].logprobs if choices else None
-
-
-def with_choice(completion: Completion, logprobs: Any, request: Request) -> Completion:
-    """The same of what a library that has read the body gives as `logprobs` of a choice."""
-    try:
-        read = msgspec.convert(logprobs, _Logprobs, from_attributes=True)
-    except (msgspec.MsgspecError, RecursionError):
-        return completion
-    return _completed(completion, read, request)
-
-
-def _completed(completion: Completion, logprobs: _Logprobs | None, request: Request) -> Completion:
-    places = (logprobs.content if logprobs else None) or []
-    if not places or not is_read(request) or completion.finish_reason in ("refusal", "content_filter"):
-        return completion
-    found = verdict_probabilities(places, completion.text, request.labels, request.form)
-    return msgspec.structs.replace(completion, probabilities=found)
+        return []
 
 
 def verdict_probabilities(
@@ -188,70 +165,66 @@ def verdict_probabilities(
         Label to probability. None if the verdict cannot be found among the tokens, if the labels have less than
         LEAST_VISIBLE of the mass, or if a probability may be off by more than MOST_OFF.
     """
-    verdict = _verdict(text, labels, form)
-    start = None if verdict is None else _first_place(places, text, verdict.offset)
-    if verdict is None or start is None:
+    label, offset = _verdict(text, labels, form)
+    if label is None:
         return None
+    first, lead = _first_place(places, text, offset)
     masses = dict.fromkeys(labels, 0.0)
     so_far, path, hidden = b"", 1.0, 0.0
-    chosen: str | None = None
-    for place in places[start.number :]:
+    chosen: str | bool = False
+    for place in places[first:]:
         likely = place.likely()
         shown = math.fsum(likely.values())
         if not shown <= _ROUNDED:
             return None
         hidden += path * max(0.0, 1.0 - shown)
         for token, probability in likely.items():
-            reading = _reading(so_far + token, start.lead, labels, form)
+            reading = _reading(so_far + token, lead, labels, form)
             if isinstance(reading, str):
                 masses[reading] += path * probability
             elif reading and token != place.content:
                 hidden += path * probability
         so_far, path = so_far + place.content, path * likely[place.content]
-        reading = _reading(so_far, start.lead, labels, form)
-        if reading is not True:
-            chosen = reading or None
+        chosen = _reading(so_far, lead, labels, form)
+        if chosen is not True:
             break
     visible = math.fsum(masses.values())
-    if chosen != verdict.label or visible < LEAST_VISIBLE or hidden > MOST_OFF * (visible + hidden):
+    if chosen != label or visible < LEAST_VISIBLE or hidden > MOST_OFF * (visible + hidden):
         return None
     return {label: float(f"{mass / visible:.6g}") for label, mass in masses.items()}
 
 
-def _verdict(text: str, labels: Sequence[str], form: AnswerForm) -> _Verdict | None:
-    """The label of a reply, and where it begins; None if the reply is of another form."""
+def _verdict(text: str, labels: Sequence[str], form: AnswerForm) -> tuple[str | None, int]:
+    """The label of a reply, and how many characters stand before it; no label if the reply is of another form."""
     if form == "label":
-        label = _same(text, labels)
-        return None if label is None else _Verdict(label, 0)
+        return _same(text, labels), 0
     try:
         answer = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
-        return None
+        return None, 0
     # Within a string a quotation mark would be escaped, so only a key matches.
     keys = list(_GRADE.finditer(text))
     if not isinstance(answer, dict) or len(keys) != 1 or not isinstance(answer.get("grade"), str | int):
-        return None
-    label = _same(str(answer["grade"]), labels)
-    return None if label is None else _Verdict(label, keys[0].end())
+        return None, 0
+    return _same(str(answer["grade"]), labels), keys[0].end()
 
 
-def _first_place(places: Sequence[TokenPlace], text: str, offset: int) -> _Start | None:
-    """The token with the byte that follows the first `offset` characters of the reply; None if there is none.
+def _first_place(places: Sequence[TokenPlace], text: str, offset: int) -> tuple[int, bytes]:
+    """The number of the token in which the verdict begins, and what it holds before; past the end if there is none.
 
     The tokens may hold thoughts before the reply, which the server cut off, and a closing token after it.
     """
     reply = text.rstrip().encode("utf-8", "replace")
     for count in (len(places), len(places) - 1):
-        whole = b"".join(place.content for place in places[:count]).rstrip()
+        contents = [place.content for place in places[:count]]
+        whole = b"".join(contents).rstrip()
         if whole.endswith(reply):
-            wanted = len(whole) - len(reply) + len(text[:offset].encode("utf-8", "replace"))
-            end = 0
-            for number, place in enumerate(places[:count]):
-                end += len(place.content)
-                if end > wanted:
-                    before = place.content[: len(place.content) - (end - wanted)]
-                    return _Start(number, before)
-    return None
+            before = len(whole) - len(reply) + len(text[:offset].encode("utf-8", "replace"))
+            for number, content in enumerate(contents):
+                if before < len(content):
+                    return number, content[:before]
+                before -= len(content)
+    return len(places), b""
 
 
 def _reading(written: bytes, lead: bytes, labels: Sequence[str], form: AnswerForm) -> str | bool:
@@ -273,10 +246,10 @@ def _reading(written: bytes, lead: bytes, labels: Sequence[str], form: AnswerFor
         ended = bool(after)
     name = value.strip().casefold()
     label = _same(name, labels)
-    longer = [label for label in labels if label.casefold() != name and label.casefold().startswith(name)]
+    longer = any(label.casefold() != name and label.casefold().startswith(name) for label in labels)
     if label is not None and (ended or not longer):
         return label
-    return not ended and (label is not None or bool(longer))
+    return not ended and (label is not None or longer)
 
 
 def _same(text: str, labels: Sequence[str]) -> str | None:

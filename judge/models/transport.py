@@ -9,7 +9,7 @@ from typing import Any, cast
 import httpx
 
 from judge.errors import JudgeError
-from judge.models.chat import check_json
+from judge.models.chat import read_json
 from judge.models.connection import read_body
 from judge.models.http_errors import check_redirect, connection_error
 
@@ -79,7 +79,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             transmission.content = content
             if reply.status_code == 200 and "stream" not in reply.headers.get("content-type", ""):
                 # Over a long text that is no JSON, litellm works for seconds to say so.
-                check_json(content)
+                read_json(content)
         finally:
             await reply.aclose()
         described = ("content-encoding", "content-length", "transfer-encoding")

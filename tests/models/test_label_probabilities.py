@@ -19,7 +19,6 @@ from judge.models.label_probabilities import (
     asked_logprobs,
     label_tokens,
     verdict_probabilities,
-    with_choice,
     with_probabilities,
 )
 from judge.models.records import AnswerForm, Completion
@@ -101,7 +100,9 @@ def test_the_choice_that_litellm_makes_of_geminis_reply() -> None:
     # .8 of 2 and .16 of 3 are .96 of labels, and .04 is hidden: 3 is off by at most .04 / 1.
     place = {"token": "2", "bytes": None, "logprob": math.log(0.8)}
     top = [place, {"token": "3", "bytes": None, "logprob": math.log(0.16)}]
-    found = with_choice(Completion("2", "stop", "m"), {"content": [{**place, "top_logprobs": top}]}, ask("label"))
+    found = with_probabilities(
+        Completion("2", "stop", "m"), {"content": [{**place, "top_logprobs": top}]}, ask("label")
+    )
     assert found.probabilities == {"0": 0.0, "1": 0.0, "2": 0.833333, "3": 0.166667}
 
 
@@ -224,7 +225,7 @@ def test_what_is_no_such_list_costs_no_grade(logprobs: Any) -> None:
     body["choices"][0]["logprobs"] = logprobs
     found = read(json.dumps(body))
     assert (found.text, found.probabilities) == ("2", None)
-    assert with_choice(found, logprobs, ask("label")) == found
+    assert with_probabilities(found, logprobs, ask("label")) == found
 
 
 def test_what_is_asked_for() -> None:

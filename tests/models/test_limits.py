@@ -13,8 +13,8 @@ from judge.models.http_errors import asked_wait, error_for, read_refusal
 from judge.models.limits import (
     Allowance,
     RateLimits,
-    go_duration,
     read_limits,
+    read_seconds,
     retry_after,
     seconds_until,
     wish_in_words,
@@ -122,7 +122,7 @@ def test_a_reset_comes_in_three_units(text: str, seconds: float | None) -> None:
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59_999))
 def test_a_go_duration_is_the_sum_of_its_parts(hours: int, minutes: int, milliseconds: int) -> None:
     text = f"{hours}h{minutes}m{milliseconds / 1000:.3f}s"
-    assert go_duration(text) == pytest.approx(3600 * hours + 60 * minutes + milliseconds / 1000)
+    assert read_seconds(text, NOW) == pytest.approx(3600 * hours + 60 * minutes + milliseconds / 1000)
 
 
 @given(st.integers(1, 10**7))
@@ -134,7 +134,7 @@ def test_a_time_is_as_far_away_as_it_says(seconds: int) -> None:
 
 @given(st.text(max_size=80), st.text(max_size=40))
 def test_no_header_breaks_a_reader(text: str, date: str) -> None:
-    for found in (seconds_until(text, NOW), go_duration(text), wish_in_words(text)):
+    for found in (seconds_until(text, NOW), wish_in_words(text)):
         assert found is None or found >= 0
     headers = {"Date": date, "retry-after": text, "x-ratelimit-reset-requests": text, "x-ratelimit-limit-tokens": text}
     read_limits(headers)

@@ -23,8 +23,8 @@ from judge.errors import (
 from judge.models.address import read_address
 from judge.models.backends import BACKENDS
 from judge.models.chat import chat_messages, refuse_replicas, refuse_threads, response_format
-from judge.models.http_errors import Refusal, error_for, logprobs_refused, read_refusal
-from judge.models.label_probabilities import asked_logprobs, with_choice
+from judge.models.http_errors import Refusal, error_for, read_refusal
+from judge.models.label_probabilities import asked_logprobs, with_probabilities
 from judge.models.limits import read_limits
 from judge.models.model import Model, ModelOptions, Price
 from judge.models.moved import moved, refuse_unrecorded
@@ -163,7 +163,7 @@ class LitellmModel(Model):
         completion = _completion(answer, time.perf_counter() - started, self.address)
         if not self._options.logprobs:
             return completion
-        return with_choice(completion, getattr(answer.choices[0], "logprobs", None), request)
+        return with_probabilities(completion, getattr(answer.choices[0], "logprobs", None), request)
 
     async def aclose(self) -> None:
         """Close litellm's connections."""
@@ -201,7 +201,7 @@ class LitellmModel(Model):
             refusal = msgspec.structs.replace(refusal, codes=refusal.codes | codes)
         if transmission.status == status:
             sent = read_refusal(status, transmission.content)
-            refusal = Refusal(status, refusal.message, refusal.codes | sent.codes, sent.wait, sent.quotas)
+            refusal = Refusal(status, refusal.message, refusal.codes | sent.codes, sent.wait)
         if isinstance(error, litellm.ContextWindowExceededError):
             return ContextLengthError(f"status {status}: {refusal.message}")
         if isinstance(error, litellm.ContentPolicyViolationError):
@@ -210,9 +210,8 @@ class LitellmModel(Model):
             return OperationalError(refusal.message)
         if isinstance(error, litellm.APIError) and status == 200:
             return TransientError(f"status 200, but not JSON: {refusal.message}")
-        if self._options.logprobs and (unasked := logprobs_refused(refusal)):
-            return unasked
-        return error_for(refusal, _headers(error, transmission), structured=structured)
+        headers = _headers(error, transmission)
+        return error_for(refusal, headers, structured=structured, probable=self._options.logprobs)
 
 
 def _headers(error: Any, transmission: "Transmission") -> Mapping[str, str]:

@@ -4,20 +4,20 @@ import functools
 import importlib.util
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from judge.errors import MissingKeyError, RejectedError, UsageError
+from judge.errors import MissingKeyError, UsageError
 from judge.models.address import Address, read_address, read_key, without_credentials
-from judge.models.chat import refuse_replicas, refuse_threads, response_format
-from judge.models.connection import Connection
-from judge.models.label_probabilities import asked_logprobs, label_tokens
-from judge.models.model import Model, ModelOptions, Price
+from judge.models.backends.server import ServerModel
+from judge.models.chat import refuse_replicas, refuse_threads
+from judge.models.label_probabilities import label_tokens
+from judge.models.model import ModelOptions, Price
 from judge.models.moved import refuse_unrecorded
-from judge.models.records import AnswerForm, Completion, Request
+from judge.models.records import Completion, Request
 from judge.records import Criterion
 
 KEY = "OPENAI_API_KEY"  # the name of a variable, not its value
@@ -27,25 +27,19 @@ _PAYERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-
 _REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
 
 
-class OpenAIModel(Model):
-    """A judge of OpenAI; each call is one HTTP request, because retries belong to the loop."""
+class OpenAIModel(ServerModel):
+    """A judge of OpenAI."""
+
+    backend = "openai"
+    variable = KEY
 
     def __init__(self, model: str, options: ModelOptions) -> None:
-        self.name = f"openai/{model}"
-        self._model = model
-        self._options = options
-        self.forms: tuple[AnswerForm, ...] = ("label", "json", "text") if options.logprobs else ("json", "text")
+        super().__init__(model, options)
         self._reasons = _REASONING.match(model) is not None
         # As OpenAI's own library does.
         self._base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
         self.endpoint = None if options.base_url else self._base_url and without_credentials(self._base_url)
         self.counts_longest = ".azure." in (self._base_url or "")
-        self._connection: Connection | None = None
-
-    @property
-    def address(self) -> str | None:
-        """The address of the option, else of the environment; None for OpenAI's own."""
-        return None if self._base_url is None else read_address(self._base_url).url
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse a missing key, a malformed address, and a temperature where the model takes none.
@@ -63,19 +57,8 @@ class OpenAIModel(Model):
             raise UsageError(f"{self.name} is a reasoning model, which gives no label probabilities (--logprobs)")
         if self._reasons and self._options.temperature != 0:
             raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
-        self._key()
-
-    def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Everything that is sent beside the messages."""
-        limit = "max_completion_tokens" if self._reasons else "max_tokens"
-        return {
-            "model": self._model,
-            **({} if self._reasons else {"temperature": self._options.temperature}),
-            limit: label_tokens(request.labels) if request.form == "label" else self._options.max_tokens,
-            **({} if self._options.seed is None else {"seed": self._options.seed}),
-            **response_format(request),
-            **(asked_logprobs(request) if self._options.logprobs else {}),
-        }
+        if read_key(KEY) is None:
+            raise MissingKeyError(f"{self.name} needs a key: set the environment variable {KEY}")
 
     def price(self) -> Price | None:
         """OpenAI's list price from litellm's data file; None at another address."""
@@ -88,32 +71,24 @@ class OpenAIModel(Model):
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
-        try:
-            body = msgspec.json.encode({**self.parameters(request), "messages": request.messages})
-        except UnicodeEncodeError as error:
-            raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
-        if self._connection is None:
-            self._key()
-            payers = {header: os.environ.get(name, "").strip() for name, header in _PAYERS.items()}
-            headers = {header: value for header, value in payers.items() if value}
-            self._connection = Connection(Address(self.address or USUAL), self._options, variable=KEY, headers=headers)
-        try:
-            completion = await self._connection.post(body, request)
-        finally:
-            self.limits = self._connection.limits
+        completion = await super().complete(request)
         return msgspec.structs.replace(completion, cost=self._cost(completion))
 
-    async def aclose(self) -> None:
-        """Close all connections."""
-        if self._connection is not None:
-            await self._connection.aclose()
-            self._connection = None
+    def _addresses(self) -> list[Address]:
+        return [read_address(self._base_url or USUAL)]
 
-    def _key(self) -> str:
-        key = read_key(KEY)
-        if key is None:
-            raise MissingKeyError(f"{self.name} needs a key: set the environment variable {KEY}")
-        return key
+    def _headers(self) -> dict[str, str]:
+        payers = {header: os.environ.get(name, "").strip() for name, header in _PAYERS.items()}
+        return {header: value for header, value in payers.items() if value}
+
+    def _sampling(self, request: Request) -> dict[str, Any]:
+        limit = label_tokens(request.labels) if request.form == "label" else self._options.max_tokens
+        if self._reasons:
+            return {"max_completion_tokens": limit}
+        return {"temperature": self._options.temperature, "max_tokens": limit}
+
+    def _one_label(self, request: Request) -> dict[str, Any]:
+        return {}
 
     def _cost(self, completion: Completion) -> float | None:
         price = self.price()
@@ -145,6 +120,4 @@ def list_price(model: str) -> Price | None:
     return Price(entry.input_cost_per_token, entry.output_cost_per_token, entry.cache_read_input_token_cost)
 
 
-def open_model(model: str, options: ModelOptions) -> OpenAIModel:
-    """The model that OpenAI calls `model`."""
-    return OpenAIModel(model, options)
+open_model = OpenAIModel

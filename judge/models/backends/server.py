@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from judge.errors import MissingKeyError, RejectedError, StructureUnsupported, UsageError
-from judge.models.address import read_address, read_key
+from judge.models.address import Address, read_address, read_key
 from judge.models.chat import refuse_threads, response_format
 from judge.models.connection import KEY, Connection
 from judge.models.endpoints import Endpoints
@@ -18,23 +18,28 @@ from judge.records import Criterion
 
 
 class ServerModel(Model):
-    """A judge at one address, or at several that serve the same model; the key comes from JUDGE_API_KEY."""
+    """A judge at one address, or at several that serve the same model; each call is one HTTP request."""
+
+    backend = "server"
+    variable = KEY
+    """The environment variable with the key."""
 
     def __init__(self, model: str, options: ModelOptions) -> None:
-        self.name = f"server/{model}"
+        self.name = f"{self.backend}/{model}"
         self._model = model
         self._options = options
+        self._base_url = options.base_url
         if options.logprobs:
             self.forms = ("label", "json", "text")
-        self.counts_longest = ".azure." in (options.base_url or "")
+        self.counts_longest = ".azure." in (self._base_url or "")
         self._parameters: dict[tuple[object, ...], dict[str, Any]] = {}
         self._connections: list[Connection] = []
         self._endpoints: Endpoints | None = None
 
     @property
     def address(self) -> str | None:
-        """The first address."""
-        return None if self._options.base_url is None else read_address(self._options.base_url).url
+        """The first address; None for the usual one of the backend."""
+        return None if self._base_url is None else read_address(self._base_url).url
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse a malformed key, and a malformed, repeated or missing address.
@@ -44,27 +49,24 @@ class ServerModel(Model):
         """
         refuse_threads(self._options.threads, self.name)
         read_key(KEY)
-        if self._options.base_url is None:
+        if self._base_url is None:
             raise MissingKeyError(f"{self.name} needs --base-url, the address of an OpenAI-compatible server")
-        urls = [read_address(url).url for url in (self._options.base_url, *self._options.replicas)]
+        urls = [address.url for address in self._addresses()]
         if repeated := sorted({url for url in urls if urls.count(url) > 1}):
             raise UsageError(f"--base-url names {', '.join(repeated)} more than once")
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages."""
         key = (request.form, request.labels, request.sentences, request.together, request.lists_nuggets)
-        parameters = self._parameters.get(key)
-        if parameters is None:
-            parameters = {
+        if key not in self._parameters:
+            self._parameters[key] = {
                 "model": self._model,
-                "temperature": self._options.temperature,
-                "max_tokens": self._options.max_tokens,
+                **self._sampling(request),
                 **({} if self._options.seed is None else {"seed": self._options.seed}),
                 **response_format(request),
-                **(asked_logprobs(request) | _one_label(request) if self._options.logprobs else {}),
+                **(asked_logprobs(request) | self._one_label(request) if self._options.logprobs else {}),
             }
-            self._parameters[key] = parameters
-        return parameters
+        return self._parameters[key]
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; where there are several servers, one after the other until one answers.
@@ -98,24 +100,34 @@ class ServerModel(Model):
 
     def _open(self) -> None:
         self.check([])
-        addresses = [read_address(url) for url in (self._options.base_url or "", *self._options.replicas)]
-        self._connections = [Connection(address, self._options) for address in addresses]
+        addresses, headers = self._addresses(), self._headers()
+        self._connections = [
+            Connection(address, self._options, variable=self.variable, headers=headers) for address in addresses
+        ]
         if len(addresses) > 1:
             posts = {address.url: each.post for address, each in zip(addresses, self._connections, strict=True)}
             self._endpoints = Endpoints(posts)
             self.servers = self._endpoints.all
 
+    def _addresses(self) -> list[Address]:
+        return [read_address(url) for url in (self._base_url or "", *self._options.replicas)]
 
-def _one_label(request: Request) -> dict[str, Any]:
-    """The parameters that hold a reply to one label: that of vLLM, and that of llama.cpp's server.
-
-    Each of the two ignores the parameter of the other.
-    """
-    if request.form != "label":
+    def _headers(self) -> dict[str, str]:
+        """Further headers of each request."""
         return {}
-    return {"structured_outputs": {"choice": list(request.labels)}, "grammar": label_grammar(request.labels)}
+
+    def _sampling(self, request: Request) -> dict[str, Any]:
+        """The parameters of how a reply is drawn, and of its length."""
+        return {"temperature": self._options.temperature, "max_tokens": self._options.max_tokens}
+
+    def _one_label(self, request: Request) -> dict[str, Any]:
+        """The parameters that hold a reply to one label: that of vLLM, and that of llama.cpp's server.
+
+        Each of the two ignores the parameter of the other.
+        """
+        if request.form != "label":
+            return {}
+        return {"structured_outputs": {"choice": list(request.labels)}, "grammar": label_grammar(request.labels)}
 
 
-def open_model(model: str, options: ModelOptions) -> ServerModel:
-    """The model that a server calls `model`."""
-    return ServerModel(model, options)
+open_model = ServerModel
