@@ -1,7 +1,11 @@
 """Replies that no honest server sends, to every backend that asks one: redirects, bombs, drips."""
 
 import asyncio
+import contextlib
 import os
+import socket
+import struct
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -101,6 +105,26 @@ def test_a_reply_that_drips_ends_at_the_timeout(mock: Mock, judge: tuple[str, st
         complete(*judge, timeout=0.5)
     # The whole body would take 100 s.
     assert time.monotonic() - started < 20
+
+
+def test_a_call_whose_connection_is_reset_is_not_sent_again(judge: tuple[str, str]) -> None:
+    asked = []
+
+    def reset() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                asked.append(client.recv(1 << 16))
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=reset, daemon=True).start()
+        port = listening.getsockname()[1]
+        with pytest.raises(TransientError, match=r"^ConnectionResetError: "):
+            complete(judge[0], f"http://127.0.0.1:{port}/v1")
+        listening.shutdown(socket.SHUT_RDWR)
+    assert len(asked) == 1
 
 
 def test_a_compression_that_nobody_asked_for_is_read_or_named(mock: Mock, judge: tuple[str, str]) -> None:

@@ -1,14 +1,18 @@
 """`litellm/<string>`: any model that litellm knows, by its model string; costs some milliseconds of CPU a call."""
 
+import asyncio
 import logging
 import os
 import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import Any, cast
 
+import httpx
 import msgspec
+import openai
 
 from judge.errors import (
     ContentFilterError,
@@ -22,8 +26,9 @@ from judge.errors import (
 )
 from judge.models.address import read_address
 from judge.models.backends import BACKENDS
-from judge.models.chat import chat_messages, refuse_replicas, refuse_threads, response_format
-from judge.models.http_errors import Refusal, error_for, read_refusal
+from judge.models.chat import chat_messages, read_json, refuse_replicas, refuse_threads, response_format
+from judge.models.connection import read_body
+from judge.models.http_errors import check_redirect, connection_error, error_for, read_refusal
 from judge.models.label_probabilities import asked_logprobs, with_probabilities
 from judge.models.limits import read_limits
 from judge.models.model import Model, ModelOptions, Price
@@ -32,9 +37,6 @@ from judge.models.records import AnswerForm, Completion, Request
 from judge.models.secrets import known_secrets
 from judge.records import Criterion
 from judge.text.hints import did_you_mean
-
-if TYPE_CHECKING:
-    from judge.models.transport import Transmission
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
 """Providers that also take sign-in files, roles, tokens or defaults, which litellm's check does not see."""
@@ -134,31 +136,30 @@ class LitellmModel(Model):
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
-        import openai
-
-        from judge.models.transport import Transmission, guarded, own_error
-
         messages = chat_messages(request)
         if not self._has_key:
             self._check_key()
             self._has_key = True
-        transmission = Transmission(self._options.max_tokens, self._options.timeout)
+        transmission = _Transmission(self._options.max_tokens, self._options.timeout)
+        token = _present.set(transmission)
         started = time.perf_counter()
         try:
             # By default, litellm sends a failing call three times. Which of the two settings it obeys has changed.
-            with guarded(transmission):
-                answer = await self._litellm.acompletion(
-                    **self.parameters(request),
-                    **({} if self._options.base_url is None else {"api_base": self._options.base_url}),
-                    messages=messages,
-                    timeout=self._options.timeout,
-                    num_retries=0,
-                    max_retries=0,
-                )
+            answer = await self._litellm.acompletion(
+                **self.parameters(request),
+                **({} if self._options.base_url is None else {"api_base": self._options.base_url}),
+                messages=messages,
+                timeout=self._options.timeout,
+                num_retries=0,
+                max_retries=0,
+            )
         except openai.OpenAIError as error:  # the base of every error that litellm raises for a provider
+            headers = transmission.headers or getattr(error, "litellm_response_headers", None) or {}
+            self.limits = read_limits(headers)
             # What litellm says of it, and a traceback would show, may hold the key.
-            self.limits = read_limits(_headers(error, transmission))
-            raise own_error(error) or self._error_for(error, transmission, structured=request.form == "json") from None
+            raise _own_error(error) or self._error_for(error, transmission, headers, request) from None
+        finally:
+            _present.reset(token)
         self.limits = read_limits(transmission.headers or answer._hidden_params.get("additional_headers") or {})
         completion = _completion(answer, time.perf_counter() - started, self.address)
         if not self._options.logprobs:
@@ -187,21 +188,14 @@ class LitellmModel(Model):
             return False
         return True
 
-    def _error_for(self, error: Any, transmission: "Transmission", *, structured: bool) -> JudgeError:
-        """Our error for one of litellm's, most of which keep the status and some of which keep the body.
-
-        What litellm drops of codes and wishes is in the reply itself, where it came through our transport.
-        """
+    def _error_for(
+        self, error: Any, transmission: "_Transmission", headers: Mapping[str, str], request: Request
+    ) -> JudgeError:
+        """Our error for one of litellm's, by the reply itself where it came through our transport."""
         litellm = self._litellm
         status = getattr(error, "status_code", None) or 500
         text, _, _ = _PREFIX.sub("", getattr(error, "message", str(error))).partition("Traceback (most recent")
-        refusal = read_refusal(status, text)
-        if isinstance(getattr(error, "body", None), dict):
-            codes = read_refusal(status, msgspec.json.encode(error.body)).codes
-            refusal = msgspec.structs.replace(refusal, codes=refusal.codes | codes)
-        if transmission.status == status:
-            sent = read_refusal(status, transmission.content)
-            refusal = Refusal(status, refusal.message, refusal.codes | sent.codes, sent.wait)
+        refusal = read_refusal(status, transmission.content if transmission.status == status else text)
         if isinstance(error, litellm.ContextWindowExceededError):
             return ContextLengthError(f"status {status}: {refusal.message}")
         if isinstance(error, litellm.ContentPolicyViolationError):
@@ -210,13 +204,83 @@ class LitellmModel(Model):
             return OperationalError(refusal.message)
         if isinstance(error, litellm.APIError) and status == 200:
             return TransientError(f"status 200, but not JSON: {refusal.message}")
-        headers = _headers(error, transmission)
-        return error_for(refusal, headers, structured=structured, probable=self._options.logprobs)
+        return error_for(refusal, headers, structured=request.form == "json", probable=self._options.logprobs)
 
 
-def _headers(error: Any, transmission: "Transmission") -> Mapping[str, str]:
-    """The headers of a refusal; litellm's own copy where its provider's library sent the call."""
-    return transmission.headers or getattr(error, "litellm_response_headers", None) or {}
+class _Transmission(msgspec.Struct):
+    """One of our calls: what its reply may cost, and the reply as it came, which SDKs show only in part."""
+
+    max_tokens: int
+    """Most tokens of a completion."""
+    timeout: float
+    """Most seconds from the first byte that is sent to the last that arrives."""
+    status: int | None = None
+    """The status of the reply; None if none came."""
+    headers: Mapping[str, str] = {}
+    content: bytes = b""
+
+
+_present: ContextVar[_Transmission | None] = ContextVar("present", default=None)
+"""The present call; None outside of our calls."""
+
+
+class GuardedTransport(httpx.AsyncBaseTransport):
+    """Hands requests on to another transport; of our calls, it reads each reply before an SDK sees it."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request.
+
+        Raises:
+            JudgeError: There is no reply, or it is a redirect, too long, too late or damaged.
+        """
+        transmission = _present.get()
+        if transmission is None:
+            return await self._inner.handle_async_request(request)
+        # Replies are short, and what is not compressed cannot swell.
+        request.headers["Accept-Encoding"] = "identity"
+        try:
+            # The timeouts of the SDKs start anew with each byte that arrives.
+            async with asyncio.timeout(transmission.timeout):
+                return await self._whole(request, transmission)
+        except (httpx.RequestError, OSError) as error:
+            # litellm sends a request again where a connection breaks, unless it sees another error.
+            raise connection_error(error, transmission.timeout) from error
+
+    async def _whole(self, request: httpx.Request, transmission: _Transmission) -> httpx.Response:
+        reply = await self._inner.handle_async_request(request)
+        transmission.status, transmission.headers, transmission.content = reply.status_code, reply.headers, b""
+        try:
+            check_redirect(reply.status_code, str(request.url), reply.headers.get("location"))
+            encoding, parts = reply.headers.get("content-encoding", ""), cast(httpx.AsyncByteStream, reply.stream)
+            content = await read_body(parts, encoding, reply.status_code, transmission.max_tokens)
+        finally:
+            await reply.aclose()
+        transmission.content = content
+        if reply.status_code == 200 and "stream" not in reply.headers.get("content-type", ""):
+            # Over a long text that is no JSON, litellm works for seconds to say so.
+            read_json(content)
+        described = ("content-encoding", "content-length", "transfer-encoding")
+        headers = [header for header in reply.headers.multi_items() if header[0] not in described]
+        return httpx.Response(reply.status_code, headers=headers, content=content, extensions=reply.extensions)
+
+    async def aclose(self) -> None:
+        """Close the transport that sends."""
+        await self._inner.aclose()
+
+
+def _own_error(error: BaseException) -> JudgeError | None:
+    """The first error of ours among an error and its causes, because SDKs wrap what a transport raises."""
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        if isinstance(cause, JudgeError):
+            return cause
+        seen.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion:
@@ -246,17 +310,23 @@ def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion
 def load_litellm() -> Any:
     """Import litellm, late because it takes seconds; it may fetch nothing and print nothing."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    # Else litellm reads a file `.env` of any folder above, whose variables may move the address and hold other keys.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
+    # Else a call may be sent by litellm's library in Rust, past our transport.
+    os.environ["LITELLM_RUST"] = "False"
     # These warnings concern litellm's own classes; the user can do nothing about them.
     warnings.filterwarnings("ignore", "Item.* on TypedDict class", UserWarning)
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
-    # Else litellm reads a file `.env` of any folder above, whose variables may move the address and hold other keys.
-    os.environ["LITELLM_MODE"] = "PRODUCTION"
     import litellm
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
-    from judge.models.transport import guard
-
-    AsyncHTTPHandler.create_async_transport = staticmethod(guard(AsyncHTTPHandler.create_async_transport))
+    create = AsyncHTTPHandler.create_async_transport
+    if create.__module__ != __name__:
+        # No setting reaches every client: `aclient_session` is for those of OpenAI's library alone, and some providers
+        # (replicate, predibase, sagemaker) make a client of their own, whatever `client` is given.
+        AsyncHTTPHandler.create_async_transport = staticmethod(
+            lambda *args, **options: GuardedTransport(create(*args, **options) or httpx.AsyncHTTPTransport())
+        )
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.drop_params = False
@@ -264,6 +334,4 @@ def load_litellm() -> Any:
     return litellm
 
 
-def open_model(model: str, options: ModelOptions) -> LitellmModel:
-    """The model behind one of litellm's model strings, such as `anthropic/claude-sonnet-4-5`."""
-    return LitellmModel(model, options)
+open_model = LitellmModel
