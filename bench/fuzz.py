@@ -72,7 +72,6 @@ from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.harness.results_parquet import ResultsConvertPlan, convert_results
 from judge.models.chat import read_completion
-from judge.models.families import read_families, read_teams
 from judge.models.journal_rows import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest, storable
 from judge.models.journal_rows import SCHEMA as JOURNAL_SCHEMA
 from judge.models.journal_tools import exported_lines, merge_journals, read_journal, read_spending, verify_journal
@@ -106,6 +105,7 @@ from judge.report.page import report_page
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document
+from judge.runs.families import read_families, read_teams
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.runs.records import Exchange, Exclusion, Run, RunTurn, TokenCount, Turn

@@ -37,12 +37,12 @@ from judge.files.paths import JobPlan
 from judge.gold import read_gold
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.models.backends import open_model
-from judge.models.families import read_families
 from judge.models.journal import Journal
 from judge.models.records import Message
 from judge.passages import read_passages
 from judge.passages.hashes import open_hashes
 from judge.records import Estimate, Problem, Record
+from judge.runs.families import read_families
 from judge.text.table import Table
 from tests.ask.test_loop import Scripted, criterion, judged, pool
 from tests.conftest import PROJECT

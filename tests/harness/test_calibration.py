@@ -19,9 +19,9 @@ from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calib
 from judge.harness.calibration.session import forecast_calibration
 from judge.harness.manifest import SCHEMA
 from judge.models.backends.baseline import Overlap
-from judge.models.families import read_families
 from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
+from judge.runs.families import read_families
 from tests.calibration_world import (
     contents,
     failure,

@@ -142,6 +142,13 @@ def test_a_repeated_prompt_is_not_computed_from_its_last_token() -> None:
     assert len(pipeline.asked) == 3
 
 
+def test_the_oldest_reply_is_forgotten_first() -> None:
+    engine, pipeline = opened(*map(str, range(1026)))
+    for number in (*range(1025), 1024, 1, 0):
+        engine.ask(chat("s", str(number)), TEXT)
+    assert [prompt for prompt, _ in pipeline.asked[1024:]] == ["s|1024", "s|0"]
+
+
 def test_a_prompt_that_fills_the_context_is_refused() -> None:
     engine, pipeline = opened(context=3)
     with pytest.raises(ContextLengthError, match="the request has 3 tokens or more, the context holds 3"):

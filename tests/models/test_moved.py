@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from judge.errors import UsageError
+from judge.models.address import moved, refuse_unrecorded
 from judge.models.backends import open_model
 from judge.models.model import ModelOptions
-from judge.models.moved import moved, refuse_unrecorded
 from tests.mock import ask
 
 _READ = re.compile(r"""(?:getenv|environ\.get|get_secret|get_secret_str)\(\s*["']([A-Z_0-9]+)["']""")

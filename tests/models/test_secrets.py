@@ -9,9 +9,8 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
-from judge.models.address import read_address, without_credentials
+from judge.models.address import moved, read_address, without_credentials
 from judge.models.backends import open_model
-from judge.models.moved import moved
 from judge.models.secrets import holds_key, known_secrets, redact, scrub
 
 PASSWORD = 'p@ss w/o#rd?&"ü'

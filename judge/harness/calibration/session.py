@@ -45,12 +45,12 @@ from judge.harness.calibration.look import GoldLook, check_dev, looked_often
 from judge.harness.calibration.plan import ASKING, CalibrationForecast, CalibrationPlan, check_plan
 from judge.harness.earlier import reported
 from judge.harness.manifest import MANIFEST
-from judge.models.families import read_families
 from judge.models.model import recorded_options
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.records import Criterion
+from judge.runs.families import read_families
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.text.ids import natural_key

@@ -17,10 +17,9 @@ from judge.errors import JudgeError, UsageError
 from judge.files.bundle import __version__
 from judge.files.extras import EXTRAS, has_extra
 from judge.harness.doctor.findings import CheckFinding
-from judge.models.address import read_key
+from judge.models.address import read_key, refuse_unrecorded
 from judge.models.catalog import CATALOG
 from judge.models.engine import usable_cores
-from judge.models.moved import refuse_unrecorded
 from judge.models.weights import cache_folder, is_here
 from judge.runs.tokens import TokenCounter
 from judge.text.cells import count

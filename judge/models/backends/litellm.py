@@ -24,7 +24,7 @@ from judge.errors import (
     TransientError,
     UsageError,
 )
-from judge.models.address import read_address
+from judge.models.address import moved, read_address, refuse_unrecorded
 from judge.models.backends import BACKENDS
 from judge.models.chat import chat_messages, read_json, refuse_replicas, refuse_threads, response_format
 from judge.models.connection import read_body
@@ -32,7 +32,6 @@ from judge.models.http_errors import check_redirect, connection_error, error_for
 from judge.models.label_probabilities import asked_logprobs, with_probabilities
 from judge.models.limits import read_limits
 from judge.models.model import Model, ModelOptions, Price
-from judge.models.moved import moved, refuse_unrecorded
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.secrets import known_secrets
 from judge.records import Criterion

@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from judge.errors import MissingKeyError, UsageError
-from judge.models.address import Address, read_address, read_key, without_credentials
+from judge.models.address import Address, read_address, read_key, refuse_unrecorded, without_credentials
 from judge.models.backends.server import ServerModel
 from judge.models.chat import refuse_replicas, refuse_threads
 from judge.models.label_probabilities import label_tokens
 from judge.models.model import ModelOptions, Price
-from judge.models.moved import refuse_unrecorded
 from judge.models.records import Completion, Request
 from judge.records import Criterion
 
