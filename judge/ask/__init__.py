@@ -5,13 +5,14 @@ subjects   what criteria are about: responses, dialogues, nuggets
 prompt     a criterion and a pooled response as messages; blocks: strangers' texts between tags that hold them
 verdict    reads a completion of one criterion or of a group, never with a default
 group      criteria asked together in one request
-tasks      the judgments to make
+tasks      the judgments to make, and their order: neighbors share the start of their prompt
 inquiry    one task asked, and once more after an unreadable reply; its judgment or failure
-questions  what one judge is asked, and what the journal answers already; forecast: the same, counted
-estimates  how many tokens calls will have; account: what they took; budget: what they cost
-loop       all judgments of one judge: concurrency, interruption; order: neighbors follow each other; settings: limits
-calls      a request's completion, asked for once, in its turn, and again while its failures may pass
-pace       when the next call may be sent; stop: when a judge that answers nothing ends a run
+questions  what one judge is asked, and what the journal answers already
+estimates  how many tokens calls will have; account: what they took; budget: what they cost; settings: limits
+loop       all judgments of one judge: concurrency and interruption
+calls      a request's completion, asked for once, in its turn, and again while its failures may pass; when a judge that
+           answers nothing ends a run
+pace       when the next call may be sent
 asking     the one way to ask: judges of a job under one budget
 returned   where other models answered than those asked
 labels     grades of judges, read back from files of any origin

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from judge.ask.estimates import GUESS, CallSums, TokenRates
+from judge.ask.estimates import CallSums, TokenRates
 from judge.models.model import Price, SentRequests, Unfinished
 from judge.models.records import Completion, Request
 from judge.models.spending import CallSum, Spending
@@ -38,90 +38,73 @@ class JudgeAccount(Record, frozen=True):
     """Seconds that the asking took, from its start to its end."""
 
 
-class _Calls:
-    """Calls of one judge, each counted once; by hashes and sums, because there may be millions."""
+class _JudgeCalls:
+    """The calls of one judge."""
 
-    def __init__(self, price: Price | None) -> None:
-        self.total = CallSum(price)
-        self._hashes: set[int] = set()
+    def __init__(self, price: Price | None, rates: TokenRates) -> None:
+        self.price = price
+        self.expected = CallSums(rates)
+        self.asked, self.results = CallSum(price), CallSum(price)
+        self.counted: set[int] = set()
+        """Hashes of the digests in `results`, because there may be millions."""
+        self.unfinished = Unfinished()
+        self.seconds = 0.0
 
-    def add(self, digest: str, completion: Completion) -> None:
-        """Count a call, unless one with this digest is counted."""
-        if (key := hash(digest)) not in self._hashes:
-            self._hashes.add(key)
-            self.total.add(completion)
+    def row(self, judge: str) -> JudgeAccount:
+        """What they took; replies of calls that failed are asked and paid for, too."""
+        expected, price, lost = self.expected, self.price, self.unfinished
+        estimate = CallEstimate(
+            expected.calls,
+            expected.prompt_tokens,
+            expected.reply_tokens,
+            None if price is None else price.cost(expected.prompt_tokens, 0, expected.reply_tokens),
+            expected.rates.basis,
+        )
+        asked = self.asked.spending(judge)
+        cost = 0.0 if price is None else price.cost(lost.prompt_tokens, 0, lost.reply_tokens)
+        asked = msgspec.structs.replace(
+            asked,
+            prompt_tokens=asked.prompt_tokens + lost.prompt_tokens,
+            completion_tokens=asked.completion_tokens + lost.reply_tokens,
+            cost=round(asked.cost + cost, 9),
+        )
+        return JudgeAccount(judge, estimate, asked, self.results.spending(judge), self.seconds)
 
 
 class Account:
     """Collects what the calls of one job took, by judge; several loops may share one."""
 
     def __init__(self) -> None:
-        self._terms: dict[str, tuple[Price | None, TokenRates]] = {}
-        self._asked: dict[str, _Calls] = {}
-        self._results: dict[str, _Calls] = {}
-        self._expected: dict[str, CallSums] = {}
-        self._unfinished: dict[str, Unfinished] = {}
-        self._seconds: dict[str, float] = {}
+        self._judges: dict[str, _JudgeCalls] = {}
 
     def open(self, judge: str, price: Price | None, rates: TokenRates) -> None:
         """Say what a judge's tokens cost and come to, before it is asked; the first estimate stands."""
-        self._terms.setdefault(judge, (price, rates))
+        self._judges.setdefault(judge, _JudgeCalls(price, rates))
 
-    def ask(
-        self, judge: str, digest: str, request: Request, completion: Completion, sent: SentRequests | None = None
-    ) -> None:
+    def ask(self, judge: str, request: Request, completion: Completion, sent: SentRequests | None = None) -> None:
         """Enter a call that was made, with what it sent where the judge asks in words of its own."""
-        self._of(self._asked, judge).add(digest, completion)
+        calls = self._judges[judge]
+        calls.asked.add(completion)
         if all(message.role != "assistant" for message in request.messages):
-            _, rates = self._terms.get(judge, (None, GUESS))
-            self._expected[judge] = self._expected.get(judge, CallSums()).plus(request, rates, sent)
+            calls.expected.add(request, sent)
 
     def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
-        """Enter the completions, by their digests, that a result rests on."""
-        results = self._of(self._results, judge)
+        """Enter the completions, by their digests, that a result rests on, each once."""
+        calls = self._judges[judge]
         for digest, completion in completions.items():
-            results.add(digest, completion)
+            if (key := hash(digest)) not in calls.counted:
+                calls.counted.add(key)
+                calls.results.add(completion)
 
-    def _of(self, calls: "dict[str, _Calls]", judge: str) -> "_Calls":
-        if (known := calls.get(judge)) is None:
-            known = calls[judge] = _Calls(self._terms.get(judge, (None, GUESS))[0])
-        return known
-
-    def unfinished(self, judge: str, replies: Unfinished) -> None:
-        """Enter the replies of calls that failed, which no completion counts."""
-        self._unfinished[judge] = self._unfinished.get(judge, Unfinished()).plus(replies)
-
-    def last(self, judge: str, seconds: float) -> None:
-        """Enter how long asking a judge took."""
-        self._seconds[judge] = self._seconds.get(judge, 0.0) + seconds
+    def end(self, judge: str, seconds: float, unfinished: Unfinished) -> None:
+        """Enter how long asking a judge took, and the replies of calls that failed, which no completion counts."""
+        calls = self._judges[judge]
+        calls.seconds += seconds
+        calls.unfinished = calls.unfinished.plus(unfinished)
 
     def rows(self) -> tuple[JudgeAccount, ...]:
         """What each judge's calls took, in natural order of the judges' names."""
-        judges = {*self._terms, *self._asked, *self._results}
-        return tuple(map(self._row, sorted(judges, key=natural_key)))
-
-    def _row(self, judge: str) -> JudgeAccount:
-        price, rates = self._terms.get(judge, (None, GUESS))
-        expected = self._expected.get(judge, CallSums())
-        replies = expected.reply_tokens(rates)
-        cost = None if price is None else price.cost(expected.prompt_tokens, 0, replies)
-        return JudgeAccount(
-            judge,
-            CallEstimate(expected.calls, expected.prompt_tokens, replies, cost, rates.basis),
-            self._with_unfinished(self._of(self._asked, judge).total.spending(judge), price),
-            self._of(self._results, judge).total.spending(judge),
-            self._seconds.get(judge, 0.0),
-        )
-
-    def _with_unfinished(self, asked: Spending, price: Price | None) -> Spending:
-        lost = self._unfinished.get(asked.judge, Unfinished())
-        cost = 0.0 if price is None else price.cost(lost.prompt_tokens, 0, lost.reply_tokens)
-        return msgspec.structs.replace(
-            asked,
-            prompt_tokens=asked.prompt_tokens + lost.prompt_tokens,
-            completion_tokens=asked.completion_tokens + lost.reply_tokens,
-            cost=round(asked.cost + cost, 9),
-        )
+        return tuple(self._judges[judge].row(judge) for judge in sorted(self._judges, key=natural_key))
 
 
 def in_all(accounts: Sequence[JudgeAccount]) -> JudgeAccount:

@@ -12,7 +12,7 @@ import msgspec
 
 from judge.ask.account import Account, JudgeAccount
 from judge.ask.budget import price_of
-from judge.ask.forecast import Forecast, forecast
+from judge.ask.estimates import CallSums
 from judge.ask.loop import assess
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, filler_notes
@@ -379,7 +379,7 @@ class Asking:
         turns: Mapping[str, Turn] | None,
     ) -> ModelForecast:
         """What `ask_model` would send beyond what the journal holds."""
-        return model_forecast(model, forecast(self.questions(model, turns), wanted), settings, options.max_tokens)
+        return forecast(self.questions(model, turns), wanted, settings, options.max_tokens)
 
     def questions(self, model: Model, turns: Mapping[str, Turn] | None) -> Questions:
         """What a model is asked, and what the journal holds of the answers."""
@@ -412,31 +412,47 @@ class Asking:
                 yield reply.judge, completion
 
 
-def model_forecast(model: Model, counts: Forecast, settings: Settings, longest: int) -> ModelForecast:
-    """What calls to a model cost.
+def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, longest: int) -> ModelForecast:
+    """What the loop would do with tasks; nothing is sent.
 
     Args:
-        model: The model.
-        counts: What the loop would send.
+        questions: What a model is asked, and what the journal answers already.
+        wanted: The tasks.
         settings: The prices that the user gave.
         longest: Tokens of the longest reply.
     """
-    price, rates, sums = price_of(model, settings.known_prices), counts.rates, counts.sums
-    replies, longer = sums.reply_tokens(rates), sums.told or counts.calls * longest
+    recalled = without_evidence = shared = 0
+    sums = CallSums(questions.rates())
+    digests: set[str] = set()
+    for task in questions.ahead(wanted):
+        if questions.gap(task) is not None:
+            without_evidence += 1
+        elif questions.recall(task) is not None:
+            recalled += 1
+        else:
+            request = questions.request(task, questions.forms(task.criterion)[0])
+            digest = questions.digest(request)
+            if digest in digests:
+                shared += 1
+            else:
+                digests.add(digest)
+                sums.add(request, questions.model.sent(request))
+    price, replies = price_of(questions.model, settings.known_prices), sums.reply_tokens
+    most = max(replies, sums.told or sums.calls * longest)
     return ModelForecast(
-        model=model.name,
-        judgments=counts.judgments,
-        recalled=counts.recalled,
-        without_evidence=counts.without_evidence,
-        shared=counts.shared,
-        calls=counts.calls,
+        model=questions.model.name,
+        judgments=len(wanted),
+        recalled=recalled,
+        without_evidence=without_evidence,
+        shared=shared,
+        calls=sums.calls,
         requests=sums.requests,
-        prompt_tokens=counts.prompt_tokens,
+        prompt_tokens=sums.prompt_tokens,
         completion_tokens=replies,
-        bytes_per_token=round(rates.bytes_per_token, 3),
-        tokens_per_reply=round(sums.told / sums.calls if sums.told else rates.reply, 1),
-        counted_calls=rates.calls,
+        bytes_per_token=round(sums.rates.bytes_per_token, 3),
+        tokens_per_reply=round(sums.told / sums.calls if sums.told else sums.rates.reply, 1),
+        counted_calls=sums.rates.calls,
         price=None if price is None else price.per_million(),
-        cost=None if price is None else price.cost(counts.prompt_tokens, 0, replies),
-        most=None if price is None else price.cost(counts.prompt_tokens, 0, max(replies, longer)),
+        cost=None if price is None else price.cost(sums.prompt_tokens, 0, replies),
+        most=None if price is None else price.cost(sums.prompt_tokens, 0, most),
     )

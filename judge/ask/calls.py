@@ -5,14 +5,13 @@ A call waits for money and for its turn, is made again while its failures may pa
 
 import asyncio
 import functools
-import itertools
+import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
-import tenacity
 
 from judge.ask.account import Account
 from judge.ask.budget import Budget
@@ -20,7 +19,6 @@ from judge.ask.estimates import TYPICAL_REPLY, estimated_tokens, grades_of
 from judge.ask.pace import Pace, Ticket
 from judge.ask.questions import Questions
 from judge.ask.settings import Settings
-from judge.ask.stop import StopRule
 from judge.errors import AuthenticationError, CallError, OperationalError, RateLimitError, TransientError
 from judge.models.call_parts import CallParts
 from judge.models.journal import Journal
@@ -35,6 +33,10 @@ _CERTAIN = 5
 """Least refusals in a row after which a provider is believed to take no calls."""
 _PAUSE = 1.0
 """Seconds of a common pause that are worth a word."""
+_FEWEST = 3
+"""Least calls given up in a row after which a judge is believed to be dead that has answered nothing."""
+_UNREADABLE = 20
+"""The same where it has answered others: some texts may be such that no judge can read them."""
 _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
 
@@ -54,6 +56,50 @@ class AnsweredInForm(Exception):
         self.digest = digest
 
 
+class StopRule:
+    """Says when a judge that does not answer ends a run, by the calls that were given up in a row.
+
+    Args:
+        judge: The name of the judge.
+        settings: A run that makes more calls at once gives up more of them in a row.
+    """
+
+    def __init__(self, judge: str, settings: Settings) -> None:
+        self._judge = judge
+        self._settings = settings
+        self.row = 0
+        """Calls given up since the last answer."""
+        self.heard = False
+        """Whether the judge has answered a question, in this run or in the journal."""
+        self.refused = False
+        """Whether it has refused a request for what the request is."""
+        self._error: OperationalError | None = None
+
+    def answered(self) -> None:
+        """The judge has answered a call."""
+        self.row, self.heard = 0, True
+
+    def given_up(self, error: TransientError, request: Request) -> OperationalError | None:
+        """Count a call that was given up after a last failure; the error that is to end the run, if one is."""
+        self.row += 1
+        self._error = OperationalError(
+            f"{self._judge} does not answer: {self.row} calls in a row were given up after {self._settings.attempts} "
+            f"attempts each, the last: {error}{self.about(request)}"
+        )
+        fewest = _UNREADABLE if self.heard else _FEWEST
+        return self._error if self.row >= max(fewest, self._settings.concurrency) else None
+
+    def at_the_end(self) -> OperationalError | None:
+        """The error of a run that asked all and was never answered; it was too short to be ended before."""
+        return None if self.heard or self.refused else self._error
+
+    def about(self, request: Request) -> str:
+        """Which response a call was about, where others had an answer: its text may be the cause."""
+        if not self.heard:
+            return ""
+        return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
+
+
 class Calls:
     """The calls of one loop to one judge; all of them share one pace and one budget.
 
@@ -62,7 +108,6 @@ class Calls:
         journal: Holds every paid completion.
         settings: The limits.
         account: Where calls are entered.
-        rule: Says when the judge answers nothing any more.
         tell: Called when all calls are held back.
         clock: The time.
     """
@@ -73,7 +118,6 @@ class Calls:
         journal: Journal,
         settings: Settings,
         account: Account,
-        rule: StopRule,
         tell: Callable[[], None],
         clock: Clock,
     ) -> None:
@@ -82,17 +126,11 @@ class Calls:
         self._journal = journal
         self._settings = settings
         self._account = account
-        self.rule = rule
+        self.rule = StopRule(self._model.name, settings)
         self._tell = tell
         self._clock = clock
         self.budget = Budget(self._model, settings.max_cost, settings.known_prices)
         self._pace = Pace(settings.rpm, settings.tpm, clock.now)
-        self._retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(TransientError),
-            stop=tenacity.stop_after_attempt(settings.attempts),
-            wait=_wish_or_backoff,
-            reraise=True,
-        )
         self._parts = CallParts(self._journal)
         self._model.keep(self._parts)
         self.stopped: BaseException | None = None
@@ -178,7 +216,7 @@ class Calls:
         self.check()
         recorded = await self._journal.lease(*forms)
         if recorded is not None:
-            self.rule.recalled()
+            self.rule.heard = True
             if recorded.digest != digest:
                 raise AnsweredInForm(recorded.digest)
             return recorded.completion
@@ -199,7 +237,7 @@ class Calls:
         """Pay for a call, make it, and begin to record its completion."""
         reserved = await self._afford(request)
         try:
-            completion = await self._retried(request)
+            completion = await self._sent(request)
             self.rule.answered()
             completion = self.budget.charge(request, storable(completion))
         except TransientError as error:
@@ -210,13 +248,13 @@ class Calls:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
             raise AuthenticationError(f"{error}{self.rule.about(request)}") from error
         except CallError:
-            self.rule.refused()
+            self.rule.refused = True
             raise
         finally:
             self.budget.release(reserved)
             self._paid.set()
         name = self._model.name
-        self._account.ask(name, digest, request, completion, self._questions.sent(request))
+        self._account.ask(name, request, completion, self._model.sent(request))
         write = self._journal.write(digest, name, self._model.parameters(request), request, completion)
         self._unwritten[digest] = write
         write.add_done_callback(functools.partial(self._written, digest))
@@ -244,25 +282,13 @@ class Calls:
             self._paid.clear()
             await self._paid.wait()
 
-    async def _retried(self, request: Request) -> Completion:
-        """Make a call, and make it again while its failures may pass.
-
-        Its pauses are made here: `AsyncRetrying` takes three times the CPU, a sixth of what a bare call takes.
-        """
-        numbers, pauses = itertools.count(1), list[float]()
-        for attempt in self._retrying.copy(sleep=pauses.append):
-            if pauses:
-                await self.pause(pauses.pop())
-            with attempt:
-                return await self._attempt(request, numbers)
-        raise AssertionError("tenacity raises the last failure")
-
-    async def _attempt(self, request: Request, numbers: Iterator[int]) -> Completion:
-        """Send a request in its turn; one that is refused for a rate limit gets into line again."""
-        tokens = self._tokens(request)
+    async def _sent(self, request: Request) -> Completion:
+        """Send a request in its turn, and again while its failures may pass; refusals for a rate limit do not count."""
+        tokens = estimated_tokens(request) + counted_reply(self._model, request) if self._pace.limits else 0
+        sent = failed = 0
         while True:
-            ticket = await self._turn(tokens)
-            number, started = next(numbers), self._clock.now()
+            ticket = self._at_once(tokens) or await self._in_line(tokens)
+            sent, started = sent + 1, self._clock.now()
             try:
                 completion = await self._model.complete(request)
             except RateLimitError as error:
@@ -271,22 +297,25 @@ class Calls:
             except TransientError as error:
                 self._check_wish(error)
                 self._pace.hold(error.retry_after)
-                raise
+                failed += 1
+                if failed == self._settings.attempts:
+                    raise
+                await self.pause(_backoff(failed) if error.retry_after is None else error.retry_after)
             else:
                 self._pace.answered(ticket, self._model.limits)
                 self._wake()
                 latency = completion.latency or round(self._clock.now() - started, 3)
-                return msgspec.structs.replace(completion, attempts=number, latency=latency)
+                return msgspec.structs.replace(completion, attempts=sent, latency=latency)
 
-    def _tokens(self, request: Request) -> int:
-        """The tokens of a call that count against a limit as soon as it is sent, by our own estimate."""
-        return estimated_tokens(request) + counted_reply(self._model, request) if self._pace.limits else 0
+    def _at_once(self, tokens: int) -> Ticket | None:
+        """Send a call of so many tokens now; None if it has to get into line."""
+        if self._line.locked() or self._pace.wait(tokens) > 0:
+            return None
+        self.check()
+        return self._pace.sent(tokens)
 
-    async def _turn(self, tokens: int) -> Ticket:
+    async def _in_line(self, tokens: int) -> Ticket:
         """Wait until a call of so many tokens may be sent, after those that wait already."""
-        if not self._line.locked() and self._pace.wait(tokens) <= 0:
-            self.check()
-            return self._pace.sent(tokens)
         async with self._line:
             while True:
                 self.check()
@@ -362,11 +391,6 @@ def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalEr
     )
 
 
-_backoff = tenacity.wait_random_exponential(multiplier=1, max=LONGEST_BACKOFF)
-
-
-def _wish_or_backoff(state: tenacity.RetryCallState) -> float:
-    """Seconds until the next attempt: what the provider asks, else random within an exponentially growing window."""
-    error = state.outcome.exception() if state.outcome else None
-    wish = error.retry_after if isinstance(error, TransientError) else None
-    return _backoff(state) if wish is None else wish
+def _backoff(failed: int) -> float:
+    """Seconds until the next attempt: random within a window that doubles with each failure."""
+    return random.uniform(0.0, min(LONGEST_BACKOFF, 2.0 ** (failed - 1)))  # noqa: S311 - no secret

@@ -85,7 +85,7 @@ class OpenCascade(NamedTuple):
         """What the journal holds of the checker's answers, without those that it would be asked for."""
         once, numbers = self.questions(wanted)
         said, found = ResultWriter(), array("q")
-        for result in asking.questions(self.checker, None).settled(once, lambda: None):
+        for result in asking.questions(self.checker, None).settled(once):
             found.append(_NOT_ASKED if result is None else len(said))
             if result is not None:
                 said.add(result)

@@ -67,17 +67,6 @@ def grades_of(request: Request) -> int:
     return max(1, len(request.together))
 
 
-def reply_tokens(rates: TokenRates, calls: int, grades: int) -> int:
-    """The tokens of replies by our own estimate.
-
-    Args:
-        rates: What the judge's tokens come to.
-        calls: The requests.
-        grades: The grades that they ask for: more than requests, where criteria are asked together.
-    """
-    return round(calls * rates.reply) if rates.calls else grades * TYPICAL_REPLY
-
-
 def estimated_call(model: Model, request: Request, reply: int) -> tuple[int, int]:
     """Tokens that a call sends and those of its reply, where the provider counts none.
 
@@ -97,38 +86,45 @@ def estimated_tokens(request: Request, rates: TokenRates = GUESS) -> int:
     return math.ceil(prompt_bytes(request.messages) / rates.bytes_per_token)
 
 
-class CallSums(NamedTuple):
-    """What several calls send, by our own estimate."""
+class CallSums:
+    """What several calls send and bring back, by our own estimate.
 
-    calls: int = 0
-    requests: int = 0
-    """Requests that go out: more than calls where a judge divides a call."""
-    grades: int = 0
-    """Grades that the calls ask for, where the judge sends them as they are."""
-    prompt_tokens: int = 0
-    told: int = 0
-    """Most tokens of the replies to calls that a judge asks in words of its own."""
+    Args:
+        rates: What the judge's tokens come to.
+    """
 
-    def plus(self, request: Request, rates: TokenRates, sent: SentRequests | None) -> "CallSums":
-        """These and one more call.
+    def __init__(self, rates: TokenRates = GUESS) -> None:
+        self.rates = rates
+        self.calls = 0
+        self.requests = 0
+        """Requests that go out: more than calls where a judge divides a call."""
+        self.prompt_tokens = 0
+        self.told = 0
+        """Most tokens of the replies to calls that a judge asks in words of its own."""
+        self._grades = 0
+        """Grades that the calls ask for, where the judge sends them as they are: more than calls for groups."""
+
+    def add(self, request: Request, sent: SentRequests | None) -> None:
+        """Count a call.
 
         Args:
             request: The call.
-            rates: What the judge's tokens come to.
             sent: What the judge sends for it in words of its own; None where it sends it as it is.
         """
-        tokens = estimated_tokens(request, rates)
-        if sent is not None and not rates.calls:
-            tokens = math.ceil(sent.prompt_bytes / rates.bytes_per_token)
-        requests, grades, told = (1, grades_of(request), 0) if sent is None else (sent.requests, 0, sent.reply_tokens)
-        return CallSums(
-            calls=self.calls + 1,
-            requests=self.requests + requests,
-            grades=self.grades + grades,
-            prompt_tokens=self.prompt_tokens + tokens,
-            told=self.told + told,
-        )
+        self.calls += 1
+        if sent is None:
+            self.requests += 1
+            self._grades += grades_of(request)
+        else:
+            self.requests += sent.requests
+            self.told += sent.reply_tokens
+        if sent is None or self.rates.calls:
+            self.prompt_tokens += estimated_tokens(request, self.rates)
+        else:
+            self.prompt_tokens += math.ceil(sent.prompt_bytes / self.rates.bytes_per_token)
 
-    def reply_tokens(self, rates: TokenRates) -> int:
+    @property
+    def reply_tokens(self) -> int:
         """Tokens of the replies."""
-        return self.told or reply_tokens(rates, self.calls, self.grades)
+        learned = round(self.calls * self.rates.reply) if self.rates.calls else self._grades * TYPICAL_REPLY
+        return self.told or learned

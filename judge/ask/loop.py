@@ -18,15 +18,13 @@ from judge.ask.account import Account
 from judge.ask.budget import price_of
 from judge.ask.calls import AnsweredInForm, Calls, Clock
 from judge.ask.inquiry import Answer, failure, inquiry, outcome
-from judge.ask.order import in_order
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, Reporter
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
-from judge.ask.stop import StopRule
 from judge.ask.stored_results import ResultWriter, StoredResults
-from judge.ask.tasks import Task
+from judge.ask.tasks import Task, in_order
 from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported
 from judge.files.paths import StrPath
 from judge.models.journal import HeldElsewhere, Journal
@@ -72,8 +70,7 @@ class Loop:
         self._account.open(self._model.name, price_of(self._model, settings.known_prices), questions.rates())
         self._report = report
         self._folder = folder
-        rule = StopRule(self._model.name, settings)
-        self.calls = Calls(questions, journal, settings, self._account, rule, self._tell, clock)
+        self.calls = Calls(questions, journal, settings, self._account, self._tell, clock)
         self._wanted: Sequence[Task] = ()
         self._results = ResultWriter(0, folder)
         self._recalled = self._failures = 0
@@ -117,8 +114,7 @@ class Loop:
         try:
             return await self.run(wanted)
         finally:
-            self._account.last(self._model.name, time.perf_counter() - started)
-            self._account.unfinished(self._model.name, self._model.unfinished)
+            self._account.end(self._model.name, time.perf_counter() - started, self._model.unfinished)
             await self._model.aclose()
 
     def drain(self) -> None:
@@ -130,10 +126,12 @@ class Loop:
 
     def _recall(self) -> Iterable[int]:
         """Settle the tasks that need no call, and give the numbers of the others."""
-        for number, settled in enumerate(self._questions.settled(self._wanted, self.calls.rule.recalled)):
+        for number, settled in enumerate(self._questions.settled(self._wanted)):
             if settled is None:
                 yield number
             else:
+                # Without a passage, nothing was asked.
+                self.calls.rule.heard |= settled.request_digest is not None
                 self._recalled += 1
                 self._settle(number, settled)
 
@@ -141,13 +139,7 @@ class Loop:
         """Take one task after the other."""
         while self.calls.stopped is None and (number := await self._next()) is not None:
             try:
-                settled = await self._judge(self._wanted[number])
-                write = self.calls.write_of(settled.request_digest)
-                if write is None:
-                    self._settle(number, settled)
-                else:
-                    # The disk is slower than the next call is begun, so nobody waits for it here.
-                    write.add_done_callback(functools.partial(self._settle_written, number, settled))
+                await self._judge(number, self._wanted[number])
             except HeldElsewhere:
                 self._elsewhere.append(number)
             except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
@@ -163,13 +155,6 @@ class Loop:
         if not line or self.calls.stopped is not None:
             return None
         return line.pop() if self.calls.rule.row % 2 else line.popleft()
-
-    def _settle_written(self, number: int, settled: Judgment | Failure, write: "asyncio.Future[None]") -> None:
-        if write.exception() is None:
-            try:
-                self._settle(number, settled)
-            except BaseException as error:  # noqa: BLE001 - as in `_work`
-                self.calls.stop(error)
 
     def _settle(self, number: int, settled: Judgment | Failure) -> None:
         self._results.put(number, settled)
@@ -193,32 +178,39 @@ class Loop:
             )
         )
 
-    async def _judge(self, task: Task) -> Judgment | Failure:
-        """The result of a task; tasks with the same question share what one of them asks."""
+    async def _judge(self, number: int, task: Task) -> None:
+        """Settle a task; tasks with the same question share what one of them asks."""
         digest, request = self._questions.first(task)
         while (twin := self._open.get(digest)) is not None:
             await asyncio.wait([twin])
             settled, missing = self._questions.recall(task), twin.result()
             if settled is None and isinstance(missing, Failure):
-                return failure(task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest)
+                settled = failure(task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest)
             if settled is not None:
-                return settled
+                return self._settle(number, settled)
         self._open[digest] = asyncio.get_running_loop().create_future()
         settled = None
         try:
             settled = await self._ask(task, digest, request)
-            return settled
         finally:
             write = self.calls.write_of(settled.request_digest) if settled is not None else None
             if write is None:
-                self._close(digest, settled)
+                self._close(number, digest, settled)
             else:
-                # Those who wait find the answer in the journal then.
-                write.add_done_callback(lambda _: self._close(digest, settled))
+                # The disk is slower than the next call is begun, so nobody waits for it here.
+                write.add_done_callback(functools.partial(self._close, number, digest, settled))
+        return None
 
-    def _close(self, digest: str, settled: Judgment | Failure | None) -> None:
-        """A question is asked no more."""
+    def _close(
+        self, number: int, digest: str, settled: Judgment | Failure | None, write: "asyncio.Future[None] | None" = None
+    ) -> None:
+        """A question is asked no more, and its answer is on the disk, where those who wait for it find it."""
         self._open.pop(digest).set_result(settled)
+        if settled is not None and (write is None or write.exception() is None):
+            try:
+                self._settle(number, settled)
+            except BaseException as error:  # noqa: BLE001 - as in `_work`
+                self.calls.stop(error)
 
     async def _ask(self, task: Task, digest: str, request: Request) -> Judgment | Failure:
         """Ask until there is an outcome; if an answer form is of no use, go on with the next."""

@@ -13,7 +13,7 @@ from judge.errors import OperationalError
 from judge.models.forms import supported_forms
 from judge.models.journal import Journal, JournalView, looked_ahead
 from judge.models.journal_rows import request_digest
-from judge.models.model import Model, SentRequests
+from judge.models.model import Model
 from judge.models.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -50,7 +50,7 @@ class Questions:
         self._journal = journal
         self._pool = pool
         self._turns = turns or {}
-        self._account = account or Account()
+        self._account = account
         self._remember = remember or (lambda key, value: None)
         self._structured = journal.meta(_form_key(model.name)) != "text"
         self._replies = self._filler = 0
@@ -113,10 +113,6 @@ class Questions:
         """The digest of a request, under which the journal keeps its completion."""
         return request_digest(self.model.name, self.model.parameters(request), request)
 
-    def sent(self, request: Request) -> SentRequests | None:
-        """What a request takes where the judge asks in words of its own; None where it is sent as it is."""
-        return self.model.sent(request)
-
     def rates(self) -> TokenRates:
         """What the judge's tokens come to, as far as the journal tells."""
         sizes, prompts, replies = [], [], []
@@ -139,23 +135,14 @@ class Questions:
             return None
         for answer in found.answers:
             self._count(answer)
-        self._account.rest(self.model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
+        if self._account is not None:
+            self._account.rest(self.model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
         return outcome(task, found.answers[-1], self.model.name, found.digest)
 
-    def settled(self, tasks: Iterable[Task], remembered: Callable[[], object]) -> Iterator[Judgment | Failure | None]:
-        """For each task its outcome where that needs no call; None where it does.
-
-        Args:
-            tasks: The tasks.
-            remembered: Called for each outcome that the journal gives.
-        """
+    def settled(self, tasks: Iterable[Task]) -> Iterator[Judgment | Failure | None]:
+        """For each task its outcome where that needs no call; None where it does."""
         for task in self.ahead(tasks):
-            found: Judgment | Failure | None = self.gap(task)
-            if found is None:
-                found = self.recall(task)
-                if found is not None:
-                    remembered()
-            yield found
+            yield self.gap(task) or self.recall(task)
 
     def next_request(self, task: Task) -> tuple[str, Request] | None:
         """Digest and request that the outcome of a task waits for; None if the journal holds every completion it needs.

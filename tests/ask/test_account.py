@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from judge.ask.account import Account, in_all
-from judge.ask.forecast import forecast
+from judge.ask.asking import forecast
 from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
@@ -74,15 +74,15 @@ def test_a_price_given_later_prices_the_calls_of_before(tmp_path: Path) -> None:
 def test_the_estimate_is_that_of_the_dry_run(tmp_path: Path) -> None:
     texts, one = [f"text {index}" for index in range(12)], pool([f"text {index}" for index in range(12)])
     with Journal(tmp_path / "journal") as journal:
-        expected = forecast(Questions(Scripted(), journal, one, None), tasks(one, [criterion()]))
+        expected = forecast(Questions(Scripted(), journal, one, None), tasks(one, [criterion()]), Settings(), 1000)
     (row,) = judged(tmp_path, Scripted(default=reply(prompt_tokens=60)), texts).rows()
     assert (row.expected.calls, row.expected.prompt_tokens) == (expected.calls, expected.prompt_tokens)
     assert row.expected.completion_tokens == 12 * 150
     # The estimate of the next run rests on what this one counted: 12 calls of 60 tokens, replies of 8.
     more = pool([f"other {index}" for index in range(3)])
     with Journal(tmp_path / "journal") as journal:
-        learned = forecast(Questions(Scripted(), journal, more, None), tasks(more, [criterion()]))
-    assert (learned.rates.calls, learned.rates.reply) == (12, 8.0)
+        learned = forecast(Questions(Scripted(), journal, more, None), tasks(more, [criterion()]), Settings(), 1000)
+    assert (learned.counted_calls, learned.tokens_per_reply) == (12, 8.0)
 
 
 def test_judges_are_added_up(tmp_path: Path) -> None:

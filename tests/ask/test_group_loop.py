@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from judge.ask.asking import model_forecast
+from judge.ask.asking import forecast
 from judge.ask.estimates import TYPICAL_REPLY
-from judge.ask.forecast import forecast
 from judge.ask.group import combine
 from judge.ask.loop import assess
 from judge.ask.opening import open_one
@@ -114,11 +113,10 @@ def test_a_judge_without_structured_output_answers_in_lines(tmp_path: Path) -> N
 
 def test_a_forecast_counts_one_call_and_every_grade_of_its_reply() -> None:
     of, model = pool(["a", "b"]), Scripted()
-    with Journal(None) as journal:
-        found = forecast(Questions(model, journal, of, None), tasks(of, GROUP))
-    assert (found.judgments, found.shared, found.calls, found.sums.grades) == (4, 2, 2, 4)
     settings = Settings(prices={"*": Price(0.0, 1.0)})
-    row = model_forecast(model, found, settings, 1000)
+    with Journal(None) as journal:
+        row = forecast(Questions(model, journal, of, None), tasks(of, GROUP), settings, 1000)
+    assert (row.judgments, row.shared, row.calls) == (4, 2, 2)
     assert (row.cost, row.most) == (4 * TYPICAL_REPLY, 2 * 1000)
 
 

@@ -11,14 +11,13 @@ import msgspec
 import pytest
 
 from judge.ask.account import Account
-from judge.ask.estimates import GUESS, CallSums
-from judge.ask.forecast import forecast
+from judge.ask.asking import forecast
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
-from judge.ask.tasks import Task, tasks
+from judge.ask.tasks import Task, in_order, tasks
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -429,15 +428,13 @@ def test_a_forecast_explains_every_judgment_without_asking(tmp_path: Path) -> No
     grounded = criterion("groundedness", ("response", "passages"))
     model = Scripted()
     with Journal(tmp_path / "journal") as journal:
-        counts = forecast(Questions(model, journal, one, None), tasks(one, [criterion()]))
+        counts = forecast(Questions(model, journal, one, None), tasks(one, [criterion()]), QUICK, 1000)
         # a and b are in the journal; c stands for three responses, d for one.
-        assert counts._asdict() == {
-            "judgments": 6, "without_evidence": 0, "recalled": 2, "shared": 2, "calls": 2,
-            "sums": CallSums(calls=2, requests=2, grades=2, prompt_tokens=counts.prompt_tokens),
-            "rates": GUESS,
-        }  # fmt: skip
+        assert (counts.judgments, counts.without_evidence, counts.recalled, counts.shared) == (6, 0, 2, 2)
+        assert (counts.calls, counts.requests, counts.completion_tokens, counts.counted_calls) == (2, 2, 300, 0)
         unknown = pool(["a", "b", "c"], ("p1", "p2"), known=False)
-        counts = forecast(Questions(model, journal, unknown, None), tasks(unknown, [criterion(), grounded]))
+        questions = Questions(model, journal, unknown, None)
+        counts = forecast(questions, tasks(unknown, [criterion(), grounded]), QUICK, 1000)
         assert (counts.judgments, counts.without_evidence, counts.recalled, counts.calls) == (6, 3, 2, 1)
     assert counts.prompt_tokens > 0
     assert model.asked == []
@@ -452,6 +449,12 @@ def test_tasks_go_by_criterion_and_then_by_turn() -> None:
         Task(one.responses[0], second),
         Task(one.responses[1], second),
     )
+
+
+def test_neighbors_follow_each_other() -> None:
+    """By prompt and turn, whatever the order of the numbers."""
+    wanted = tasks(pool(["a", "b", "c", "d", "e"]), [criterion("naturalness"), criterion("groundedness")])
+    assert in_order(wanted, [4, 0, 9, 2, 5]).tolist() == [5, 9, 0, 2, 4]
 
 
 def test_an_error_nobody_foresaw_lets_calls_in_flight_land(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from judge.ask.forecast import forecast
+from judge.ask.asking import forecast
 from judge.ask.loop import assess
 from judge.ask.questions import Questions
+from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import InputError, OperationalError, UsageError
 from judge.models.call_parts import CallParts
@@ -433,7 +434,8 @@ def test_a_dry_run_and_a_run_from_the_journal_take_few_looks(url: str, looks: li
         first = assess(wanted, Scripted(forms=("json", "text")), journal, one)
     with JournalView([url]) as view:
         looks.clear()
-        assert forecast(Questions(Scripted(forms=("json", "text")), view, one, None), wanted).recalled == 300
+        questions = Questions(Scripted(forms=("json", "text")), view, one, None)
+        assert forecast(questions, wanted, Settings(), 1000).recalled == 300
         # Facts about the judge and samples for the estimate come on top of two pages.
         assert len(looks) < 10
     model = Scripted(forms=("json", "text"))
