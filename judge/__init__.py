@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from judge.harness.calibration import calibrate_judges as calibrate_judges
     from judge.harness.cast_regin import ReginPlan as ReginPlan
     from judge.harness.cast_regin import remake_cast_regin as remake_cast_regin
+    from judge.harness.completions import CompletionsPlan as CompletionsPlan
+    from judge.harness.completions import import_completions as import_completions
     from judge.harness.correction import CorrectionPlan as CorrectionPlan
     from judge.harness.correction import correct_leaderboard as correct_leaderboard
     from judge.harness.crowd import CrowdPlan as CrowdPlan
@@ -109,8 +111,6 @@ if TYPE_CHECKING:
     from judge.harness.release.job import release_folder as release_folder
     from judge.harness.reparsing import ReparsePlan as ReparsePlan
     from judge.harness.reparsing import reparse as reparse
-    from judge.harness.requests import CompletionsPlan as CompletionsPlan
-    from judge.harness.requests import import_completions as import_completions
     from judge.harness.requests import write_requests as write_requests
     from judge.harness.results_parquet import ResultsConvertPlan as ResultsConvertPlan
     from judge.harness.results_parquet import convert_results as convert_results

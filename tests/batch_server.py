@@ -8,25 +8,20 @@ from datetime import UTC, datetime
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
 
 def chat_reply(body: dict[str, Any], text: str) -> dict[str, Any]:
     """A chat completion for the body of a request."""
-    message = {"role": "assistant", "content": text}
-    return {
-        "id": "c",
-        "object": "chat.completion",
-        "model": body["model"],
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100},
-    }
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    return {"id": "c", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
 
 
 def good_text(body: dict[str, Any]) -> str:
     """A readable answer to a request of ours: the worst grade."""
-    schema = body.get("response_format", {}).get("json_schema", {}).get("schema") or body.get("output_config", {}).get(
-        "format", {}
-    ).get("schema")
+    formats = body.get("response_format", {}).get("json_schema", {}), body.get("output_config", {}).get("format", {})
+    schema = formats[0].get("schema") or formats[1].get("schema")
     if schema is None:
         return "Because.\nGrade: 0"
     return json.dumps({"rationale": "Because.", "grade": schema["properties"]["grade"]["enum"][0]})
@@ -52,7 +47,7 @@ class BatchServer:
         self.lose_reply = False
         """Begin the next batch, and close the connection without a word."""
         self.refuse: dict[str, Any] | None = None
-        """An error, with its `status`, for the next request."""
+        """An error, with its `status` and perhaps a `location`, for the next request."""
 
     def requests(self, batch_id: str) -> list[dict[str, Any]]:
         """The lines of a batch."""
@@ -78,9 +73,11 @@ def start_batch_server() -> Iterator[BatchServer]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-        def say(self, document: object, status: int = 200) -> None:
+        def say(self, document: object, status: int = 200, location: str | None = None) -> None:
             content = document if isinstance(document, bytes) else json.dumps(document).encode()
             self.send_response(status)
+            if location is not None:
+                self.send_header("Location", location)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -90,18 +87,20 @@ def start_batch_server() -> Iterator[BatchServer]:
             if state.refuse is None:
                 return False
             error, state.refuse = state.refuse, None
-            self.say({"error": error}, error["status"])
+            self.say({"error": error}, error["status"], error.get("location"))
             return True
 
         def do_GET(self) -> None:
             if self.refused():
                 return
-            path = self.path.partition("?")[0].removeprefix("/v1")
+            path, _, query = self.path.removeprefix("/v1").partition("?")
             parts = path.strip("/").split("/")
-            if path == "/batches":
-                self.say({"object": "list", "data": list(state.batches.values()), "has_more": False})
-            elif path == "/messages/batches":
-                self.say({"data": [shown(batch) for batch in state.batches.values()], "has_more": False})
+            if path in ("/batches", "/messages/batches"):
+                names, asked = list(state.batches), parse_qs(query)
+                after = asked.get("after" if path == "/batches" else "after_id", [""])[0]
+                rest = names[names.index(after) + 1 :] if after else names
+                page = rest[: int(asked["limit"][0])]
+                self.say({"data": [shown(state.batches[name]) for name in page], "has_more": len(rest) > len(page)})
             elif parts[0] == "batches":
                 self.say(state.batches[parts[1]])
             elif parts[0] == "files":

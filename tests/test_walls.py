@@ -144,11 +144,11 @@ def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
 
 OPENERS = {"open_model", "open_journal", "Journal", "assess", "forecast"}
 OPENS = {
-    *("ask.asking", "ask.opening", "ask.ray", "harness.doctor.examined", "harness.requests"),
+    *("ask.asking", "ask.opening", "ask.ray", "harness.doctor.examined", "harness.completions"),
     *("harness.calibration.comparison", "harness.evaluation.bench", "harness.probe.job"),
 }
 """The one way to ask; workers of a cluster, each with a model of its own; the doctor, which tries judges
-outside any journal; requests, which other engines answer; and three modules that name a baseline for `ask_free`."""
+outside any journal; completions, which other engines bring; and three modules that name a baseline for `ask_free`."""
 
 
 def test_nothing_else_opens_a_model_or_a_journal() -> None:

@@ -40,7 +40,8 @@ def _submit(args: argparse.Namespace) -> int:
     with progress("submitting") as steps:
         batches = submit_batches(args.requests, steps)
     _print(batches, as_json=args.json)
-    say(f"`judge batch status {args.requests}` asks how far they are")
+    places = ", ".join(sorted({batch.address for batch in batches}))
+    say(f"submitted to {places}; `judge batch status {args.requests}` asks how far they are")
     return 0
 
 

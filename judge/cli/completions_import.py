@@ -9,8 +9,7 @@ from pathlib import Path
 
 from judge.cli.options import add_journal_option
 from judge.cli.printing import print_fact, print_json, progress, say
-from judge.harness.requests import CompletionsPlan, import_completions
-from judge.models.batch.completions import TakenCompletions
+from judge.harness.completions import CompletionsPlan, TakenCompletions, import_completions
 from judge.text.cells import count
 
 _SHOWN = 20

@@ -7,28 +7,30 @@ provider and never made twice.
 
 import contextlib
 import fcntl
-import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from judge.errors import InputError, OperationalError
-from judge.files.content import Pieces
+from judge.errors import CallError, InputError, OperationalError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.jsonl import json_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
-from judge.harness.requests import REQUESTS, CompletionsPlan, import_completions
-from judge.models.batch.completions import TakenCompletions
-from judge.models.batch.requests import QuestionFile, Shard
-from judge.models.batch.service import BatchService, SubmittedBatch, open_service
+from judge.harness.completions import CompletionsPlan, TakenCompletions, import_completions
+from judge.harness.requests import REQUESTS, Shard
+from judge.models.batch.questions import OpenQuestion, QuestionFile
+from judge.models.batch.service import BatchService, SubmittedBatch, offer_of
+from judge.models.connection import longest_reply
 from judge.models.journal import check_database
 from judge.text.steps import Step, Steps, quiet
 
 BATCHES = "batches.json"
 LOCK = ".batches.lock"
+_OWN = re.compile(r"requests-\d{5,}(\.output-\d+)?\.jsonl")
+"""The names of the files of a folder that are handed over, and that come back."""
 
 
 class _Requests(msgspec.Struct):
@@ -52,13 +54,13 @@ def submit_batches(folder: StrPath, steps: Steps = quiet) -> tuple[SubmittedBatc
 
     Raises:
         UsageError: No batch service is known for a judge, or its key is missing.
-        InputError: The folder is not one of requests.
+        InputError: The folder is not one of requests, or what answers is no batch service.
         OperationalError: The provider refuses; the same call goes on from there.
     """
     folder = Path(folder)
     with _opened(folder) as (batches, services):
         for number, batch in enumerate(batches):
-            steps(Step("submitting", number, len(batches)))
+            steps(Step(f"submitting to {batch.address}", number, len(batches)))
             if batch.batch_id is None:
                 _submit(folder, batches, batch, services[batch.judge])
     return tuple(batches)
@@ -91,7 +93,7 @@ def collect_batches(
 
     Raises:
         UsageError: As `submit_batches`, or the address of the shared journal is none.
-        InputError: The folder is not one of requests.
+        InputError: As `submit_batches`, or more came back than can have been asked for.
         OperationalError: The provider refuses, or the disk cannot be written; the same call goes on from there.
     """
     check_database(journal)
@@ -104,24 +106,20 @@ def collect_batches(
                 name = f"{Path(batch.file).stem}.output-{number}.jsonl"
                 if name not in batch.fetched:
                     steps(Step(f"fetching {name}"))
-                    write_atomic(folder / name, Pieces(functools.partial(services[batch.judge].fetch, output)))
+                    services[batch.judge].fetch(batch, output, folder / name)
                     batch.fetched = (*batch.fetched, name)
                     _write(folder, batches)
-        files = [folder / name for batch in batches for name in batch.fetched]
-        if files:
+        if files := [folder / name for batch in batches for name in batch.fetched]:
             plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by, journal=journal)
             taken = import_completions(plan, steps)
     return CollectedBatches(tuple(batches), taken)
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], dict[str, BatchService]]]:
+def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Mapping[str, BatchService]]]:
     """The batches of a folder and the service of each judge; no other process submits or writes meanwhile.
 
-    Raises:
-        UsageError: No batch service is known for a judge, or its key is missing.
-        InputError: The folder is not one of requests.
-        OperationalError: Another process holds the folder.
+    The errors are those of `submit_batches`, and an OperationalError where another process holds the folder.
     """
     with contextlib.ExitStack() as opened:
         try:
@@ -132,24 +130,45 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], dict[str, Batc
             raise InputError(f"{folder}: no such folder; expected that of `judge requests`") from error
         except BlockingIOError:
             raise OperationalError(f"{folder}: another `judge batch` works on it; give the command again") from None
-        batches = _read(folder)
-        services: dict[str, BatchService] = {}
-        for question in opened.enter_context(QuestionFile(folder)):
-            if question.judge not in services:
-                services[question.judge] = open_service(question.judge, question.address)
-                opened.callback(services[question.judge].close)
-            if len(services) == len({batch.judge for batch in batches}):
+        questions = opened.enter_context(QuestionFile(folder))
+        batches, services = _read(folder, questions.number), dict[str, BatchService]()
+        missing = {batch.judge for batch in batches}
+        for question in questions:
+            if not missing:
                 break
-        yield batches, services
+            if question.judge in missing:
+                missing.remove(question.judge)
+                services[question.judge] = _service(question)
+                opened.callback(services[question.judge].close)
+        if missing:
+            raise InputError(f"{folder}: holds no question to {', '.join(sorted(missing))}")
+        for batch in batches:
+            batch.address = services[batch.judge].address
+        try:
+            yield batches, services
+        except CallError as error:
+            raise OperationalError(str(error)) from error
+
+
+def _service(question: OpenQuestion) -> BatchService:
+    service = offer_of(question.judge).service
+    if service is None:
+        raise UsageError(
+            f"{question.judge}: `judge batch` knows no service for it; hand the files over yourself, and `judge "
+            "completions import` takes what comes back"
+        )
+    return service(question.judge, question.address, longest_reply(question.max_tokens))
 
 
 def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBatch, service: BatchService) -> None:
     path = folder / batch.file
-    if not path.is_file():
+    # A link would lead to what is not of this folder.
+    if path.is_symlink() or not path.is_file():
         raise InputError(f"{path}: no such file; expected what `judge requests` wrote")
     if batch.began is not None:
         # An earlier submission was cut short: the provider may have taken it.
-        found = service.find(batch, {each.batch_id for each in batches if each.batch_id is not None})
+        known = {each.batch_id for each in batches}
+        found = sorted(set(service.find(batch)) - known)
         if len(found) > 1:
             raise OperationalError(
                 f"{path}: its submission was cut short, and the provider has several batches that may be it "
@@ -176,16 +195,20 @@ def _poll(folder: Path, batches: Sequence[SubmittedBatch], services: Mapping[str
             _write(folder, batches)
 
 
-def _read(folder: Path) -> list[SubmittedBatch]:
-    """The batches of a folder: as they were left, or none submitted yet."""
+def _read(folder: Path, number: int) -> list[SubmittedBatch]:
+    """The batches of a folder with so many questions: as they were left, or none submitted yet."""
     path = folder / BATCHES
     try:
-        if path.exists():
-            return msgspec.json.decode(read_stored(path), type=list[SubmittedBatch])
         files = msgspec.json.decode(read_stored(folder / REQUESTS), type=_Requests).files
+        batches = [SubmittedBatch(shard.name, shard.judge, shard.lines) for shard in files]
+        left = msgspec.json.decode(read_stored(path), type=list[SubmittedBatch]) if path.exists() else batches
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"{folder}: not a folder that `judge requests` wrote: {error}") from error
-    return [SubmittedBatch(shard.name, shard.judge, shard.lines) for shard in files]
+    written, named = ([(batch.file, batch.judge, batch.requests) for batch in each] for each in (batches, left))
+    names = [name for batch in left for name in (batch.file, *batch.fetched)]
+    if named != written or sum(batch.requests for batch in left) != number or not all(map(_OWN.fullmatch, names)):
+        raise InputError(f"{path}: names other files or requests than those that `judge requests` wrote here")
+    return left
 
 
 def _write(folder: Path, batches: Sequence[SubmittedBatch]) -> None:

@@ -1,11 +1,11 @@
-"""Requests of a run for other engines: what `judge requests` and `judge completions import` do, for use from Python."""
+"""Requests of a run for other engines: what `judge requests` does, for use from Python."""
 
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -13,16 +13,14 @@ from judge.ask.budget import price_of
 from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.bundle import __version__
-from judge.files.folder import check_apart, make_folder, temporary_name, write_atomic
+from judge.files.folder import make_folder, open_new, temporary_name, write_atomic
 from judge.files.jsonl import json_bytes
-from judge.files.paths import JobPlan, StrPath, several
+from judge.files.paths import StrPath
 from judge.files.stored import read_stored
-from judge.harness.manifest import JOURNAL
 from judge.harness.prepared import Prepared, check_out
-from judge.models.batch.completions import TakenCompletions, take_completions
-from judge.models.batch.requests import OpenQuestion, QuestionFile, Shard, write_requests_folder
+from judge.models.batch.questions import OpenQuestion, QuestionFile, write_questions
 from judge.models.batch.service import offer_of
-from judge.models.journal import JournalView, check_database, open_journal
+from judge.models.journal import JournalView
 from judge.models.model import Price
 from judge.records import Record
 from judge.text.steps import Step, Steps, quiet
@@ -31,6 +29,17 @@ REQUESTS = "requests.json"
 """What the requests of a folder were made of."""
 ROUNDS = ".rounds.json"
 """In an output folder, the rounds of requests that were written for it."""
+
+
+class Shard(msgspec.Struct):
+    """One file of requests."""
+
+    name: str
+    judge: str
+    form: str
+    """The name of the wire format."""
+    lines: int = 0
+    bytes: int = 0
 
 
 class RequestsOutcome(Record, frozen=True):
@@ -50,21 +59,6 @@ class RequestRound(msgspec.Struct):
     requests: int
     returned: bool = False
     """Whether completions were imported from it."""
-
-
-class CompletionsPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge completions import` can be told; paths may be strings."""
-
-    files: StrPath | Sequence[StrPath]
-    """Files of output lines, as the engines write them."""
-    requests: StrPath
-    """The folder of `judge requests`."""
-    out: StrPath
-    """The output folder of `judge run`, whose journal takes the completions."""
-    answered_by: str | Sequence[str] = ()
-    """Further names under which the model that was asked may answer, such as the version behind an alias."""
-    journal: str | None = None
-    """Address of the database of a shared journal, which then takes the completions."""
 
 
 def write_requests(
@@ -98,17 +92,15 @@ def write_requests(
         shutil.rmtree(temporary, ignore_errors=True)
         make_folder(temporary)
         with JournalView(prepared.journals) as journal:
-            questions = _open_questions(prepared, journal, steps)
-            made = write_requests_folder(temporary, questions, _prices(prepared), shards=shards, most=most)
-        if not made:
+            numbers = write_questions(temporary, _open_questions(prepared, journal, steps), _prices(prepared))
+        number = numbers.total()
+        if not number:
             return RequestsOutcome(None, 0, ())
-        number = sum(shard.lines for shard in made)
-        judges: dict[str, dict[str, Any]] = {}
-        for shard in made:
-            judges.setdefault(shard.judge, {"requests": 0, "form": shard.form})["requests"] += shard.lines
+        made = _write_shards(temporary, numbers, shards or 1, most)
+        judges = {judge: {"requests": numbers[judge], "form": offer_of(judge).form} for judge in numbers}
         about = {"judge_version": __version__, "requests": number, "judges": judges, "files": made}
         write_atomic(temporary / REQUESTS, json_bytes(about))
-        _note_round(prepared.out, folder, written=number)
+        note_round(prepared.out, folder, written=number)
         with contextlib.suppress(FileNotFoundError):
             folder.rmdir()
         temporary.replace(folder)
@@ -116,39 +108,17 @@ def write_requests(
         raise OperationalError(f"{folder}: cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return RequestsOutcome(folder, number, made)
-
-
-def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenCompletions:
-    """Take what came back for requests into the journal of an output folder; doing it again changes nothing.
-
-    Raises:
-        UsageError: A file is in the output folder, or the address of the shared journal is none.
-        InputError: A file or the folder of requests cannot be read.
-        OperationalError: The journal cannot be written.
-    """
-    check_database(plan.journal)
-    out, paths = Path(plan.out), [Path(path) for path in several(plan.files)]
-    if missing := [str(path) for path in paths if not path.is_file()]:
-        raise InputError(f"{', '.join(missing)}: no such file")
-    check_apart(out, paths)
-    with QuestionFile(Path(plan.requests)) as questions:
-        make_folder(out)
-        with open_journal(out / JOURNAL, plan.journal) as journal:
-            names = (plan.answered_by,) if isinstance(plan.answered_by, str) else plan.answered_by
-            taken = take_completions(paths, questions, journal, names, steps)
-    _note_round(out, Path(plan.requests))
-    return taken
+    return RequestsOutcome(folder, number, tuple(made))
 
 
 def _check(prepared: Prepared, folder: Path) -> None:
     """Refuse what leaves nothing to hand over, and a folder that is in use."""
     plan = prepared.plan
     for model in prepared.models:
-        wire = offer_of(model.name).wire
-        if plan.options.logprobs and not wire.probabilities:
+        offer = offer_of(model.name)
+        if plan.options.logprobs and not offer.probabilities:
             raise UsageError(
-                f"--logprobs: label probabilities are not read from the {wire.name} batches of {model.name}"
+                f"--logprobs: label probabilities are not read from the {offer.form} batches of {model.name}"
             )
     refused = {
         "--cascade: its checker judges first, so `judge run` alone knows what is left to ask": prepared.cascade,
@@ -203,6 +173,39 @@ def _open_questions(prepared: Prepared, journal: JournalView, steps: Steps) -> I
     steps(Step("writing requests"))
 
 
+def _write_shards(folder: Path, numbers: Mapping[str, int], spread: int, most: int | None) -> list[Shard]:
+    """Write the lines of the questions, in their order, to `requests-00001.jsonl` and so on; a file has one judge.
+
+    Args:
+        folder: The folder with the questions.
+        numbers: Judge to the number of its questions.
+        spread: How many files to spread each judge's over, as evenly as can be; more where the limits are reached.
+        most: Most lines of a file; None means what its service takes.
+    """
+    made: list[Shard] = []
+    places: Counter[str] = Counter()
+    with QuestionFile(folder) as questions, contextlib.ExitStack() as opened:
+        for question in questions:
+            judge, offer = question.judge, offer_of(question.judge)
+            line = msgspec.json.encode(question.line()) + b"\n"
+            if len(line) > offer.most_bytes:
+                raise UsageError(
+                    f"the request about {question.request.response_id} has {len(line):,} bytes, more than the "
+                    f"{offer.most_bytes:,} that a file for {judge} may have"
+                )
+            place, lines = places[judge], min(most or offer.most_lines, offer.most_lines)
+            turned = place * spread // numbers[judge] != (place - 1) * spread // numbers[judge]
+            if turned or made[-1].lines >= lines or made[-1].bytes + len(line) > offer.most_bytes:
+                opened.close()
+                made.append(Shard(f"requests-{len(made) + 1:05}.jsonl", judge, offer.form))
+                file = opened.enter_context(open_new(folder / made[-1].name))
+            file.write(line)
+            made[-1].lines += 1
+            made[-1].bytes += len(line)
+            places[judge] += 1
+    return made
+
+
 def under_way(out: Path) -> tuple[tuple[Path, int], ...]:
     """The folders of requests from which nothing came back yet, with the number of their requests.
 
@@ -213,7 +216,7 @@ def under_way(out: Path) -> tuple[tuple[Path, int], ...]:
     return tuple((Path(os.path.normpath(folder)), requests) for folder, requests in waiting if folder.exists())
 
 
-def _note_round(out: Path, folder: Path, written: int | None = None) -> None:
+def note_round(out: Path, folder: Path, written: int | None = None) -> None:
     """Remember how many requests were written for an output folder, or that completions came back for them."""
     make_folder(out)
     rounds, name = _rounds(out), os.path.relpath(folder.resolve(), out.resolve())

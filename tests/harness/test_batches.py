@@ -17,11 +17,12 @@ from isal import isal_zlib
 
 from judge.cli import main
 from judge.errors import UsageError
+from judge.harness import completions
 from judge.harness.prepared import Plan, prepare
 from judge.harness.requests import write_requests
-from judge.models.batch import completions
-from judge.models.batch.requests import OpenQuestion, QuestionFile
-from judge.models.batch.service import AnthropicBatches
+from judge.models.batch.questions import OpenQuestion, QuestionFile
+from judge.models.batch.service import AGAIN
+from judge.models.connection import longest_reply
 from judge.models.journal_rows import request_digest
 from judge.models.journal_tools import verify_journal
 from judge.models.model import ModelOptions
@@ -31,18 +32,20 @@ from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
 
+Capture = pytest.CaptureFixture[str]
+
 EXAMPLE = [
     *("--runs", str(PROJECT / "examples/runs/harbor-grounded.json"), "--topics", str(PROJECT / "examples/topics.json")),
     *("--passages", str(PROJECT / "examples/passages.jsonl")),
 ]
+NOWHERE, KEY = "http://127.0.0.1:9/v1", "sk-test-0123456789"
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.setenv(name, "sk-test-0123456789")
+    for name, value in (("OPENAI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY), ("NO_PROXY", "127.0.0.1")):
+        monkeypatch.setenv(name, value)
     with start_batch_server() as running:
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield running
 
 
@@ -55,23 +58,21 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def counts(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def counts(capsys: Capture) -> dict[str, Any]:
     return dict(json.loads(capsys.readouterr().out))
 
 
-def requests(
-    tmp_path: Path, number: int, *more: str, model: str = "server/m", url: str = "http://127.0.0.1:9/v1"
-) -> int:
+def requests(tmp_path: Path, number: int, *more: str, model: str = "server/m", url: str = NOWHERE) -> int:
     out = ["--out", str(tmp_path / "out"), "--requests", str(tmp_path / f"round-{number}")]
     return main(["requests", *EXAMPLE, "--model", model, "--base-url", url, *out, *more])
 
 
-def take(tmp_path: Path, number: int, *files: Path) -> int:
+def take(tmp_path: Path, number: int, *files: Path | str) -> int:
     folders = ["--requests", str(tmp_path / f"round-{number}"), "--out", str(tmp_path / "out")]
     return main(["completions", "import", *map(str, files), *folders, "--json"])
 
 
-def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: Capture) -> None:
     assert requests(tmp_path, 1, "--shards", "3") == 0
     shards = sorted((tmp_path / "round-1").glob("requests-*.jsonl"))
     asked = [line for shard in shards for line in lines(shard)]
@@ -89,10 +90,8 @@ def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: 
     taken = counts(capsys)
     assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 3, 1, 3)
     assert taken["failed"] == {"batch_expired: too late": 1}
-    assert sorted(entry[1] for entry in taken["refused"]) == [
-        "'nobody' is the id of no question of these requests",
-        "answered by 'other', asked was m",
-    ]
+    nobody = "'nobody' is the id of no question of these requests"
+    assert sorted(entry[1] for entry in taken["refused"]) == [nobody, "answered by 'other', asked was m"]
     # Taken again, nothing changes.
     take(tmp_path, 1, tmp_path / "back.jsonl")
     again = counts(capsys)
@@ -109,14 +108,14 @@ def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: 
     assert counts(capsys)["open"] == 0
     # Nothing is left to write, and a run asks nobody: the address has no server.
     assert requests(tmp_path, 3) == 0 and not (tmp_path / "round-3").exists()
-    server = ["--model", "server/m", "--base-url", "http://127.0.0.1:9/v1"]
+    server = ["--model", "server/m", "--base-url", NOWHERE]
     assert main(["run", *EXAMPLE, *server, "--out", str(tmp_path / "out")]) == 0
     judged = lines(tmp_path / "out/judgments.jsonl")
     assert {judgment["criterion"] for judgment in judged} == {"groundedness", "naturalness"}
     assert sum(judgment.get("repaired", False) for judgment in judged) == 1
 
 
-def test_an_engine_that_repeats_another_request_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_engine_that_repeats_another_request_is_refused(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
     asked = lines(tmp_path / "round-1/requests-00001.jsonl")
     back = [{**answered(line), "body": line["body"]} for line in asked]
@@ -128,7 +127,7 @@ def test_an_engine_that_repeats_another_request_is_refused(tmp_path: Path, capsy
     assert taken["refused"][0][1] == "the request that it repeats is not the one that was written"
 
 
-def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: Capture) -> None:
     assert requests(tmp_path, 1) == 0
     assert requests(tmp_path, 2) == 2
     assert "nothing came back from there yet" in capsys.readouterr().err
@@ -141,9 +140,7 @@ def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: pytest.C
     assert requests(tmp_path, 3) == 0
 
 
-def test_a_model_under_another_name_is_taken_where_it_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
     asked = lines(tmp_path / "round-1/requests-00001.jsonl")
     back = [answered(line) for line in asked]
@@ -155,16 +152,12 @@ def test_a_model_under_another_name_is_taken_where_it_is_named(
 
 
 def test_a_shared_journal_takes_completions_and_answers_the_next_round(
-    postgres: Postgres, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    postgres: Postgres, tmp_path: Path, capsys: Capture
 ) -> None:
     shared = ("--journal", postgres.database())
     requests(tmp_path, 1, *shared)
     asked = lines(tmp_path / "round-1/requests-00001.jsonl")
-    back = [answered(line) for line in asked]
-    back[0]["response"]["body"]["model"] = "behind-the-alias"
-    folders = ["--requests", str(tmp_path / "round-1"), "--out", str(tmp_path / "out")]
-    command = ["completions", "import", str(write(tmp_path / "back.jsonl", back)), *folders, *shared]
-    assert main(command) == 1 and main([*command, "--answered-by", "behind-the-alias"]) == 0
+    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", [answered(line) for line in asked]), *shared) == 0
     assert verify_journal(shared[1])[:2] == (len(asked), 0)
     assert not (tmp_path / "out" / "journal.sqlite").exists()
     capsys.readouterr()
@@ -172,7 +165,7 @@ def test_a_shared_journal_takes_completions_and_answers_the_next_round(
     assert "the journal answers everything" in capsys.readouterr().err
 
 
-def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1, "--price", "1/2", model="openai/gpt-4.1-mini")
     back = answered(lines(tmp_path / "round-1/requests-00001.jsonl")[0])
     capsys.readouterr()
@@ -183,9 +176,7 @@ def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: 
     assert taken["cost"] == pytest.approx((1000 * 0.5 + 100 * 1.0) / 1e6)
 
 
-def test_an_import_that_is_cut_short_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_that_is_cut_short_goes_on(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     requests(tmp_path, 1)
     asked = lines(tmp_path / "round-1/requests-00001.jsonl")
     back = write(tmp_path / "back.jsonl", [answered(line) for line in asked])
@@ -207,16 +198,15 @@ def test_an_import_that_is_cut_short_goes_on(
     assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 4, 4, 0)
 
 
-def test_what_an_older_version_handed_over_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_an_older_version_handed_over_is_taken(tmp_path: Path, capsys: Capture) -> None:
     """Its requests have the address in their digests, by which the lines that come back are named."""
-    url = "http://127.0.0.1:9/v1"
     requests(tmp_path, 1)
     asked = {line["custom_id"]: line for line in lines(tmp_path / "round-1/requests-00001.jsonl")}
     back = []
     with sqlite3.connect(tmp_path / "round-1/questions.sqlite") as file:
         for digest, content in file.execute("SELECT digest, content FROM question").fetchall():
             question = msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
-            parameters = {"base_url": url, **question.parameters}
+            parameters = {"base_url": NOWHERE, **question.parameters}
             older = request_digest(question.judge, parameters, question.request)
             written = msgspec.to_builtins(OpenQuestion(older, question.judge, parameters, question.request))
             del written["address"]
@@ -225,7 +215,7 @@ def test_what_an_older_version_handed_over_is_taken(tmp_path: Path, capsys: pyte
             back.append(answered({**asked[digest], "custom_id": older}))
         file.execute("PRAGMA user_version = 0")
     with QuestionFile(tmp_path / "round-1") as questions:
-        assert {question.address for question in questions} == {url}
+        assert {question.address for question in questions} == {NOWHERE}
         assert set(questions.digests()) == asked.keys()
     capsys.readouterr()
     assert take(tmp_path, 1, write(tmp_path / "back.jsonl", back)) == 0
@@ -233,7 +223,7 @@ def test_what_an_older_version_handed_over_is_taken(tmp_path: Path, capsys: pyte
     assert requests(tmp_path, 2) == 0 and "the journal answers everything" in capsys.readouterr().err
 
 
-def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: Capture) -> None:
     folders = ["--out", str(tmp_path / "out"), "--requests", str(tmp_path / "round-1")]
     assert main(["requests", *EXAMPLE, "--model", "baseline/overlap", "--criteria", "groundedness", *folders]) == 2
     assert "is asked in this process" in capsys.readouterr().err
@@ -245,28 +235,15 @@ def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert main(["completions", "import", "none.jsonl", "--requests", str(tmp_path), "--out", str(tmp_path / "o")]) == 2
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("--recheck", "2%"),
-        ("--cascade", "checker/overlap@0.1:0.8"),
-        ("--cascade-url", "http://127.0.0.1:9"),
-        ("--engine", "ray"),
-        ("--address", "127.0.0.1:6379"),
-        ("--workers", "2"),
-    ],
-)
-def test_options_for_calls_are_those_of_a_run_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, str]
-) -> None:
+@pytest.mark.parametrize("option", ["recheck", "cascade", "cascade-url", "engine", "address", "workers"])
+def test_options_for_calls_are_those_of_a_run_alone(tmp_path: Path, capsys: Capture, option: str) -> None:
     with pytest.raises(SystemExit, match="2"):
-        requests(tmp_path, 1, *options)
-    assert f"unrecognized arguments: {options[0]}" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
+        requests(tmp_path, 1, f"--{option}", "2")
+    assert f"unrecognized arguments: --{option}" in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
 def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path: Path) -> None:
-    options = ModelOptions(base_url="http://127.0.0.1:9/v1")
+    options = ModelOptions(base_url=NOWHERE)
     plan = Plan(runs=PROJECT / "examples/runs", model="server/m", options=options, out=tmp_path / "out")
     prepared = prepare(plan, keys=False)
     for field, value in (("engine", "ray"), ("recheck", "2%")):
@@ -276,12 +253,12 @@ def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_requests_are_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_requests_are_told_as_json(tmp_path: Path, capsys: Capture) -> None:
     assert requests(tmp_path, 1, "--json") == 0
-    told = counts(capsys)
-    assert told["folder"] == str(tmp_path / "round-1")
-    assert [shard["name"] for shard in told["shards"]] == ["requests-00001.jsonl"]
-    assert told["requests"] == told["shards"][0]["lines"] == len(lines(tmp_path / "round-1/requests-00001.jsonl"))
+    told, number = counts(capsys), len(lines(tmp_path / "round-1/requests-00001.jsonl"))
+    (shard,) = told["shards"]
+    assert (told["folder"], told["requests"]) == (str(tmp_path / "round-1"), number)
+    assert (shard["name"], shard["lines"]) == ("requests-00001.jsonl", number)
 
 
 def test_what_a_kill_left_of_a_round_is_made_anew(tmp_path: Path) -> None:
@@ -292,17 +269,12 @@ def test_what_a_kill_left_of_a_round_is_made_anew(tmp_path: Path) -> None:
     assert not left.exists() and (tmp_path / "round-1/questions.sqlite").stat().st_size > 1000
 
 
-def test_rubbish_is_refused_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rubbish_is_refused_line_by_line(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
     first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]["custom_id"]
     rubbish = [b"\xff\x00", b"{", b"[]", b"null", b"{}", b'{"custom_id": 3}', b"\x1b]0;x\x07"]
-    strange = [
-        b"3",
-        b'{"status_code":200,"body":[]}',
-        b'{"status_code":200,"body":{"choices":[]}}',
-        b'{"status_code":"x"}',
-    ]
-    rubbish += [b'{"custom_id":"' + first.encode() + b'","response":' + each + b"}" for each in strange]
+    strange = ["3", '{"status_code":200,"body":[]}', '{"status_code":200,"body":{"choices":[]}}', '{"status_code":"x"}']
+    rubbish += [f'{{"custom_id":"{first}","response":{each}}}'.encode() for each in strange]
     (tmp_path / "back.jsonl").write_bytes(b"\n".join(rubbish))
     capsys.readouterr()
     assert take(tmp_path, 1, tmp_path / "back.jsonl") == 1
@@ -333,21 +305,13 @@ def batch(action: str, tmp_path: Path, *more: str) -> int:
 def end(server: BatchServer, name: str, **more: object) -> None:
     """End a batch of OpenAI's interface: every second line fails, and the errors have a file of their own."""
     asked = server.requests(name)
-    failed = [
-        {
-            "id": "b",
-            "custom_id": line["custom_id"],
-            "response": {"status_code": 500, "body": {"error": {"message": "sorry"}}},
-        }
-        for line in asked[1::2]
-    ]
+    sorry = {"status_code": 500, "body": {"error": {"message": "sorry"}}}
+    failed = [{"id": "b", "custom_id": line["custom_id"], "response": sorry} for line in asked[1::2]]
     output, errors = server.put([answered(line) for line in asked[::2]]), server.put(failed)
     server.batches[name] |= {"status": "completed", "output_file_id": output, "error_file_id": errors, **more}
 
 
-def test_batches_are_submitted_once_and_collected(
-    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_batches_are_submitted_once_and_collected(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1, "--shards", "2", model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
     # The first batch begins, but its answer is lost; the second submission finds it.
     server.lose_reply = True
@@ -384,9 +348,7 @@ def test_batches_are_submitted_once_and_collected(
     assert len(lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked["batch_1"][1::2]) + len(asked["batch_2"])
 
 
-def test_two_processes_do_not_submit_the_same_files(
-    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_processes_do_not_submit_the_same_files(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
     with (tmp_path / "round-1/.batches.lock").open("wb") as held:
         fcntl.flock(held.fileno(), fcntl.LOCK_EX)
@@ -395,9 +357,7 @@ def test_two_processes_do_not_submit_the_same_files(
     assert server.created == 0 and batch("submit", tmp_path) == 0
 
 
-def test_a_file_that_the_provider_refuses_is_told(
-    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_the_provider_refuses_is_told(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
     batch("submit", tmp_path)
     errors = {"object": "list", "data": [{"code": "invalid_json", "line": 3, "message": "not JSON", "param": None}]}
@@ -406,26 +366,103 @@ def test_a_file_that_the_provider_refuses_is_told(
     assert "refused by the provider: line 3: invalid_json: not JSON" in capsys.readouterr().err
 
 
-def test_a_file_of_requests_that_is_gone_is_named(
-    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_refusal_names_no_key(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
-    (tmp_path / "round-1/requests-00001.jsonl").unlink()
-    assert batch("submit", tmp_path) == 2
-    assert "requests-00001.jsonl: no such file; expected what `judge requests` wrote" in capsys.readouterr().err
-    assert batch("submit", tmp_path / "none") == 2 and server.created == 0
-
-
-def test_a_refusal_names_no_key(server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
-    server.refuse = {"status": 401, "message": "Incorrect API key provided: sk-test-0123456789"}
+    server.refuse = {"status": 401, "message": f"Incorrect API key provided: {KEY}"}
     assert batch("submit", tmp_path) == 3
     err = capsys.readouterr().err
-    assert "Incorrect API key" in err and "sk-test-0123456789" not in err and "Traceback" not in err
+    assert "Incorrect API key" in err and KEY not in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4.1-mini", "anthropic/claude-sonnet-4-5"])
+def test_no_redirect_is_followed(server: BatchServer, tmp_path: Path, capsys: Capture, model: str) -> None:
+    requests(tmp_path, 1, model=model, url=f"{server.url}/v1")
+    with start_batch_server() as other:
+        server.refuse = {"status": 307, "location": f"{other.url}/v1/files"}
+        assert batch("submit", tmp_path) == 3
+        assert f"redirects to {other.url}, and judge follows no redirect" in capsys.readouterr().err
+        assert not other.files and not other.created
+    assert not server.files and batch("submit", tmp_path) == 0
+    assert f"submitted to {server.url}/v1; " in capsys.readouterr().err
+
+
+def test_only_files_of_the_folder_are_handed_over(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
+    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    folder, secret = tmp_path / "round-1", tmp_path / "secret"
+    secret.write_text("secret")
+    written = json.loads((folder / "requests.json").read_bytes())
+    fields = {"judge": "openai/gpt-4.1-mini", "requests": written["requests"]}
+    for strange in (
+        {**fields, "file": str(secret)},
+        {**fields, "file": "../secret"},
+        {**fields, "file": "requests-00001.jsonl", "fetched": ["../secret"]},
+        {**fields, "file": "requests-00001.jsonl", "judge": "openai/other"},
+        {**fields, "file": "requests-00001.jsonl", "requests": 10**9},
+    ):
+        (folder / "batches.json").write_text(json.dumps([strange]))
+        for action in ("submit", "status"):
+            assert batch(action, tmp_path) == 2
+            assert "names other files or requests than those" in capsys.readouterr().err
+    # Whoever sends a folder may write all of its files.
+    (folder / "requests.json").write_text(json.dumps({"files": [{**written["files"][0], "name": "../secret"}]}))
+    (folder / "batches.json").unlink()
+    assert batch("submit", tmp_path) == 2
+    (folder / "requests.json").write_text(json.dumps(written))
+    (folder / "requests-00001.jsonl").unlink()
+    assert batch("submit", tmp_path) == batch("submit", tmp_path / "none") == 2
+    assert "requests-00001.jsonl: no such file; expected what" in capsys.readouterr().err
+    (folder / "requests-00001.jsonl").symlink_to(secret)
+    assert batch("submit", tmp_path) == 2
+    assert "requests-00001.jsonl: no such file; " in capsys.readouterr().err and not server.files
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4.1-mini", "anthropic/claude-sonnet-4-5"])
+def test_no_more_is_fetched_than_was_asked_for(
+    server: BatchServer, tmp_path: Path, capsys: Capture, model: str
+) -> None:
+    requests(tmp_path, 1, "--max-tokens", "16", "--limit", "1", model=model, url=f"{server.url}/v1")
+    number = len(lines(tmp_path / "round-1/requests-00001.jsonl"))
+    batch("submit", tmp_path)
+    most = number * longest_reply(16)
+    server.files["file-9"] = server.results["batch_1"] = b"{}\n" * (most // 3 + 1)
+    ended = {"status": "completed", "output_file_id": "file-9", "processing_status": "ended", "results_url": "there"}
+    server.batches["batch_1"] |= ended
+    assert batch("collect", tmp_path, "--out", str(tmp_path / "out")) == 2
+    assert f"longer than {most:,} bytes" in capsys.readouterr().err
+    assert not [path for path in (tmp_path / "round-1").iterdir() if "output" in path.name]
+
+
+@pytest.mark.parametrize(
+    ("model", "missing"), [("openai/gpt-4.1-mini", "status"), ("anthropic/claude-x", "processing_status")]
+)
+def test_an_answer_of_no_batch_service_is_told(
+    server: BatchServer, tmp_path: Path, capsys: Capture, model: str, missing: str
+) -> None:
+    requests(tmp_path, 1, model=model, url=f"{server.url}/v1")
+    assert batch("submit", tmp_path) == 0
+    del server.batches["batch_1"][missing]
+    assert batch("status", tmp_path) == 2
+    assert f"{server.url}/v1: no reply of a batch service: it has no `{missing}`" in capsys.readouterr().err
+
+
+def test_a_batch_that_was_begun_is_found_among_many(server: BatchServer, tmp_path: Path) -> None:
+    server.batches |= {f"other-{number}": {"id": f"other-{number}", "input_file_id": "file-x"} for number in range(150)}
+    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    server.lose_reply = True
+    assert batch("submit", tmp_path) == 3 and batch("submit", tmp_path) == 0
+    assert server.created == 1
+
+
+def test_a_reply_with_half_an_emoji_is_taken(tmp_path: Path, capsys: Capture) -> None:
+    requests(tmp_path, 1)
+    back = answered(lines(tmp_path / "round-1/requests-00001.jsonl")[0])
+    back["response"]["body"]["choices"][0]["message"]["content"] += "\ud83d"
+    capsys.readouterr()
+    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", [back])) == 0 and counts(capsys)["taken"] == 1
 
 
 def test_anthropic_takes_batches_of_its_own_format(
-    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    server: BatchServer, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests(tmp_path, 1, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)
     first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]
@@ -435,7 +472,7 @@ def test_anthropic_takes_batches_of_its_own_format(
     assert batch("submit", tmp_path) == 3
     # The search for what was begun is refused for a moment, and made again.
     server.refuse, waited = {"status": 529, "message": "overloaded"}, list[float]()
-    monkeypatch.setattr(AnthropicBatches._get.retry, "sleep", waited.append)  # type: ignore[attr-defined]
+    monkeypatch.setattr(AGAIN, "sleep", waited.append)
     assert batch("submit", tmp_path) == 0
     assert server.created == len(waited) == 1
     asked = server.requests("batch_1")
@@ -443,13 +480,8 @@ def test_anthropic_takes_batches_of_its_own_format(
     for line in asked:
         text = {"type": "text", "text": good_text(line["params"])}
         usage = {"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 50}
-        message = {
-            "type": "message",
-            "model": "claude-sonnet-4-5-20250929",
-            "content": [text],
-            "stop_reason": "end_turn",
-            "usage": usage,
-        }
+        about = {"type": "message", "model": "claude-sonnet-4-5-20250929", "stop_reason": "end_turn"}
+        message = {**about, "content": [text], "usage": usage}
         rows.append({"custom_id": line["custom_id"], "result": {"type": "succeeded", "message": message}})
     rows[0]["result"] = {"type": "expired"}
     server.results["batch_1"] = b"".join(json.dumps(row).encode() + b"\n" for row in rows)

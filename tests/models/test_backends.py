@@ -8,7 +8,8 @@ from judge.ask.budget import given_price
 from judge.ask.cascade import asked_model, is_cascade, parse_cascade
 from judge.errors import UsageError
 from judge.models.backends import BACKENDS, backend_facts
-from judge.models.batch.service import bare_model, offer_of
+from judge.models.batch.questions import OpenQuestion
+from judge.models.batch.service import offer_of
 from judge.models.model import FREE, Model, Price, Unfinished
 from tests.ask.test_returned import notes
 from tests.mock import ask
@@ -36,7 +37,7 @@ def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.
             notes(judge, "another"),
             given_price(judge, {"anthropic/m": FREE}),
             offer,
-            bare_model({"model": "anthropic/m"}, judge),
+            OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model,
             cascade,
             is_cascade(f"{judge}@0.1:0.8+openai/gpt-x"),
             asked_model(f"{judge}@0.1:0.8+openai/gpt-x").replace(name, backend),

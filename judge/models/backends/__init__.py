@@ -1,7 +1,6 @@
 """Backends, one file for each: `open_model("backend/model")` returns the judge of that name."""
 
 import importlib
-from collections.abc import Container
 
 from judge.errors import UsageError
 from judge.models.address import without_credentials
@@ -56,19 +55,6 @@ def backend_facts(judge: str) -> BackendFacts:
     """What holds for a judge by its name alone; the defaults where the name is of no backend."""
     row = BACKENDS.get(judge.partition("/")[0])
     return BackendFacts() if row is None else row.facts
-
-
-def batch_format(judge: str) -> str | None:
-    """The format in which batch requests to a judge are written; None if it takes none."""
-    model = judge.partition("/")[2]
-    formats = backend_facts(judge).batch.items()
-    return next((name for begins, name in formats if model.startswith(begins)), None)
-
-
-def batch_judges(formats: Container[str]) -> str:
-    """The beginnings of the names of judges with one of these formats, for a message."""
-    rows = ((name, row.facts.batch.items()) for name, row in BACKENDS.items())
-    return ", ".join(f"{name}/{begins}…" for name, batch in rows for begins, of in batch if of in formats)
 
 
 def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:

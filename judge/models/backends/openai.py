@@ -77,8 +77,7 @@ class OpenAIModel(ServerModel):
         return [read_address(self._base_url or USUAL)]
 
     def _headers(self) -> dict[str, str]:
-        payers = {header: os.environ.get(name, "").strip() for name, header in _PAYERS.items()}
-        return {header: value for header, value in payers.items() if value}
+        return payers()
 
     def _sampling(self, request: Request) -> dict[str, Any]:
         limit = label_tokens(request.labels) if request.form == "label" else self._options.max_tokens
@@ -94,6 +93,12 @@ class OpenAIModel(ServerModel):
         if price is None or completion.prompt_tokens is None or completion.completion_tokens is None:
             return None
         return price.cost(completion.prompt_tokens, completion.cached_tokens or 0, completion.completion_tokens)
+
+
+def payers() -> dict[str, str]:
+    """The headers that say who pays, as the environment names them."""
+    named = {header: os.environ.get(name, "").strip() for name, header in _PAYERS.items()}
+    return {header: value for header, value in named.items() if value}
 
 
 class _Entry(msgspec.Struct, gc=False):

@@ -1,32 +1,44 @@
 """Batch services, which take files of requests and answer them within a day, and what a backend offers of batches."""
 
-import contextlib
-import itertools
+import functools
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 import msgspec
 import tenacity
 
-from judge.errors import MissingKeyError, OperationalError, UsageError
+from judge.errors import InputError, MissingKeyError, TransientError, UsageError
+from judge.files.content import Pieces
+from judge.files.folder import write_atomic
 from judge.models.address import read_address, read_key
-from judge.models.backends import backend_facts, batch_format, batch_judges
-from judge.models.batch.wire import ANTHROPIC, CHAT, GEMINI, OPENAI, WireFormat
-from judge.models.http_errors import connection_error, error_for, read_refusal
-
-if TYPE_CHECKING:
-    import openai
+from judge.models.backends import BACKENDS, backend_facts
+from judge.models.backends.openai import payers
+from judge.models.batch import wire
+from judge.models.batch.wire import at
+from judge.models.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.models.records import Completion, Message, Request
 
 _TIMEOUT = 600.0
 """Seconds for one request; a file has up to 256 MB."""
-_RETRIES = 5
-_PASSING = {408, 429, 500, 502, 503, 504, 529}
-"""Statuses of refusals that may pass."""
+_OF_AN_ERROR = 1 << 16
+"""Bytes that are read of a refusal."""
+_OF_AN_ANSWER = 1 << 24
+"""Most bytes of what a service says of its batches."""
+_PAGES = 5
+"""Pages of 100 batches among which one is searched for."""
 _SLACK = timedelta(minutes=5)
 """By how much the clocks of this machine and the provider may differ."""
+AGAIN = tenacity.Retrying(
+    retry=tenacity.retry_if_exception_type(TransientError),
+    stop=tenacity.stop_after_attempt(6),
+    wait=tenacity.wait_random_exponential(max=30),
+    reraise=True,
+)
+"""Repeats a request that begins no batch, while its refusal may pass."""
 
 _Kind = TypeVar("_Kind")
 
@@ -50,11 +62,13 @@ class SubmittedBatch(msgspec.Struct):
     completed: int = 0
     failed: int = 0
     outputs: tuple[str, ...] = ()
-    """What can be fetched: ids or addresses of files of lines. A batch may end without any."""
+    """Names of what can be fetched. A batch may end without any."""
     problems: tuple[str, ...] = ()
     """Why the provider refused the file, in its words."""
     fetched: tuple[str, ...] = ()
     """Files of the folder with the lines that came back."""
+    address: str = ""
+    """Where it is submitted."""
 
     @property
     def lacks_output(self) -> bool:
@@ -62,179 +76,184 @@ class SubmittedBatch(msgspec.Struct):
         return self.ended and not self.outputs and self.completed + self.failed > 0
 
 
-@contextlib.contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raise an error of the SDK or of httpx as ours, without the key that its own text may hold."""
-    import httpx
-    import openai
+class _Service:
+    """The batches below one address; whatever it refuses is a JudgeError, without the key."""
 
-    try:
-        yield
-    except (openai.APIStatusError, httpx.HTTPStatusError) as error:
-        refusal = read_refusal(error.response.status_code, error.response.content)
-        raise OperationalError(str(error_for(refusal, error.response.headers, structured=False))) from None
-    except (openai.APIConnectionError, httpx.HTTPError) as error:
-        raise OperationalError(str(connection_error(error, _TIMEOUT))) from None
+    _batches = "/batches"
+
+    def __init__(self, address: str, headers: Mapping[str, str], longest: int) -> None:
+        import httpx
+
+        self.address = address
+        self._longest = longest
+        headers = {**headers, "Accept-Encoding": "identity"}
+        self._client = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT)
+        self.close = self._client.close
+
+    def upload(self, path: Path) -> str | None:
+        """Bring a file to the provider, which costs nothing yet; None where a batch brings its own lines."""
+        return None
+
+    def _pieces(self, method: str, path: str, most: int = _OF_AN_ANSWER, **content: Any) -> Iterator[bytes]:
+        """A reply of at most so many bytes, piece by piece; no redirect is followed."""
+        import httpx
+
+        received = 0
+        try:
+            with self._client.stream(method, path, **content) as answer:
+                check_redirect(answer.status_code, str(answer.url), answer.headers.get("location"))
+                if not answer.is_success:
+                    refusal = read_refusal(answer.status_code, next(answer.iter_bytes(_OF_AN_ERROR), b""))
+                    raise error_for(refusal, answer.headers, structured=False)
+                for piece in answer.iter_bytes():
+                    received += len(piece)
+                    if received > most:
+                        raise InputError(f"{self.address}{path}: longer than {most:,} bytes: nobody asked for as much")
+                    yield piece
+        except httpx.HTTPError as error:
+            raise connection_error(error, _TIMEOUT) from None
+
+    def _ask(self, method: str, path: str, **content: Any) -> Any:
+        """A reply, decoded."""
+        try:
+            return msgspec.json.decode(b"".join(self._pieces(method, path, **content)))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.address}{path}: no reply of a batch service: {error}") from error
+
+    def _need(self, kind: type[_Kind], told: Any, name: str) -> _Kind:
+        """What a reply must have."""
+        value = at(told, kind, name)
+        if value is None:
+            raise InputError(f"{self.address}: no reply of a batch service: it has no `{name}`")
+        return value
+
+    def _one(self, batch: SubmittedBatch) -> Any:
+        """What the service says of a batch."""
+        return AGAIN(self._ask, "GET", f"{self._batches}/{_quoted(batch.batch_id)}")
+
+    def _latest(self, cursor: str) -> Iterator[Any]:
+        """What it says of the latest batches; `cursor` is the parameter that names the last one of the page before."""
+        after: dict[str, str] = {}
+        for _ in range(_PAGES):
+            page = AGAIN(self._ask, "GET", self._batches, params={"limit": "100", **after})
+            data = self._need(list, page, "data")
+            yield from data
+            if not data or at(page, bool, "has_more") is False:
+                return
+            after = {cursor: self._need(str, data[-1], "id")}
+
+    def _save(self, path: str, batch: SubmittedBatch, into: Path) -> None:
+        """Fetch lines into a file, whole or not at all, and no more of them than the batch can have brought."""
+        AGAIN(write_atomic, into, Pieces(functools.partial(self._pieces, "GET", path, batch.requests * self._longest)))
 
 
-class OpenAIBatches:
-    """The files and batches below one address, OpenAI's or a gateway's, through OpenAI's SDK.
+def _counted(told: Any, *states: str) -> int:
+    """How many requests of a batch are in one of these states."""
+    return sum(at(told, int, "request_counts", state) or 0 for state in states)
+
+
+def _quoted(name: str | None) -> str:
+    return quote(name or "", safe="")
+
+
+class OpenAIBatches(_Service):
+    """The files and batches below one address, OpenAI's or a gateway's.
 
     Args:
         judge: The judge, whose backend names the variable with the key.
         address: Where the judge is asked; None for the usual address.
+        longest: Most bytes of one reply.
 
     Raises:
-        UsageError: The key is missing, or the address holds a user name.
+        UsageError: The key is missing, or the address is none.
     """
 
-    def __init__(self, judge: str, address: str | None) -> None:
-        import openai
-
+    def __init__(self, judge: str, address: str | None, longest: int) -> None:
         facts = backend_facts(judge)
-        variable = facts.key or ""
-        key = read_key(variable)
+        key = read_key(facts.key or "")
         if key is None and facts.usual_address is not None:
-            raise MissingKeyError(f"{judge} needs a key: set the environment variable {variable}")
-        # The SDK takes no empty key; a server of one's own may need none.
-        self._client = openai.OpenAI(api_key=key or "none", base_url=address, timeout=_TIMEOUT, max_retries=_RETRIES)
-        self.close = self._client.close
+            raise MissingKeyError(f"{judge} needs a key: set the environment variable {facts.key}")
+        headers = payers() | ({} if key is None else {"Authorization": f"Bearer {key}"})
+        super().__init__(read_address(address or facts.usual_address or "").url, headers, longest)
 
     def upload(self, path: Path) -> str | None:
-        """Bring a file to the provider, which costs nothing yet."""
-        with _own_errors(), path.open("rb") as file:
-            return self._client.files.create(file=file, purpose="batch").id
+        """Bring a file to the provider."""
+        with path.open("rb") as file:
+            sent = {"data": {"purpose": "batch"}, "files": {"file": (path.name, file)}}
+            return self._need(str, AGAIN(self._ask, "POST", "/files", **sent), "id")
 
     def submit(self, path: Path, file_id: str | None) -> str:
         """Begin a batch; never tried twice here, because the first attempt may have been taken."""
-        with _own_errors():
-            batches = self._client.with_options(max_retries=0).batches
-            return batches.create(
-                input_file_id=str(file_id),
-                endpoint=CHAT,  # type: ignore[arg-type]  # a literal of the SDK
-                completion_window="24h",
-                metadata={"file": path.name},
-            ).id
+        asked = {"input_file_id": file_id, "endpoint": wire.CHAT, "completion_window": "24h"}
+        begun = self._ask("POST", self._batches, json={**asked, "metadata": {"file": path.name}})
+        return self._need(str, begun, "id")
 
-    def find(self, batch: SubmittedBatch, known: Collection[str]) -> tuple[str, ...]:
+    def find(self, batch: SubmittedBatch) -> Iterator[str]:
         """The batches that a submission which was cut short may have begun: those of the uploaded file."""
-        with _own_errors():
-            listed = itertools.islice(self._client.batches.list(limit=100), 500)
-            return tuple(each.id for each in listed if each.input_file_id == batch.file_id and each.id not in known)
+        latest = self._latest("after")
+        return (self._need(str, each, "id") for each in latest if at(each, str, "input_file_id") == batch.file_id)
 
     def poll(self, batch: SubmittedBatch) -> None:
         """Ask how far a batch is; one that has ended may have an output, a file of errors, both or neither."""
-        with _own_errors():
-            told = self._client.batches.retrieve(str(batch.batch_id))
-        counts, output, errors = told.request_counts, told.output_file_id, told.error_file_id
-        batch.status, batch.ended = told.status, told.status in ("completed", "failed", "expired", "cancelled")
-        batch.completed, batch.failed = (counts.completed, counts.failed) if counts else (0, 0)
+        told = self._one(batch)
+        output, errors = at(told, str, "output_file_id"), at(told, str, "error_file_id")
+        batch.status = self._need(str, told, "status")
+        batch.ended = batch.status in ("completed", "failed", "expired", "cancelled")
+        batch.completed, batch.failed = _counted(told, "completed"), _counted(told, "failed")
         # Either may be named later than the other; a batch with outputs is never polled again.
         missing = (batch.completed and not output) or (batch.failed and not batch.completed and not errors)
         batch.outputs = () if missing else tuple(name for name in (output, errors) if name)
-        batch.problems = tuple(map(_problem, (told.errors.data if told.errors else None) or ()))
+        batch.problems = tuple(map(_problem, at(told, list, "errors", "data") or ()))
 
-    def fetch(self, output: str) -> Iterator[bytes]:
-        """The content of an output, piece by piece."""
-        with _own_errors(), self._client.files.with_streaming_response.content(output) as answer:
-            yield from answer.iter_bytes()
-
-
-def _problem(error: "openai.types.BatchError") -> str:
-    where = None if error.line is None else f"line {error.line}"
-    return ": ".join(part for part in (where, error.code, error.message) if part)
+    def fetch(self, batch: SubmittedBatch, output: str, into: Path) -> None:
+        """Bring an output into a file."""
+        self._save(f"/files/{_quoted(output)}/content", batch, into)
 
 
-class _Batch(msgspec.Struct):
-    id: str
-    processing_status: str
-    request_counts: dict[str, int]
-    created_at: datetime
-    results_url: str | None = None
+def _problem(error: Any) -> str:
+    line, code, message = at(error, int, "line"), at(error, str, "code"), at(error, str, "message")
+    return ": ".join(part for part in (line and f"line {line}", code, message) if part)
 
 
-class _Batches(msgspec.Struct):
-    data: list[_Batch]
+class AnthropicBatches(_Service):
+    """The Message Batches below one address; arguments, methods and errors are those of OpenAIBatches."""
 
+    _batches = "/messages/batches"
 
-def _may_pass(error: BaseException) -> bool:
-    import httpx
-
-    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code in _PASSING
-
-
-class AnthropicBatches:
-    """The Message Batches below one address; the methods are those of OpenAIBatches.
-
-    Raises:
-        UsageError: The key is missing.
-    """
-
-    def __init__(self, judge: str, address: str | None) -> None:
-        import httpx
-
+    def __init__(self, judge: str, address: str | None, longest: int) -> None:
         key = read_key("ANTHROPIC_API_KEY")
         if key is None:
             raise MissingKeyError(f"{judge} needs a key: set the environment variable ANTHROPIC_API_KEY")
-        usual = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com")
-        base_url = read_address(address).url if address else usual
-        self._url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1/messages/batches"
+        url = read_address(address or os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").url
         headers = {"x-api-key": key, "anthropic-version": "2023-06-01", "content-type": "application/json"}
-        self._client = httpx.Client(headers=headers, timeout=_TIMEOUT)
-        self.close = self._client.close
-
-    def upload(self, path: Path) -> str | None:
-        """Nothing: a batch brings its own lines."""
-        return None
+        super().__init__(f"{url.removesuffix('/v1')}/v1", headers, longest)
 
     def submit(self, path: Path, file_id: str | None) -> str:
         """Begin a batch; never tried twice here, because the first attempt may have been taken."""
         body = msgspec.json.encode({"requests": [msgspec.Raw(line) for line in path.read_bytes().splitlines()]})
-        with _own_errors():
-            return _read(self._client.post(self._url, content=body).raise_for_status().content, _Batch).id
+        return self._need(str, self._ask("POST", self._batches, content=body), "id")
 
-    def find(self, batch: SubmittedBatch, known: Collection[str]) -> tuple[str, ...]:
+    def find(self, batch: SubmittedBatch) -> Iterator[str]:
         """The batches of as many requests since the submission began, because Anthropic keeps no name of ours."""
-        return tuple(
-            each.id
-            for each in _read(self._get(f"{self._url}?limit=100"), _Batches).data
-            if each.id not in known
-            and (batch.began is None or each.created_at >= batch.began - _SLACK)
-            and sum(each.request_counts.values()) == batch.requests
-        )
+        # Times of UTC sort as texts do.
+        since = "" if batch.began is None else (batch.began - _SLACK).isoformat()
+        for each in self._latest("after_id"):
+            counts = self._need(dict, each, "request_counts")
+            if (at(each, str, "created_at") or "9") >= since and _counted(each, *counts) == batch.requests:
+                yield self._need(str, each, "id")
 
     def poll(self, batch: SubmittedBatch) -> None:
         """Ask how far a batch is."""
-        told = _read(self._get(f"{self._url}/{batch.batch_id}"), _Batch)
-        batch.status, batch.ended = told.processing_status, told.processing_status == "ended"
-        batch.completed = told.request_counts.get("succeeded", 0)
-        batch.failed = sum(told.request_counts.get(name, 0) for name in ("errored", "canceled", "expired"))
-        batch.outputs = (f"{self._url}/{batch.batch_id}/results",) if batch.ended and told.results_url else ()
+        told = self._one(batch)
+        batch.status = self._need(str, told, "processing_status")
+        batch.ended = batch.status == "ended"
+        batch.completed, batch.failed = _counted(told, "succeeded"), _counted(told, "errored", "canceled", "expired")
+        address = at(told, str, "results_url")
+        batch.outputs = ("results",) if batch.ended and address else ()
 
-    def fetch(self, output: str) -> Iterator[bytes]:
-        """The results of a batch, piece by piece."""
-        with _own_errors(), self._client.stream("GET", output) as answer:
-            if not answer.is_success:
-                answer.read()
-            yield from answer.raise_for_status().iter_bytes()
-
-    @_own_errors()
-    @tenacity.retry(
-        retry=tenacity.retry_if_exception(_may_pass),
-        stop=tenacity.stop_after_attempt(1 + _RETRIES),
-        wait=tenacity.wait_random_exponential(max=30),
-        reraise=True,
-    )
-    def _get(self, url: str) -> bytes:
-        """The reply to a request that changes nothing, and that is sent again while a refusal may pass."""
-        return self._client.get(url).raise_for_status().content
-
-
-def _read(body: bytes, kind: type[_Kind]) -> _Kind:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise OperationalError(f"no reply as Anthropic's batches give it: {error}") from error
+    def fetch(self, batch: SubmittedBatch, output: str, into: Path) -> None:
+        """Bring the results of a batch into a file."""
+        self._save(f"{self._batches}/{_quoted(batch.batch_id)}/results", batch, into)
 
 
 BatchService = OpenAIBatches | AnthropicBatches
@@ -243,22 +262,36 @@ BatchService = OpenAIBatches | AnthropicBatches
 class BatchOffer(NamedTuple):
     """How the requests of a judge are handed over in batches."""
 
-    wire: WireFormat
+    form: str
+    """The name of the wire format."""
+    line: Callable[[str, str, Mapping[str, Any], Sequence[Message]], dict[str, Any]]
+    """From digest, the API's name of the model, parameters and messages to the line of a request."""
+    read: Callable[[wire.LineFields, Request], Completion]
+    """The completion in a line of output."""
     most_lines: int
     """Most lines of a file."""
-    share: float | None = None
+    most_bytes: int
+    """Most bytes of a file."""
+    share: float | None = 0.5
     """What a request costs, as a share of the list price; None where nobody bills."""
-    service: Callable[[str, str | None], BatchService] | None = None
-    """From judge and address to the service; None where the user hands the files over."""
+    service: Callable[[str, str | None, int], BatchService] | None = None
+    """From judge, address and most bytes of one reply to the service; None where the user hands the files over."""
+    probabilities: bool = False
+    """Whether label probabilities are read."""
 
 
+_OPENAI = BatchOffer(
+    "openai", wire.openai_line, wire.read_openai, 50_000, 200_000_000, service=OpenAIBatches, probabilities=True
+)
 OFFERS = {
-    "openai": BatchOffer(OPENAI, 50_000, 0.5, OpenAIBatches),
+    "openai": _OPENAI,
     # `vllm run-batch` writes nothing before its last line, and one bad line ends the file.
-    "server": BatchOffer(OPENAI, 5_000, None, OpenAIBatches),
-    "anthropic": BatchOffer(ANTHROPIC, 100_000, 0.5, AnthropicBatches),
-    "gemini": BatchOffer(GEMINI, 1_000_000, 0.5),
-    "litellm": BatchOffer(OPENAI, 50_000, 0.5),
+    "server": _OPENAI._replace(most_lines=5_000, share=None),
+    "litellm": _OPENAI._replace(service=None),
+    "anthropic": BatchOffer(
+        "anthropic", wire.anthropic_line, wire.read_anthropic, 100_000, 256_000_000, service=AnthropicBatches
+    ),
+    "gemini": BatchOffer("gemini", wire.gemini_line, wire.read_gemini, 1_000_000, 2_000_000_000),
 }
 """By the batch format that the row of a backend names."""
 
@@ -269,31 +302,12 @@ def offer_of(judge: str) -> BatchOffer:
     Raises:
         UsageError: The judge runs in this process, so there is nothing to hand over.
     """
-    name = batch_format(judge)
-    if name is None:
-        raise UsageError(
-            f"{judge} is asked in this process, so there are no requests to hand over; `judge run` asks it "
-            f"(requests are written for {batch_judges(OFFERS)})"
-        )
-    return OFFERS[name]
-
-
-def bare_model(parameters: Mapping[str, Any], judge: str) -> str:
-    """The model as its API names it: without the provider, by which litellm finds the API."""
-    model = str(parameters["model"])
-    return model.partition("/")[2] or model if backend_facts(judge).names_provider else model
-
-
-def open_service(judge: str, address: str | None) -> BatchService:
-    """The service of a judge, at its address; None for the usual one.
-
-    Raises:
-        UsageError: No service is known here, or its key is missing.
-    """
-    opened = offer_of(judge).service
-    if opened is None:
-        raise UsageError(
-            f"{judge}: `judge batch` knows no service for it; hand the files over yourself, and `judge completions "
-            "import` takes what comes back"
-        )
-    return opened(judge, address)
+    model = judge.partition("/")[2]
+    for begins, name in backend_facts(judge).batch.items():
+        if model.startswith(begins):
+            return OFFERS[name]
+    judges = (f"{backend}/{begins}…" for backend, row in BACKENDS.items() for begins in row.facts.batch)
+    raise UsageError(
+        f"{judge} is asked in this process, so there are no requests to hand over; `judge run` asks it "
+        f"(requests are written for {', '.join(judges)})"
+    )

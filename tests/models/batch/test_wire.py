@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from judge.errors import ContentFilterError, RejectedError, UsageError
-from judge.models.batch.completions import same_model
-from judge.models.batch.service import bare_model, offer_of
-from judge.models.batch.wire import Returned
-from judge.models.records import Message
+from judge.harness.completions import same_model
+from judge.models.batch.questions import OpenQuestion
+from judge.models.batch.service import offer_of
+from judge.models.batch.wire import fields_of
+from judge.models.records import Completion, Message
 from tests.mock import ask
 
 pytestmark = pytest.mark.fast
@@ -22,12 +23,17 @@ PARAMETERS: dict[str, Any] = {
     "response_format": {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA}},
 }
 MESSAGES = (Message("system", "You grade."), Message("user", "A"), Message("assistant", "B"), Message("user", "C"))
+ALL = list(msgspec.to_builtins(MESSAGES))
 
 
 def written(judge: str, **more: object) -> dict[str, Any]:
-    wire, parameters = offer_of(judge).wire, {"model": judge.partition("/")[2], **PARAMETERS, **more}
-    body = wire.body(bare_model(parameters, judge), parameters, MESSAGES)
-    return dict(json.loads(msgspec.json.encode(wire.line("d" * 64, body))))
+    request = msgspec.structs.replace(ask(), messages=MESSAGES)
+    question = OpenQuestion("d" * 64, judge, {"model": judge.partition("/")[2], **PARAMETERS, **more}, request)
+    return dict(json.loads(msgspec.json.encode(question.line())))
+
+
+def read(judge: str, line: dict[str, Any]) -> Completion:
+    return offer_of(judge).read(fields_of(json.dumps(line).encode()), ask())
 
 
 @pytest.mark.parametrize(
@@ -41,128 +47,91 @@ def written(judge: str, **more: object) -> dict[str, Any]:
 def test_chat_completions_are_asked_as_they_would_be_sent(judge: str, model: str, own: dict[str, Any]) -> None:
     line = written(judge, **own)
     assert (line["custom_id"], line["method"], line["url"]) == ("d" * 64, "POST", "/v1/chat/completions")
-    messages = [{"role": message.role, "content": message.content} for message in MESSAGES]
-    assert line["body"] == {**PARAMETERS, "model": model, "messages": messages}
+    assert line["body"] == {**PARAMETERS, "model": model, "messages": ALL}
 
 
 def test_anthropic_has_the_system_message_apart() -> None:
-    assert written("litellm/anthropic/claude-x") == {
-        "custom_id": "d" * 64,
-        "params": {
-            "model": "claude-x",
-            "max_tokens": 1024,
-            "temperature": 0.0,
-            "system": "You grade.",
-            "messages": [
-                {"role": "user", "content": "A"},
-                {"role": "assistant", "content": "B"},
-                {"role": "user", "content": "C"},
-            ],
-            "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
-        },
-    }
+    output = {"format": {"type": "json_schema", "schema": SCHEMA}}
+    sent = {"model": "claude-x", "max_tokens": 1024, "temperature": 0.0, "system": "You grade.", "messages": ALL[1:]}
+    line = written("litellm/anthropic/claude-x")
+    assert line == {"custom_id": "d" * 64, "params": {**sent, "output_config": output}}
 
 
 def test_gemini_calls_the_assistant_a_model() -> None:
-    assert written("litellm/gemini/gemini-x", seed=3) == {
-        "key": "d" * 64,
-        "request": {
-            "systemInstruction": {"parts": [{"text": "You grade."}]},
-            "contents": [
-                {"role": "user", "parts": [{"text": "A"}]},
-                {"role": "model", "parts": [{"text": "B"}]},
-                {"role": "user", "parts": [{"text": "C"}]},
-            ],
-            "generationConfig": {
-                "temperature": 0.0,
-                "maxOutputTokens": 1024,
-                "seed": 3,
-                "responseMimeType": "application/json",
-                "responseJsonSchema": SCHEMA,
-            },
-        },
-    }
+    settings = {"temperature": 0.0, "maxOutputTokens": 1024, "seed": 3}
+    schema = {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}
+    told = (("user", "A"), ("model", "B"), ("user", "C"))
+    contents = [{"role": role, "parts": [{"text": text}]} for role, text in told]
+    system = {"parts": [{"text": "You grade."}]}
+    request = {"systemInstruction": system, "contents": contents, "generationConfig": settings | schema}
+    assert written("litellm/gemini/gemini-x", seed=3) == {"key": "d" * 64, "request": request}
+
+
+CHAT = '{"choices":[{"message":{"content":"Grade: 1"}}]}'
+MESSAGE = '{"content":[{"type":"text","text":"Grade: 1"}]}'
+GENERATED = '{"candidates":[{"content":{"parts":[{"text":"Grade: 1"}]}}]}'
 
 
 @pytest.mark.parametrize(
-    ("judge", "line", "expected"),
+    ("judge", "line", "reply"),
     [
-        ("openai/m", {"response": {"status_code": 200, "body": {"a": 1}}, "error": None}, Returned(b'{"a":1}')),
-        ("server/m", {"response": {"body": {"a": 1}}}, Returned(b'{"a":1}')),
-        (
-            "openai/m",
-            {"response": {"status_code": 200, "body": {}}, "body": {"model": "m"}},
-            Returned(b"{}", asked=b'{"model":"m"}'),
-        ),
-        (
-            "openai/m",
-            {"response": {"status_code": 429, "body": {"error": {"message": "slow down"}}}},
-            Returned(error="status 429: slow down"),
-        ),
-        (
-            "openai/m",
-            {"response": None, "error": {"code": "batch_expired", "message": "late"}},
-            Returned(error="batch_expired: late"),
-        ),
-        ("server/m", {"response": None, "error": "boom"}, Returned(error="boom")),
-        (
-            "server/m",
-            {"response": {"status_code": 400, "body": None}, "error": {"error": {"message": "too long", "code": 400}}},
-            Returned(error="status 400: too long"),
-        ),
-        ("server/m", {}, Returned(error="no response and no error")),
-        ("litellm/anthropic/m", {"result": {"type": "succeeded", "message": {}}}, Returned(b"{}")),
-        ("litellm/anthropic/m", {"result": {"type": "expired"}}, Returned(error="expired")),
-        (
-            "litellm/anthropic/m",
-            {"result": {"type": "errored", "error": {"error": {"message": "too long"}}}},
-            Returned(error="errored: too long"),
-        ),
-        ("litellm/gemini/m", {"response": {}}, Returned(b"{}")),
-        ("litellm/gemini/m", {"error": {"code": 8, "message": "no quota"}}, Returned(error="status 8: no quota")),
+        ("openai/m", '{"response":{"status_code":200,"body":%s},"error":null}', CHAT),
+        ("server/m", '{"response":{"body":%s}}', CHAT),
+        ("litellm/anthropic/m", '{"result":{"type":"succeeded","message":%s}}', MESSAGE),
+        ("litellm/gemini/m", '{"response":%s}', GENERATED),
     ],
 )
-def test_a_line_is_a_reply_or_says_why_not(judge: str, line: dict[str, Any], expected: Returned) -> None:
-    assert offer_of(judge).wire.returned(msgspec.json.encode(line)) == expected
+def test_a_line_is_a_reply(judge: str, line: str, reply: str) -> None:
+    found = read(judge, json.loads(line % reply))
+    assert (found.text, json.loads(found.raw or "")) == ("Grade: 1", json.loads(reply))
+
+
+@pytest.mark.parametrize(
+    ("judge", "line", "why"),
+    [
+        ("openai/m", '{"response":{"status_code":429,"body":{"error":{"message":"wait"}}}}', "status 429: wait"),
+        ("openai/m", '{"response":null,"error":{"code":"batch_expired","message":"late"}}', "batch_expired: late"),
+        ("server/m", '{"response":null,"error":"boom"}', "boom"),
+        (
+            "server/m",
+            '{"response":{"status_code":400,"body":null},"error":{"error":{"message":"too long","code":400}}}',
+            "status 400: too long",
+        ),
+        ("server/m", "{}", "no response and no error"),
+        ("litellm/anthropic/m", '{"result":{"type":"expired"}}', "expired"),
+        ("litellm/anthropic/m", '{"result":{"type":"errored","error":{"error":{"message":"no"}}}}', "errored: no"),
+        ("litellm/gemini/m", '{"error":{"code":8,"message":"no quota"}}', "status 8: no quota"),
+        ("litellm/gemini/m", '{"response":{}}', "a reply without candidates"),
+    ],
+)
+def test_a_line_says_why_there_is_no_reply(judge: str, line: str, why: str) -> None:
+    with pytest.raises(RejectedError) as raised:
+        read(judge, json.loads(line))
+    assert str(raised.value) == why
 
 
 def test_a_message_of_anthropic_is_read_in_the_words_of_chat_completions() -> None:
-    message = {
-        "model": "claude-x",
-        "content": [
-            {"type": "thinking", "thinking": "hm"},
-            {"type": "text", "text": "Grade: "},
-            {"type": "text", "text": "1"},
-        ],
-        "stop_reason": "max_tokens",
-        "usage": {
-            "input_tokens": 10,
-            "cache_read_input_tokens": 4,
-            "cache_creation_input_tokens": 6,
-            "output_tokens": 3,
-        },
-    }
-    read = offer_of("litellm/anthropic/m").wire.completion(json.dumps(message).encode(), ask())
-    assert (read.text, read.finish_reason, read.model) == ("Grade: 1", "length", "claude-x")
-    assert (read.prompt_tokens, read.cached_tokens, read.completion_tokens) == (20, 4, 3)
+    texts = [{"type": "text", "text": text} for text in ("Grade: ", "1")]
+    content = [{"type": "thinking", "thinking": "hm"}, *texts]
+    cached = {"cache_read_input_tokens": 4, "cache_creation_input_tokens": 6}
+    usage = {"input_tokens": 10, "output_tokens": 3, **cached}
+    message = {"model": "claude-x", "content": content, "stop_reason": "max_tokens", "usage": usage}
+    found = read("litellm/anthropic/m", {"result": {"type": "succeeded", "message": message}})
+    assert (found.text, found.finish_reason, found.model) == ("Grade: 1", "length", "claude-x")
+    assert (found.prompt_tokens, found.cached_tokens, found.completion_tokens) == (20, 4, 3)
 
 
 def test_a_candidate_of_gemini_is_read_without_its_thoughts() -> None:
-    reply = {
-        "modelVersion": "gemini-x-001",
-        "candidates": [
-            {"content": {"parts": [{"text": "hm", "thought": True}, {"text": "Grade: 1"}]}, "finishReason": "STOP"}
-        ],
-        "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 3, "thoughtsTokenCount": 5},
-    }
-    read = offer_of("litellm/gemini/m").wire.completion(json.dumps(reply).encode(), ask())
-    assert (read.text, read.finish_reason, read.model) == ("Grade: 1", "stop", "gemini-x-001")
+    content = {"parts": [{"text": "hm", "thought": True}, {"text": "Grade: 1"}]}
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 3, "thoughtsTokenCount": 5}
+    candidates = [{"content": content, "finishReason": "STOP"}]
+    response = {"modelVersion": "gemini-x-001", "candidates": candidates, "usageMetadata": usage}
+    found = read("litellm/gemini/m", {"response": response})
+    assert (found.text, found.finish_reason, found.model) == ("Grade: 1", "stop", "gemini-x-001")
     # Thoughts are billed as the rest of the reply is.
-    assert (read.prompt_tokens, read.completion_tokens) == (10, 8)
+    assert (found.prompt_tokens, found.completion_tokens) == (10, 8)
     with pytest.raises(ContentFilterError, match="the prompt was blocked: SAFETY"):
-        offer_of("litellm/gemini/m").wire.completion(b'{"promptFeedback":{"blockReason":"SAFETY"}}', ask())
-    with pytest.raises(RejectedError, match="without candidates"):
-        offer_of("litellm/gemini/m").wire.completion(b"{}", ask())
+        read("litellm/gemini/m", {"response": {"promptFeedback": {"blockReason": "SAFETY"}}})
 
 
 def test_a_version_of_a_model_answers_for_it() -> None:
@@ -179,10 +148,10 @@ def test_a_version_of_a_model_answers_for_it() -> None:
 def test_a_reply_is_taken_whatever_it_says_beside_its_text() -> None:
     usage = {"input_tokens": "ten", "output_tokens": 1.5, "cache_read_input_tokens": [3]}
     strange = {"content": [3, {"type": "text", "text": "Grade: 1"}], "usage": usage, "model": {}, "stop_reason": []}
-    read = offer_of("litellm/anthropic/m").wire.completion(json.dumps(strange).encode(), ask())
-    assert (read.text, read.model, read.finish_reason, read.prompt_tokens) == ("Grade: 1", None, None, None)
-    half = b'{"candidates": [{"content": {"parts": [{"text": "1\\ud83d"}]}}], "usageMetadata": 7}'
-    assert offer_of("litellm/gemini/m").wire.completion(half, ask()).text == "1?"
+    found = read("litellm/anthropic/m", {"result": {"type": "succeeded", "message": strange}})
+    assert (found.text, found.model, found.finish_reason, found.prompt_tokens) == ("Grade: 1", None, None, None)
+    response = json.loads(GENERATED) | {"usageMetadata": 7}
+    assert read("litellm/gemini/m", {"response": response}).text == "Grade: 1"
 
 
 @pytest.mark.parametrize("judge", ["local/m", "mine/m"])

@@ -1,4 +1,4 @@
-"""The requests of a folder: what they ask, by digest, and the files of lines that a batch service takes."""
+"""The questions of a folder of requests, by digest; SQLite, so that millions of them need no memory."""
 
 import contextlib
 import sqlite3
@@ -11,9 +11,9 @@ import msgspec
 from isal import isal_zlib
 from isal.isal_zlib import error as packing_error
 
-from judge.errors import InputError, OperationalError, UsageError
-from judge.files.folder import open_new
-from judge.models.batch.service import BatchOffer, bare_model, offer_of
+from judge.errors import InputError, OperationalError
+from judge.models.backends import backend_facts
+from judge.models.batch.service import offer_of
 from judge.models.journal_rows import request_digest
 from judge.models.model import Price
 from judge.models.records import Request
@@ -48,28 +48,37 @@ class OpenQuestion(Record, frozen=True):
     address: str | None = None
     """Where the judge is asked, likewise."""
 
-    def body(self) -> dict[str, Any]:
-        """What the API is sent."""
-        model = bare_model(self.parameters, self.judge)
-        return offer_of(self.judge).wire.body(model, self.parameters, self.request.messages)
+    @property
+    def model(self) -> str:
+        """The model as its API names it: without the provider, by which litellm finds the API."""
+        model = str(self.parameters["model"])
+        return model.partition("/")[2] or model if backend_facts(self.judge).names_provider else model
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of the reply."""
+        limits = (self.parameters.get(name) for name in ("max_tokens", "max_completion_tokens"))
+        return max((limit for limit in limits if isinstance(limit, int)), default=0)
+
+    def line(self) -> dict[str, Any]:
+        """The line of a batch that asks it."""
+        return offer_of(self.judge).line(self.digest, self.model, self.parameters, self.request.messages)
 
 
-class Shard(msgspec.Struct):
-    """One file of requests."""
+def write_questions(folder: Path, questions: Iterable[OpenQuestion], prices: Mapping[str, Price]) -> Counter[str]:
+    """Write each digest once, and give the number of questions by judge.
 
-    name: str
-    judge: str
-    form: str
-    """The name of the wire format."""
-    lines: int = 0
-    bytes: int = 0
+    Args:
+        folder: The folder, which has no questions yet.
+        questions: The questions of one judge after those of another, in the order in which they are to be asked.
+        prices: What each judge's tokens cost in a batch, as far as it is known.
 
-
-def _write_questions(path: Path, questions: Iterable[OpenQuestion], prices: Mapping[str, Price]) -> Counter[str]:
-    """Write each digest once, and give the number of questions by judge."""
+    Raises:
+        OperationalError: The disk cannot be written.
+    """
     counts: Counter[str] = Counter()
     try:
-        with contextlib.closing(sqlite3.connect(path)) as file:
+        with contextlib.closing(sqlite3.connect(folder / QUESTIONS)) as file:
             # It is made whole in a folder that gets its name last, so a crash leaves nothing that would be read.
             file.execute("PRAGMA synchronous = OFF")
             file.execute("PRAGMA journal_mode = OFF")
@@ -84,14 +93,12 @@ def _write_questions(path: Path, questions: Iterable[OpenQuestion], prices: Mapp
                 known = [(judge, msgspec.json.encode(price).decode()) for judge, price in prices.items()]
                 file.executemany("INSERT INTO price VALUES (?, ?)", known)
     except sqlite3.Error as error:
-        raise OperationalError(f"{path}: cannot be written: {error}") from error
+        raise OperationalError(f"{folder / QUESTIONS}: cannot be written: {error}") from error
     return counts
 
 
 class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
-    """The file of questions in a folder, open to read; SQLite, so that millions of them need no memory.
-
-    Every method raises an InputError where the file is damaged.
+    """The questions of a folder, open to read; every method raises an InputError where the file is damaged.
 
     Raises:
         InputError: There is no such file, or `judge requests` did not write it.
@@ -151,62 +158,3 @@ def _unpacked(content: bytes) -> OpenQuestion:
     address = next((url for url in urls if url and "://" in url), None)
     digest = request_digest(question.judge, parameters, question.request)
     return OpenQuestion(digest, question.judge, parameters, question.request, address)
-
-
-def write_requests_folder(
-    folder: Path,
-    questions: Iterable[OpenQuestion],
-    prices: Mapping[str, Price],
-    *,
-    shards: int | None = None,
-    most: int | None = None,
-) -> tuple[Shard, ...]:
-    """Write the file of questions and, in their order, `requests-00001.jsonl` and so on; a file has one judge.
-
-    Args:
-        folder: Where the files go; it has none of them yet.
-        questions: The questions of one judge after those of another, in the order in which they are to be asked.
-        prices: What each judge's tokens cost in a batch, as far as it is known.
-        shards: How many files to spread each judge's over, as evenly as can be; None means as few as the limits allow.
-        most: Most lines of a file; None means what its service takes.
-
-    Raises:
-        UsageError: A single request is larger than its service takes.
-        OperationalError: The disk cannot be written.
-    """
-    numbers = _write_questions(folder / QUESTIONS, questions, prices)
-    made: list[Shard] = []
-    places: Counter[str] = Counter()
-    try:
-        with QuestionFile(folder) as written, contextlib.ExitStack() as opened:
-            for question in written:
-                judge, offer = question.judge, offer_of(question.judge)
-                line = _line(question, offer)
-                spread = places[judge] * (shards or 1) // numbers[judge]
-                turned = spread != (places[judge] - 1) * (shards or 1) // numbers[judge]
-                if turned or _full(made[-1], len(line), offer, most):
-                    opened.close()
-                    made.append(Shard(f"requests-{len(made) + 1:05}.jsonl", judge, offer.wire.name))
-                    file = opened.enter_context(open_new(folder / made[-1].name))
-                file.write(line)
-                made[-1].lines += 1
-                made[-1].bytes += len(line)
-                places[judge] += 1
-    except OSError as error:
-        raise OperationalError(f"{folder}: cannot be written: {error.strerror}") from error
-    return tuple(made)
-
-
-def _full(shard: Shard, size: int, offer: BatchOffer, most: int | None) -> bool:
-    lines = min(most or offer.most_lines, offer.most_lines)
-    return shard.lines >= lines or shard.bytes + size > offer.wire.most_bytes
-
-
-def _line(question: OpenQuestion, offer: BatchOffer) -> bytes:
-    line = msgspec.json.encode(offer.wire.line(question.digest, question.body())) + b"\n"
-    if len(line) > offer.wire.most_bytes:
-        raise UsageError(
-            f"the request about {question.request.response_id} has {len(line):,} bytes, more than the "
-            f"{offer.wire.most_bytes:,} that a file for {question.judge} may have"
-        )
-    return line
