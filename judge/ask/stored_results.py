@@ -29,12 +29,8 @@ from judge.text.table import Table, Tabular
 
 Result = Judgment | Failure
 _Kind = TypeVar("_Kind", Judgment, Failure)
-_BLOCK = 1 << 20
-"""Most bytes that are read at once."""
-_LINE = 1 << 12
-"""Bytes that are read for one result; where results are read in the order of their lines, ever more are."""
-_BACK = 1 << 16
-"""Bytes by which calls that ran at once may have changed the order of their lines."""
+_BUFFER = 1 << 16
+"""Bytes that are read at once: lines whose order calls that ran at once have changed lie as close together."""
 _IN_MEMORY = 1 << 24
 """Bytes of results up to which nothing goes to the disk."""
 _NOWHERE = -1
@@ -43,11 +39,11 @@ _LARGEST = 10**9
 """The largest grade of a scale is smaller, and so is the mean of any grades."""
 
 
-class ResultLines:
-    """A file of results, a line each, that several readers may share.
+class _ResultLines:
+    """A file of results, a line each, that several threads may read.
 
     Args:
-        file: The file.
+        file: The file, buffered.
         name: What messages call it.
         kind: What its lines hold.
         foreign: Whether others may write it, so that reading stops once it has changed.
@@ -70,8 +66,7 @@ class ResultLines:
         Raises:
             OperationalError: The disk cannot be written.
         """
-        line = self._encode(result) + b"\n"
-        start = self._end
+        line, start = self._encode(result) + b"\n", self._end
         try:
             with self._lock:
                 # What is written waits in a buffer as long as nobody moves to another place.
@@ -84,51 +79,34 @@ class ResultLines:
         self._end += len(line)
         return start
 
-    def at(self, starts: Iterable[int]) -> Iterator[Result]:
-        """The results whose lines begin at some places, in this order.
-
-        Args:
-            starts: Where the lines begin.
+    def check(self) -> None:
+        """Refuse a file that has changed since it was looked through.
 
         Raises:
-            InputError: The file has changed since it was looked through.
-            OperationalError: The disk cannot be written or read.
+            InputError: It has.
         """
-        first, held, size = 0, b"", _LINE
-        for start in starts:
-            end = held.find(b"\n", start - first) if 0 <= start - first < len(held) else -1
-            if end < 0:
-                size = min(2 * size, _BLOCK) if first - _BACK <= start <= first + len(held) else _LINE
-                first = max(0, start - _BACK) if size == _BLOCK else start
-                held = self._from(first, start, size)
-                end = held.find(b"\n", start - first)
-                # The last line of a file that somebody else wrote may lack its end.
-                end = len(held) if end < 0 else end
-            try:
-                result = self._decode(memoryview(held)[start - first : end])
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise self._changed() from error
-            yield result
-
-    def _from(self, first: int, start: int, size: int) -> bytes:
-        """About this many bytes from a place on, with the whole line that begins at `start`."""
-        held = self._read(first, size)
-        while len(held) == size and held.find(b"\n", start - first) < 0:
-            size *= 2
-            held = self._read(first, size)
-        return held
-
-    def _read(self, start: int, size: int) -> bytes:
         if self._first_state is not None and _state(self._file) != self._first_state:
             raise self._changed()
+
+    def at(self, start: int) -> Result:
+        """The result whose line begins at a place.
+
+        Raises:
+            InputError: There is none, because the file has changed since it was looked through.
+            OperationalError: The disk cannot be written or read.
+        """
         try:
             with self._lock:
                 self._at_end = False
                 self._file.seek(start)
-                return self._file.read(size)
+                line = self._file.readline()
         except OSError as error:
             # What was written last may have to go to the disk first.
             raise OperationalError(f"{self._name}: cannot be written or read: {error.strerror}") from error
+        try:
+            return self._decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise self._changed() from error
 
     def _changed(self) -> InputError:
         return InputError(f"{self._name}: has changed since it was read: run the command again")
@@ -149,7 +127,7 @@ def _close(file: IO[bytes]) -> None:
         file.close()
 
 
-_Part = tuple[ResultLines, "array[int]"]
+_Part = tuple[_ResultLines, "array[int]"]
 """A file of results, and where each line begins."""
 
 
@@ -158,6 +136,7 @@ class StoredResults(Tabular[Result], Sequence[Result]):
 
     def __init__(self, parts: Iterable[_Part] = ()) -> None:
         self._parts = tuple(parts)
+        self._ends = list(itertools.accumulate(len(starts) for _, starts in self._parts))
         self._by_criterion: dict[str, array[int]] | None = None
 
     @classmethod
@@ -166,11 +145,13 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         return cls(part for results in several for part in results._parts)
 
     def __len__(self) -> int:
-        return sum(len(starts) for _, starts in self._parts)
+        return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[Result]:
         for lines, starts in self._parts:
-            yield from lines.at(starts)
+            lines.check()
+            yield from map(lines.at, starts)
+            lines.check()
 
     def places(self, criterion: str) -> Sequence[int]:
         """The places of the results under a criterion, from 0, ascending."""
@@ -180,14 +161,6 @@ class StoredResults(Tabular[Result], Sequence[Result]):
                 self._by_criterion.setdefault(result.criterion, array("q")).append(place)
         return self._by_criterion.get(criterion, ())
 
-    def read(self, places: Iterable[int]) -> Iterator[Result]:
-        """The results at some places from 0, in the order given; fastest where the places ascend."""
-        ends = list(itertools.accumulate(len(starts) for _, starts in self._parts))
-        for number, group in itertools.groupby(places, lambda place: bisect_right(ends, place)):
-            lines, starts = self._parts[number]
-            first = ends[number] - len(starts)
-            yield from lines.at(starts[place - first] for place in group)
-
     @overload
     def __getitem__(self, key: SupportsIndex) -> Result: ...
     @overload
@@ -196,7 +169,11 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         """A result; for a slice, a table of them."""
         if isinstance(key, slice):
             return Table(self[number] for number in range(*key.indices(len(self))))
-        return next(self.read((range(len(self))[key],)))
+        place = range(len(self))[key]
+        part = bisect_right(self._ends, place)
+        lines, starts = self._parts[part]
+        lines.check()
+        return lines.at(starts[place - self._ends[part]])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
@@ -223,8 +200,9 @@ class ResultWriter:
 
     def __init__(self, number: int = 0, folder: Path | None = None) -> None:
         place = tempfile.gettempdir() if folder is None else str(folder)
-        file = tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=place)  # noqa: SIM115 - open as long as somebody reads
-        self._lines = ResultLines(file, place)
+        # It stays open as long as somebody reads.
+        file = tempfile.SpooledTemporaryFile(_IN_MEMORY, buffering=_BUFFER, dir=place)  # noqa: SIM115
+        self._lines = _ResultLines(file, place)
         self._starts = array("q", [_NOWHERE]) * number
         self._number = 0
 
@@ -247,19 +225,14 @@ class ResultWriter:
         Raises:
             OperationalError: The disk cannot be written.
         """
-        self._starts.append(self._lines.add(result))
-        self._number += 1
+        self._starts.append(_NOWHERE)
+        self.put(len(self._starts) - 1, result)
 
     def results(self) -> StoredResults:
         """The results by their places, all of which must have come."""
         if _NOWHERE in self._starts:
             raise ValueError("some results have not come")
         return StoredResults([(self._lines, self._starts)])
-
-
-def read_at(results: Sequence[Result], places: Iterable[int]) -> Iterator[Result]:
-    """The results at some places, in the order given."""
-    return results.read(places) if isinstance(results, StoredResults) else (results[place] for place in places)
 
 
 def places_of(results: Sequence[Result], criterion: str) -> Sequence[int]:
@@ -269,11 +242,9 @@ def places_of(results: Sequence[Result], criterion: str) -> Sequence[int]:
     return [place for place, result in enumerate(results) if result.criterion == criterion]
 
 
-def results_of(results: Iterable[Result], criterion: str) -> Iterator[Result]:
+def results_of(results: Sequence[Result], criterion: str) -> Iterator[Result]:
     """The results under a criterion."""
-    if isinstance(results, StoredResults):
-        return results.read(results.places(criterion))
-    return (result for result in results if result.criterion == criterion)
+    return map(results.__getitem__, places_of(results, criterion))
 
 
 def stored(results: Iterable[Result], folder: Path | None = None) -> StoredResults:
@@ -323,7 +294,7 @@ def stored_judgments(path: Path) -> StoredResults:
 def _checked(path: Path, kind: type[_Kind], *, packed: bool = False) -> _Part:
     """The lines of a file, all of which hold a result, and where each line begins."""
     lines = LineStream(path, packed=packed)
-    results = ResultLines(lines.file, str(path), kind, foreign=True)
+    results = _ResultLines(lines.file, str(path), kind, foreign=True)
     return results, array("q", (lines.start for _ in each_result(lines, kind, str(path))))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from judge.ask.labels import JURY
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import StoredResults, places_of, read_at, stored
+from judge.ask.stored_results import StoredResults, places_of, stored
 from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
@@ -109,7 +109,7 @@ def consensus(
     where = {item: i for i, item in enumerate(labels.items)}
     names = member_names(members)
     judge = jury_name(aggregator)
-    rows = zip(*(read_at(results, places) for places in votes.places), strict=True)
+    rows = zip(*(map(results.__getitem__, places) for places in votes.places), strict=True)
     verdicts = (
         _verdict(criterion, labels.grades, row, names, judge, aggregated, where[item])
         for item, row in zip(votes.items, rows, strict=True)
@@ -138,8 +138,8 @@ def _votes(criterion: Criterion, members: Sequence[Member], results: Sequence[Ju
     code = {grade: i for i, grade in enumerate(sorted(level.grade for level in criterion.scale.levels))}
     items: dict[Item, int] = {}
     places, codes = ([array(kind) for _ in members] for kind in "qb")
-    under = places_of(results, criterion.name)
-    for place, result in zip(under, read_at(results, under), strict=True):
+    for place in places_of(results, criterion.name):
+        result = results[place]
         who = member[result.judge, result.criterion_digest, result.sample]
         number = items.setdefault(Item(result.turn_id, result.response_id), len(items))
         given = code[result.grade] if isinstance(result, Judgment) and not result.unable else -1

@@ -14,6 +14,8 @@ from judge.files.stored import GZIP, open_stored, read_stored, unpack
 
 _BLOCK = 1 << 20
 """Bytes that are read at once."""
+_BUFFER = 1 << 16
+"""Bytes that are read at once by whoever reads at other places: lines that calls wrote at once lie as close together."""
 
 
 class LineStream:
@@ -97,7 +99,7 @@ class LineStream:
         try:
             # A pipe cannot be opened twice.
             if stat.S_ISREG(path.stat().st_mode):
-                file = open_stored(path)
+                file = io.BufferedReader(open_stored(path), _BUFFER)
                 start = file.read(len(GZIP))
                 file.seek(0)
                 if not (packed and start == GZIP):

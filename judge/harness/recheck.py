@@ -7,7 +7,6 @@ from judge.ask.asking import Asking
 from judge.ask.cascade import was_settled
 from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import read_at
 from judge.ask.tasks import Task, evidence_gap
 from judge.calibrate.recheck import (
     RECHECK_SEED,
@@ -106,7 +105,7 @@ def again(
         # What a checker settled is no answer of the model.
         answered = [
             number
-            for number, reply in enumerate(read_at(replies, own))
+            for number, reply in enumerate(map(replies.__getitem__, own))
             if isinstance(reply, Judgment) and not was_settled(reply)
         ]
         put = (asked[number] for number in answered)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import ResultLines, ResultWriter, StoredResults, read_results, stored
+from judge.ask.stored_results import ResultWriter, StoredResults, read_results, stored
 from judge.errors import InputError, OperationalError
 from judge.files.jsonl import jsonl_bytes
 from judge.text.table import Table
@@ -108,12 +108,13 @@ class FullDisk(io.BytesIO):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_is_told_once() -> None:
-    lines = ResultLines(FullDisk(), "out")
+def test_a_full_disk_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.SpooledTemporaryFile", lambda *_, **__: FullDisk())
+    writer = ResultWriter(folder=Path("out"))
     with pytest.raises(OperationalError, match=r"^out: cannot be written: No space left on device$"):
-        lines.add(judgment(0))
+        writer.add(judgment(0))
     # An exception while the file is closed would be a warning, which is an error here.
-    del lines
+    del writer
     gc.collect()
 
 

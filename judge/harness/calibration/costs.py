@@ -11,7 +11,6 @@ from judge.ask.cascading import CascadeJudge, CheckerAnswers, OpenCascade, open_
 from judge.ask.estimates import BYTES_PER_TOKEN, estimated_call, estimated_tokens
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import read_at
 from judge.ask.tasks import Task
 from judge.calibrate.cascades import cascade_bounds, tried_bounds
 from judge.calibrate.findings import CascadeBounds, CascadeCost, GroupCost
@@ -119,7 +118,7 @@ def _results(
 ) -> list[Judgment | Failure]:
     """The results of a cascade, from those of a judge that was asked everything, where the checker judges too."""
     settled = cascade.settled(said)
-    left = read_at(answers, (place for place, stands in enumerate(settled) if not stands))
+    left = (answer for answer, stands in zip(answers, settled, strict=True) if not stands)
     results = zip(wanted, cascade.results(wanted, said, settled, left), strict=True)
     return [result for task, result in results if cascade.opened.judges(task.criterion)]
 
