@@ -57,7 +57,7 @@ class _ResultLines:
         self._lock = threading.Lock()
         self._end = 0
         self._at_end = False
-        self._decode = msgspec.json.Decoder(kind).decode
+        self._decoder: msgspec.json.Decoder[Result] = msgspec.json.Decoder(kind)
         self._encode = msgspec.json.Encoder().encode
 
     def add(self, result: Result) -> int:
@@ -104,7 +104,7 @@ class _ResultLines:
             # What was written last may have to go to the disk first.
             raise OperationalError(f"{self._name}: cannot be written or read: {error.strerror}") from error
         try:
-            return self._decode(line)
+            return self._decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise self._changed() from error
 

@@ -88,7 +88,8 @@ def main(args: argparse.Namespace) -> int:
     elif args.json:
         print_json(judged.leaderboard)
     else:
-        print_leaderboard(judged.leaderboard, judged.criteria, judged.banner, judged.differences, judged.clustered)
+        tables = judged.tables
+        print_leaderboard(tables.leaderboard, judged.criteria, judged.banner, tables.differences, judged.clustered)
     return 0
 
 

@@ -15,7 +15,7 @@ from judge.files.stored import GZIP, open_stored, read_stored, unpack
 _BLOCK = 1 << 20
 """Bytes that are read at once."""
 _BUFFER = 1 << 16
-"""Bytes that are read at once by whoever reads at other places: lines that calls wrote at once lie as close together."""
+"""Bytes that are read at once at other places: lines that calls wrote at the same time lie as close together."""
 
 
 class LineStream:

@@ -26,11 +26,9 @@ from judge.pool.folder import TURNS
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion, Record
-from judge.results.details import Details
-from judge.results.differences import differences_tsv, told_apart
-from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.tables import ResultTables
 from judge.text.table import Table
 from judge.text.tsv import tsv
 
@@ -48,9 +46,7 @@ class Outcome(Record, frozen=True):
     pool: Pool
     criteria: tuple[Criterion, ...]
     results: StoredResults
-    leaderboard: Table[LeaderboardRow]
-    differences: Table[RunDifference]
-    """Every two runs."""
+    tables: ResultTables
     statement: CertificateStatement | None = None
     """What the certificate says, where there is one."""
     notes: JuryNotes | None = None
@@ -74,6 +70,16 @@ class Outcome(Record, frozen=True):
     def banner(self) -> str:
         """What stands over every output."""
         return self.statement.banner if self.statement else UNCALIBRATED
+
+    @property
+    def leaderboard(self) -> Table[LeaderboardRow]:
+        """A row for each run and criterion."""
+        return self.tables.leaderboard
+
+    @property
+    def differences(self) -> Table[RunDifference]:
+        """Every two runs."""
+        return self.tables.differences
 
     @property
     def failures(self) -> Table[Failure]:
@@ -103,13 +109,8 @@ def pool_files(pooled: Pooled) -> dict[str, FileContent]:
     return files | _response_runs(pool)
 
 
-def result_files(outcome: Outcome, beside: Details) -> dict[str, FileContent]:
-    """The files of a judge's results, by name.
-
-    Args:
-        outcome: What the judge said, or a jury decided, and what that comes to.
-        beside: The tables that only some results have.
-    """
+def result_files(outcome: Outcome) -> dict[str, FileContent]:
+    """The files of what the judge said, or a jury decided, and of what that comes to, by name."""
     results, criteria, notes, banner = outcome.results, outcome.criteria, outcome.notes, outcome.banner
     partial = _on_partial_evidence(outcome.pool, results, criteria)
     lines = [
@@ -120,15 +121,7 @@ def result_files(outcome: Outcome, beside: Details) -> dict[str, FileContent]:
         *(_partly(*entry) for entry in sorted(partial.items())),
         *(f"{line}." for line in outcome.clustered),
     ]
-    apart = told_apart(outcome.differences)
-    markdown = leaderboard_markdown(outcome.leaderboard, banner, criteria, lines, apart, beside.sentences)
-    files: dict[str, FileContent] = {
-        **_lines(results, JUDGMENTS, FAILURES),
-        "leaderboard.tsv": leaderboard_tsv(outcome.leaderboard).encode(),
-        "leaderboard.md": markdown.encode(),
-        "differences.tsv": differences_tsv(outcome.differences).encode(),
-        **beside.files(),
-    }
+    files = _lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
     if notes is not None:
         files |= _lines(notes.said, "members.jsonl", "member_failures.jsonl")
     settled = {row.criterion: row for row in settled_counts(results)}

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from judge.ask.criteria import find_criterion
 from judge.ask.group import group_members
@@ -20,36 +19,12 @@ from judge.harness.manifest import read_manifest
 from judge.pool.records import Pool
 from judge.pool.seen import SeenResponses, pool_places
 from judge.records import Criterion, Problem
-from judge.results.details import Details, details
-from judge.results.differences import differences
 from judge.results.leaderboard import leaderboard
-from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.rows import LeaderboardRow
+from judge.results.tables import ResultTables, result_tables
 from judge.results.turns import had_to_answer
 from judge.text.cells import count
 from judge.text.ids import Cluster, check_cluster, clustering
-from judge.text.table import Table
-
-SEED = 2023
-"""Of the tests of differences, so that the same folder has the same p-values."""
-
-
-def compared(
-    pool: Pool,
-    results: Sequence[Judgment | Failure],
-    criteria: Sequence[Criterion],
-    expected: Mapping[str, Collection[str]] | None = None,
-    cluster: Cluster = "topic",
-) -> Table[RunDifference]:
-    """Every two runs under each criterion, with the seed that every command takes.
-
-    Args:
-        pool: As for `leaderboard`.
-        results: As for `leaderboard`.
-        criteria: As for `leaderboard`.
-        expected: As for `leaderboard`.
-        cluster: As for `leaderboard`.
-    """
-    return differences(pool, results, criteria, expected=expected, cluster=cluster, rng=np.random.default_rng(SEED))
 
 
 class JudgedFolder(msgspec.Struct, frozen=True):
@@ -88,14 +63,9 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         return leaderboard(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
 
     @property
-    def differences(self) -> tuple[RunDifference, ...]:
-        """Every two runs under each criterion."""
-        return compared(self.pool, self.results, self.criteria, self.expected, self.cluster)
-
-    @property
-    def details(self) -> Details:
-        """The tables that only some results have."""
-        return details(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
+    def tables(self) -> ResultTables:
+        """The leaderboard and every table beside it."""
+        return result_tables(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
 
     def judges(self, criterion: Criterion) -> set[str]:
         """The judges that gave the grades; for a jury also its members, which the manifest lists.

@@ -18,13 +18,11 @@ from judge.harness.engine import open_engine
 from judge.harness.folder import Outcome as Outcome
 from judge.harness.folder import pool_files, result_files
 from judge.harness.index import INDEX, index_markdown
-from judge.harness.judged import compared
 from judge.harness.manifest import MANIFEST, RECORD, UNFINISHED, Manifest
 from judge.harness.prepared import Plan, Prepared, check_out, model_names, prepare
 from judge.harness.recheck import ask_again, expected_again
 from judge.records import Record
-from judge.results.details import details
-from judge.results.leaderboard import leaderboard
+from judge.results.tables import result_tables
 from judge.text.steps import Step
 
 
@@ -72,13 +70,12 @@ def carry_out(prepared: Prepared, progress: JobProgress | None = None) -> Outcom
         replies = asking.ask(prepared.judge, prepared.asked)
         outcome = _outcome(prepared, asking, replies)
         progress.steps(Step("writing results"))
-        pool, results = outcome.pool, outcome.results
-        files |= result_files(outcome, details(pool, results, outcome.criteria, cluster=plan.cluster))
-        files[INDEX] = index_markdown(files, pool.unit)
+        files |= result_files(outcome)
+        files[INDEX] = index_markdown(files, outcome.pool.unit)
         cascade = prepared.cascade
         manifest = msgspec.structs.replace(
             manifest,
-            results=results,
+            results=outcome.results,
             asked={"limit": plan.limit, "judgments": len(prepared.tasks)},
             said=outcome.statement,
             notes=outcome.notes,
@@ -105,8 +102,7 @@ def _outcome(prepared: Prepared, asking: Asking, replies: StoredResults) -> Outc
         pool=pool,
         criteria=criteria,
         results=results,
-        leaderboard=leaderboard(pool, results, criteria, cluster=plan.cluster),
-        differences=compared(pool, results, criteria, cluster=plan.cluster),
+        tables=result_tables(pool, results, criteria, cluster=plan.cluster),
         statement=prepared.certified(_returned(results)),
         notes=notes,
         model_notes=(*asking.notes(prepared.models, replies), *asking.served_notes(prepared.judge, replies)),

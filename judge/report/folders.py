@@ -25,6 +25,7 @@ from judge.models.journal_file import lacks_log
 from judge.models.journal_tools import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
+from judge.results.details import SentenceRow
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.stats.agreement import STATISTICS
 from judge.text.safe import shown
@@ -41,6 +42,8 @@ class RunFolder(msgspec.Struct, frozen=True):
     rows: tuple[LeaderboardRow, ...]
     pairs: tuple[RunDifference, ...]
     """Every two runs."""
+    sentences: tuple[SentenceRow, ...]
+    """What the judge says of single sentences, where a prompt asks for it."""
     problems: tuple[Problem, ...]
     screen: tuple[tuple[str, str], ...]
     """Code and response of each flag of the screen."""
@@ -120,12 +123,14 @@ def read_folder(
     check_finished(folder)
     judged = read_judged(folder, criterion, prompts=prompts)
     corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
+    tables = judged.tables
     asked_again = read_rechecked(folder / RECHECK, judged.criteria)
     return RunFolder(
         name=name,
         judged=judged,
-        rows=judged.leaderboard,
-        pairs=judged.differences,
+        rows=tables.leaderboard,
+        pairs=tables.differences,
+        sentences=tables.sentences,
         problems=read_problems(folder / "problems.json"),
         screen=read_screen(folder / "screen.tsv"),
         spending=_spending(folder / JOURNAL),

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Literal
@@ -33,7 +33,7 @@ _PLAUSIBLE = 1.5
 
 def corrected(
     pool: Pool,
-    results: Iterable[Judgment | Failure],
+    results: Sequence[Judgment | Failure],
     criterion: Criterion,
     matched_gold: GoldByResponse,
     *,
@@ -92,7 +92,7 @@ def corrected(
 
 
 def cautions(
-    pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion, matched_gold: GoldByResponse
+    pool: Pool, results: Sequence[Judgment | Failure], criterion: Criterion, matched_gold: GoldByResponse
 ) -> tuple[str, ...]:
     """What a reader must know about this gold before any number.
 

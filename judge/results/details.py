@@ -1,54 +1,236 @@
 """The tables that only some results have: sentences, citations, topics of interactive runs. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterable, Iterator, Sequence
 
-from judge.ask.records import Failure, Judgment
-from judge.pool.records import Pool
-from judge.records import Criterion
-from judge.results.citations import CitationRow, citation_rows, citations_tsv
-from judge.results.interactive import TopicRow, interactive_tsv, topic_rows
-from judge.results.sentences import SentenceRow, sentence_rows, sentences_tsv
-from judge.text.ids import Cluster
-from judge.text.table import Table, sequence
+from judge.pool.records import PooledResponse
+from judge.records import Criterion, Estimate, Record
+from judge.results.rows import noted
+from judge.results.turns import RunTurns, TurnGrade, worst_grade
+from judge.stats.means import mean_interval
+from judge.text.cells import decimals, markdown_cell
+from judge.text.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
+from judge.text.markup import table
+from judge.text.tsv import tsv
 
-
-class Details(NamedTuple):
-    """The rows of each table; a table without rows is not written."""
-
-    sentences: Table[SentenceRow]
-    """Where a prompt labels sentences."""
-    citations: Table[CitationRow]
-    """Where the judge is a checker."""
-    topics: tuple[TopicRow, ...]
-    """Of interactive runs."""
-
-    def files(self) -> dict[str, bytes]:
-        """The tables that have rows, by the names of their files."""
-        return {name: write(self).encode() for name, (has, write) in TABLES.items() if has(self)}
+READING = (
+    "The share of a response's sentences with each label, on average, and in how many responses the label occurs at "
+    "all. Sentences that claim nothing are left out."
+)
+ALL = "all"
+"""What stands for all topics in the column of the topic."""
 
 
-def details(
-    pool: Pool,
-    results: Iterable[Judgment | Failure],
-    criteria: Sequence[Criterion],
-    *,
-    expected: Mapping[str, Collection[str]] | None = None,
-    cluster: Cluster = "topic",
-) -> Details:
-    """The rows of every table; the arguments are those of `leaderboard`."""
-    results = sequence(results)
-    return Details(
-        sentence_rows(pool, results, criteria, expected=expected, cluster=cluster),
-        citation_rows(pool, results, criteria, expected=expected, cluster=cluster),
-        # A dialogue is all of its topic, so the leaderboard says of its topics what there is to say.
-        topic_rows(pool, results, criteria, expected) if pool.unit == "response" else (),
+class SentenceRow(Record, frozen=True):
+    """One label in the responses of one run."""
+
+    run_id: str
+    criterion: str
+    label: str
+    responses: int
+    """Graded responses whose sentences have labels."""
+    with_label: int
+    """Responses of these with at least one such sentence."""
+    sentences: int
+    """Such sentences in all of them."""
+    share: Estimate | None
+    """The share of a response's sentences that have the label, on average; sentences that do not count towards the
+    grade are left out, and their own label has None."""
+    cluster: Cluster = "topic"
+    """What the interval is over, and what is counted as topics."""
+
+
+class CitationRow(Record, frozen=True):
+    """One measure of one run."""
+
+    run_id: str
+    criterion: str
+    measure: str
+    """precision: the share of a response's used passages that support a sentence. recall: the share of its sentences
+    that some used passage supports; sentences that claim nothing are left out."""
+    mean: Estimate
+    """Over the graded responses of which a checker says which passage supports which sentence."""
+    cluster: Cluster = "topic"
+    """What the interval is over, and what is counted as topics."""
+
+
+class TopicRow(Record, frozen=True):
+    """One topic of an interactive run under one criterion, or all of them."""
+
+    run_id: str
+    criterion: str
+    topic_id: str
+    """`all` for all topics."""
+    topics: int
+    """Topics that the run had to reach: 1 in the row of a topic."""
+    reached: int
+    """How many of them it reached."""
+    turns: int
+    """Turns of the conversations."""
+    n: int
+    """Turns with a grade."""
+    mean: float | None
+    """Over the graded turns of the topic; of all topics the mean of these means, without topics never reached."""
+    bound: float | None
+    """Over all turns of the topic, where a turn whose lack of a grade counts against the run has the worst grade; of
+    all topics the mean of these, where a topic never reached has the worst grade."""
+
+
+def sentence_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[SentenceRow]:
+    """A row for each label of a criterion that labels sentences, as in the prompt.
+
+    A response that claims nothing has no share, as it has no grade. A run without labels has no row. A cascade has none
+    either, because its two judges do not use the same labels: a checker may never say that a sentence is contradicted.
+    """
+    labeled = [(response, given) for response, given in run.graded if given.sentences and given.cascade is None]
+    ignored = criterion.rollup.ignored if criterion.rollup else None
+    for label in [level.label for level in criterion.sentence_levels] if labeled else ():
+        counts = [given.sentences.count(label) for _, given in labeled]
+        counted = [sum(one != ignored for one in given.sentences) for _, given in labeled]
+        shares = [(n / of, response) for n, of, (response, _) in zip(counts, counted, labeled, strict=True) if of]
+        yield SentenceRow(
+            run_id=run.run_id,
+            criterion=criterion.name,
+            label=label,
+            responses=len(labeled),
+            with_label=sum(n > 0 for n in counts),
+            sentences=sum(counts),
+            share=None if label == ignored else _mean_share(shares, cluster),
+            cluster=cluster,
+        )
+
+
+def citation_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[CitationRow]:
+    """Precision and recall of a run that a checker judged.
+
+    The measures are those of ALCE (Gao et al. 2023, EMNLP), with the passage as the unit of a citation: runs say which
+    passages a response used, and not for which sentence. The checker of a cascade tells it only of the responses that
+    it is sure of, and those say nothing of the others.
+    """
+    told = [entry for entry in run.graded if entry[1].support and entry[0].passages and entry[1].cascade is None]
+    scored = [(_scores(response, given, criterion), response) for response, given in told]
+    for at, measure in enumerate(("precision", "recall") if told else ()):
+        mean = _mean_share([(both[at], response) for both, response in scored], cluster)
+        yield CitationRow(run.run_id, criterion.name, measure, mean, cluster)
+
+
+def _mean_share(shares: Sequence[tuple[float, PooledResponse]], cluster: Cluster) -> Estimate:
+    """The mean of shares, each of a response."""
+    clusters = [cluster_of(response.topic_id, cluster) for _, response in shares]
+    return mean_interval([share for share, _ in shares], clusters, bounds=(0, 1), what="shares")
+
+
+def _scores(response: PooledResponse, given: TurnGrade, criterion: Criterion) -> tuple[float, float]:
+    """Precision and recall of one response; it has used passages and a sentence that counts."""
+    ignored = criterion.rollup.ignored if criterion.rollup else None
+    counted = [one for label, one in zip(given.sentences, given.support, strict=True) if label != ignored]
+    supporting = {passage for one in counted for passage in one.passages}
+    precision = len(supporting) / len(set(response.passages))
+    return precision, sum(bool(one.passages) for one in counted) / len(counted)
+
+
+def topic_rows(run: RunTurns, criterion: Criterion) -> Iterator[TopicRow]:
+    """The topics of an interactive run in natural order, then all of them."""
+    worst = worst_grade(criterion.scale)
+    counted = run.grades(worst)
+    graded = {response.turn_id: float(given.grade) for response, given in run.graded}
+    topics: dict[str, list[str]] = {}
+    for turn_id in run.turn_ids if any(map(is_own_turn, run.turn_ids)) else ():
+        topics.setdefault(topic_of(turn_id), []).extend([] if is_unreached(turn_id) else [turn_id])
+    rows = []
+    for topic_id in sorted(topics, key=natural_key):
+        turns = topics[topic_id]
+        values = [graded[turn_id] for turn_id in turns if turn_id in graded]
+        bounded = [counted[turn_id] for turn_id in turns if turn_id in counted]
+        rows.append(
+            TopicRow(
+                run_id=run.run_id,
+                criterion=criterion.name,
+                topic_id=topic_id,
+                topics=1,
+                reached=int(bool(turns)),
+                turns=len(turns),
+                n=len(values),
+                mean=_mean(values),
+                bound=_mean(bounded) if turns else float(worst),
+            )
+        )
+    yield from rows
+    if rows:
+        yield TopicRow(
+            run_id=run.run_id,
+            criterion=criterion.name,
+            topic_id=ALL,
+            topics=len(rows),
+            reached=sum(row.reached for row in rows),
+            turns=sum(row.turns for row in rows),
+            n=sum(row.n for row in rows),
+            mean=_mean([row.mean for row in rows if row.mean is not None]),
+            bound=_mean([row.bound for row in rows if row.bound is not None]),
+        )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def sentences_tsv(rows: Iterable[SentenceRow]) -> str:
+    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
+    columns = "run_id criterion label responses with_label sentences share low high topics note".split()
+    lines = []
+    for row in rows:
+        share = row.share or Estimate(None, None, None, 0, 0, "does not count towards the grade")
+        lines.append(
+            (
+                *(row.run_id, row.criterion, row.label, row.responses, row.with_label, row.sentences, share.value),
+                *(share.low, share.high, share.topics if row.share else None, noted(share.reason, row.cluster)),
+            )
+        )
+    return tsv(columns, lines, 4)
+
+
+def citations_tsv(rows: Iterable[CitationRow]) -> str:
+    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
+    columns = "run_id criterion measure responses mean low high topics note".split()
+    lines = (
+        (
+            *(row.run_id, row.criterion, row.measure, row.mean.n, row.mean.value, row.mean.low, row.mean.high),
+            *(row.mean.topics, noted(row.mean.reason, row.cluster)),
+        )
+        for row in rows
     )
+    return tsv(columns, lines, 4)
 
 
-TABLES: dict[str, tuple[Callable[[Details], object], Callable[[Details], str]]] = {
-    "sentences.tsv": (lambda found: found.sentences, lambda found: sentences_tsv(found.sentences)),
-    "citations.tsv": (lambda found: found.citations, lambda found: citations_tsv(found.citations)),
-    "interactive.tsv": (lambda found: found.topics, lambda found: interactive_tsv(found.topics)),
-}
-"""File to its rows and to what writes them."""
+def topics_tsv(rows: Iterable[TopicRow]) -> str:
+    """The rows under a header, four decimals, undefined numbers empty."""
+    columns = TopicRow.__struct_fields__
+    return tsv(columns, ([getattr(row, column) for column in columns] for row in rows), 4)
+
+
+def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
+    """A table for each criterion; empty if there are no rows."""
+    parts: list[str] = []
+    for criterion in dict.fromkeys(row.criterion for row in rows):
+        group = [row for row in rows if row.criterion == criterion]
+        labels = list(dict.fromkeys(row.label for row in group if row.share is not None))
+        lines = []
+        for run_id, by_label in by_run(group).items():
+            responses = next(iter(by_label.values())).responses
+            lines.append([markdown_cell(run_id), str(responses), *(_share_text(by_label[label]) for label in labels)])
+        parts.append(f"\n## {markdown_cell(criterion)}: sentences\n\n{READING}\n\n")
+        parts.append(table(("run", "responses", *labels), lines) + "\n")
+    return "".join(parts)
+
+
+def by_run(rows: Iterable[SentenceRow]) -> dict[str, dict[str, SentenceRow]]:
+    """Run to label to row, of the rows of one criterion."""
+    runs: dict[str, dict[str, SentenceRow]] = {}
+    for row in rows:
+        runs.setdefault(row.run_id, {})[row.label] = row
+    return runs
+
+
+def _share_text(row: SentenceRow) -> str:
+    """A share as text: `0.25 (in 3)`, a quarter of the sentences, and some in 3 responses."""
+    return f"{decimals(row.share.value if row.share else None, 2) or '-'} (in {row.with_label})"

@@ -1,18 +1,15 @@
 """Every two runs on the same turns: the difference of their means, and which differences are not chance. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from judge.ask.records import Failure, Judgment
-from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results.rows import RunDifference, noted
-from judge.results.turns import run_turns, worst_grade
+from judge.results.turns import RunTurns, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.text.cells import count
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.text.table import Table, sequence
 from judge.text.tsv import tsv
 
 ALPHA = 0.05
@@ -21,15 +18,9 @@ COLUMNS = (*("criterion", "run_a", "run_b", "difference", "low", "high", "p", "p
 
 
 def differences(
-    pool: Pool,
-    results: Iterable[Judgment | Failure],
-    criteria: Sequence[Criterion],
-    *,
-    expected: Mapping[str, Collection[str]] | None = None,
-    cluster: Cluster = "topic",
-    rng: np.random.Generator,
-) -> Table[RunDifference]:
-    """A row for each criterion and pair of runs: criteria as given, runs in natural order.
+    runs: Sequence[RunTurns], criterion: Criterion, cluster: Cluster, rng: np.random.Generator
+) -> list[RunDifference]:
+    """A row for each pair of runs under a criterion, in the order of the runs.
 
     Runs are compared on the turns that both had to answer. As in their ranks, a turn has the worst grade where the lack
     of a grade counts against a run (`run_turns`); where it counts against no run, the turn is left out. Interactive
@@ -37,26 +28,11 @@ def differences(
     with other runs.
 
     Args:
-        pool: As for `leaderboard`.
-        results: As for `leaderboard`.
-        criteria: As for `leaderboard`.
-        expected: As for `leaderboard`.
+        runs: From `run_turns`.
+        criterion: The prompt.
         cluster: The unit of the tests.
         rng: The source of randomness of the tests.
     """
-    results = sequence(results)
-    return Table(row for criterion in criteria for row in _under(pool, results, criterion, expected, cluster, rng))
-
-
-def _under(
-    pool: Pool,
-    results: Sequence[Judgment | Failure],
-    criterion: Criterion,
-    expected: Mapping[str, Collection[str]] | None,
-    cluster: Cluster,
-    rng: np.random.Generator,
-) -> list[RunDifference]:
-    runs = run_turns(pool, results, criterion, expected)
     by_run = [run.compared(worst_grade(criterion.scale)) for run in runs]
     turns = sorted(set().union(*by_run), key=natural_key)
     grades = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run]).reshape(len(runs), len(turns))

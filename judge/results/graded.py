@@ -1,7 +1,7 @@
 """Each run with the judge's grades, and the gold of its responses, checked before a mean is corrected by it. Pure."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -88,7 +88,7 @@ def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dic
 
 def graded_runs(
     pool: Pool,
-    results: Iterable[Judgment | Failure],
+    results: Sequence[Judgment | Failure],
     criterion: Criterion,
     expected: Mapping[str, Collection[str]] | None,
     cluster: Cluster = "topic",

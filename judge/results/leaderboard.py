@@ -7,18 +7,18 @@ from itertools import groupby
 import msgspec
 
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import results_of
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
+from judge.results.details import SentenceRow, sentences_markdown
 from judge.results.nouns import folder_unit, worded
 from judge.results.rows import LeaderboardRow, RowFlag, noted
-from judge.results.sentences import SentenceRow, sentences_markdown
-from judge.results.turns import HARNESS, RunTurns, run_turns, top_pooled, worst_grade
+from judge.results.turns import HARNESS, RunTurns, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell
 from judge.text.ids import Cluster, cluster_of, natural_key
+from judge.text.markup import table
 from judge.text.safe import escape
-from judge.text.table import Table, sequence
+from judge.text.table import Table
 from judge.text.tsv import tsv
 
 ROUNDING = 1e-9
@@ -115,46 +115,28 @@ def leaderboard(
     Raises:
         ValueError: A response has two judgments under one criterion, or two criteria share a name.
     """
-    if len({criterion.name for criterion in criteria}) < len(criteria):
-        raise ValueError("two prompts of one criterion cannot share a leaderboard")
-    results = sequence(results)
     return Table(
         row
-        for criterion in criteria
-        for row in _ranked(_rows(pool, results, criterion, expected, cluster), criterion.scale.polarity == "higher")
+        for criterion, runs in turns_by_criterion(pool, results, criteria, expected)
+        for row in ranked_runs(runs, criterion, cluster)
     )
 
 
-def _rows(
-    pool: Pool,
-    results: Sequence[Judgment | Failure],
-    criterion: Criterion,
-    expected: Mapping[str, Collection[str]] | None,
-    cluster: Cluster,
-) -> list[LeaderboardRow]:
-    """The rows under one criterion, in natural order of run id, without ranks."""
-    grades = {
-        result.response_id: result.grade
-        for result in results_of(results, criterion.name)
-        if isinstance(result, Judgment) and (result.variant, result.unable) == (criterion.variant, False)
-    }
-    in_qrels = {response.listed_under for response in pool.responses if response.response_id in grades}
-    positive = {name for name, grade in grades.items() if grade in criterion.scale.positive}
-    tops = top_pooled(pool)
-    return [
-        _row(
-            run,
-            criterion,
-            sum(response_id in positive for response_id in tops.get(run.run_id, {}).values()) / len(in_qrels)
-            if in_qrels
-            else None,
-            cluster,
-        )
-        for run in run_turns(pool, results, criterion, expected)
+def ranked_runs(runs: Iterable[RunTurns], criterion: Criterion, cluster: Cluster) -> list[LeaderboardRow]:
+    """The rows of one criterion by bound, each with its rank; rows without a bound have none and come last."""
+    sign = 1 if criterion.scale.polarity == "higher" else -1
+    rows = [_row(run, criterion, cluster) for run in runs]
+    bounds = [sign * row.bound for row in rows if row.bound is not None]
+    ranked = [
+        row
+        if row.bound is None
+        else msgspec.structs.replace(row, rank=1 + sum(other > sign * row.bound + ROUNDING for other in bounds))
+        for row in rows
     ]
+    return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
 
 
-def _row(run: RunTurns, criterion: Criterion, share_of_turns: float | None, cluster: Cluster) -> LeaderboardRow:
+def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRow:
     """The row of one run; the mean is clustered by the topics in the turn ids, or by their themes."""
     scale = criterion.scale
     given = [entry for _, entry in run.graded]
@@ -191,24 +173,11 @@ def _row(run: RunTurns, criterion: Criterion, share_of_turns: float | None, clus
         expected_mean=math.fsum(expected) / n if n and len(expected) == n else None,
         positive=positive,
         share_positive=positive / n if n else None,
-        share_of_turns=share_of_turns,
+        share_of_turns=run.share_of_turns,
         reasons=run.reasons,
         flags=tuple(flag for flag, applies in flags.items() if applies),
         cluster=cluster,
     )
-
-
-def _ranked(rows: Iterable[LeaderboardRow], higher: bool) -> list[LeaderboardRow]:
-    """The rows by bound, each with its rank; rows without a bound have none and come last."""
-    sign = 1 if higher else -1
-    bounds = [sign * row.bound for row in rows if row.bound is not None]
-    ranked = [
-        row
-        if row.bound is None
-        else msgspec.structs.replace(row, rank=1 + sum(other > sign * row.bound + ROUNDING for other in bounds))
-        for row in rows
-    ]
-    return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
 
 
 def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
@@ -275,12 +244,11 @@ def leaderboard_markdown(
     header = [worded(name, unit) for name in HEADER]
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):
-        table = [header, ["---:", "---"] + ["---:"] * (len(HEADER) - 3) + ["---"]]
-        table += [[rank, markdown_cell(run_id), *numbers] for rank, run_id, *numbers in leaderboard_cells(group)]
+        cells = [[rank, markdown_cell(run_id), *numbers] for rank, run_id, *numbers in leaderboard_cells(group)]
         parts.append(f"\n## {markdown_cell(name)}\n\n")
         if name in prompts:
             parts.append(markdown_cell(reading(prompts[name])) + "\n\n")
-        parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
+        parts.append(table(header, cells, words={1, len(header) - 1}) + "\n")
         parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
     clustered = _CLUSTERED[unit, next((row.cluster for row in rows), "topic")]
     parts += [sentences_markdown(sentences), worded(_NOTES, unit), _UNANSWERED[unit], clustered]

@@ -92,7 +92,7 @@ class Goals(Record, frozen=True):
 
 def pilots(
     pool: Pool,
-    results: Iterable[Judgment | Failure],
+    results: Sequence[Judgment | Failure],
     criterion: Criterion,
     gold: GoldByResponse,
     goals: Goals,

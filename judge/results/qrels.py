@@ -1,14 +1,13 @@
 """Judgments as response qrels, each file with a sidecar that says how it was made. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import results_of
 from judge.files.trec import QrelRow, column, qrels_lines, safe_name
 from judge.records import Criterion, Level, Scale
-from judge.results.sentences import LabelCounts
 from judge.text.ids import natural_key
 
 NOTE = "Grades by a machine judge, not by human assessors."
@@ -19,7 +18,7 @@ def qrel_name(criterion: Criterion) -> str:
     return f"response_{safe_name(criterion.name)}.llm.qrel"
 
 
-def qrels_text(results: Iterable[Judgment | Failure], criterion: Criterion) -> str:
+def qrels_text(results: Sequence[Judgment | Failure], criterion: Criterion) -> str:
     """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
 
     Responses are listed by turn, dialogues by topic.
@@ -49,7 +48,7 @@ def _listed_under(judgment: Judgment, criterion: Criterion) -> str:
     return judgment.topic_id if criterion.unit == "dialogue" else judgment.turn_id
 
 
-def sidecar(criterion: Criterion, results: Iterable[Judgment | Failure], calibration: str) -> dict[str, Any]:
+def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibration: str) -> dict[str, Any]:
     """How the qrels of one criterion were made, as JSON values.
 
     Args:
@@ -61,7 +60,8 @@ def sidecar(criterion: Criterion, results: Iterable[Judgment | Failure], calibra
     failures: Counter[str] = Counter()
     unable = 0
     listed, judges, models = set(), set(), set()
-    sentences = LabelCounts(criterion)
+    sentences: Counter[str] = Counter()
+    responses: Counter[str] = Counter()
     # Two judges of a cascade do not use the same labels of sentences.
     one_judge = criterion.answer == "sentences"
     for result in _under(results, criterion):
@@ -70,7 +70,8 @@ def sidecar(criterion: Criterion, results: Iterable[Judgment | Failure], calibra
         if isinstance(result, Failure):
             failures[result.reason] += 1
             continue
-        sentences.add(result)
+        sentences.update(result.sentences)
+        responses.update(set(result.sentences))
         if result.model is not None:
             models.add(result.model)
         if result.unable:
@@ -104,7 +105,16 @@ def sidecar(criterion: Criterion, results: Iterable[Judgment | Failure], calibra
             "unable": unable,
             "failures": dict(sorted(failures.items())),
         },
-        **({"sentences": sentences.counted()} if one_judge else {}),
+        **(
+            {
+                "sentences": {
+                    level.label: {"sentences": sentences[level.label], "responses": responses[level.label]}
+                    for level in criterion.sentence_levels
+                }
+            }
+            if one_judge
+            else {}
+        ),
     }
 
 
@@ -125,7 +135,7 @@ def _share(scale: Scale, turns: int) -> str:
     )
 
 
-def _under(results: Iterable[Judgment | Failure], criterion: Criterion) -> Iterator[Judgment | Failure]:
+def _under(results: Sequence[Judgment | Failure], criterion: Criterion) -> Iterator[Judgment | Failure]:
     """The results that this prompt asked for."""
     return (result for result in results_of(results, criterion.name) if result.variant == criterion.variant)
 

@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.stored_results import results_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
 from judge.text.ids import NaturalKey, is_own_turn, is_unreached, natural_key, topic_of
+from judge.text.table import sequence
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
@@ -44,6 +45,8 @@ class RunTurns(Record, frozen=True):
     """Why judgments are missing, with counts."""
     not_asked: int
     """Responses left out of a trial of part of the pool."""
+    share_of_turns: float | None
+    """Share of the turns of the qrels on which the run's top pooled response has a positive grade."""
 
     @property
     def turns(self) -> int:
@@ -125,7 +128,7 @@ def worst_grade(scale: Scale) -> int:
 
 def run_turns(
     pool: Pool,
-    results: Iterable[Judgment | Failure],
+    results: Sequence[Judgment | Failure],
     criterion: Criterion,
     expected: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[RunTurns, ...]:
@@ -158,11 +161,30 @@ def run_turns(
     declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
     declined.update(run.run_id for run in pool.runs if not run.selected)
     run_ids = {*firsts, *expected, *(row.run_id for row in pool.exclusions)} - declined
+    shares = _shares_of_turns(run_ids, pool, outcomes, criterion.scale)
     return tuple(
-        _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached)
+        _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id])
         for run_id in sorted(run_ids, key=natural_key)
         if (turns := {*expected.get(run_id, every), *firsts.get(run_id, {})})
     )
+
+
+def turns_by_criterion(
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criteria: Sequence[Criterion],
+    expected: Mapping[str, Collection[str]] | None = None,
+) -> Iterator[tuple[Criterion, tuple[RunTurns, ...]]]:
+    """Each criterion with its `run_turns`, one after the other.
+
+    Raises:
+        ValueError: A response has two judgments under one criterion, or two criteria share a name.
+    """
+    if len({criterion.name for criterion in criteria}) < len(criteria):
+        raise ValueError("two prompts of one criterion cannot share a leaderboard")
+    results = sequence(results)
+    for criterion in criteria:
+        yield criterion, run_turns(pool, results, criterion, expected)
 
 
 def _of_run(
@@ -171,6 +193,7 @@ def _of_run(
     firsts: Mapping[str, PooledResponse],
     outcomes: Mapping[str, TurnGrade | FailureReason],
     reached: Collection[str],
+    share_of_turns: float | None,
 ) -> RunTurns:
     graded: list[tuple[PooledResponse, TurnGrade]] = []
     failed: list[PooledResponse] = []
@@ -199,10 +222,25 @@ def _of_run(
         unable=unable,
         reasons=dict(sorted(reasons.items())),
         not_asked=not_asked,
+        share_of_turns=share_of_turns,
     )
 
 
-def _outcomes(results: Iterable[Judgment | Failure], criterion: Criterion) -> dict[str, TurnGrade | FailureReason]:
+def _shares_of_turns(
+    run_ids: Collection[str], pool: Pool, outcomes: Mapping[str, TurnGrade | FailureReason], scale: Scale
+) -> dict[str, float | None]:
+    """Run to the share of the turns of the qrels on which its top pooled response has a positive grade."""
+    graded = {name: given for name, given in outcomes.items() if isinstance(given, TurnGrade) and not given.unable}
+    in_qrels = {response.listed_under for response in pool.responses if response.response_id in graded}
+    positive = {name for name, given in graded.items() if given.grade in scale.positive}
+    tops = top_pooled(pool)
+    return {
+        run_id: sum(name in positive for name in tops.get(run_id, {}).values()) / len(in_qrels) if in_qrels else None
+        for run_id in run_ids
+    }
+
+
+def _outcomes(results: Sequence[Judgment | Failure], criterion: Criterion) -> dict[str, TurnGrade | FailureReason]:
     """Response id to its grade under a prompt, or to the reason why there is none."""
     outcomes: dict[str, TurnGrade | FailureReason] = {}
     for result in results_of(results, criterion.name):

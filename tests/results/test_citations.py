@@ -3,7 +3,8 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Judgment, SentenceSupport
 from judge.pool.records import PooledResponse
-from judge.results.citations import COLUMNS, citation_rows, citations_tsv
+from judge.results.details import citations_tsv
+from judge.results.tables import result_tables
 from tests.results.test_leaderboard import judgment, pool, pooled
 
 CRITERION = find_criterion("groundedness/sentences")
@@ -29,17 +30,17 @@ def test_precision_is_over_passages_and_recall_over_sentences() -> None:
         # Nothing is supported, by one passage.
         checked(b, NONE),
     ]
-    rows = citation_rows(pool(a, b), results, [CRITERION])
+    rows = result_tables(pool(a, b), results, [CRITERION]).citations
     assert [(row.run_id, row.measure, row.mean.value, row.mean.n) for row in rows] == [
         ("x", "precision", (2 / 3 + 0) / 2, 2),
         ("x", "recall", (2 / 4 + 0) / 2, 2),
     ]
     head, first, _ = citations_tsv(rows).splitlines()
-    assert tuple(head.split("\t")) == COLUMNS
+    assert head.split() == "run_id criterion measure responses mean low high topics note".split()
     assert first.split("\t")[:5] == ["x", "groundedness", "precision", "2", "0.3333"]
 
 
 def test_a_judge_that_names_no_passage_has_no_rows() -> None:
     a = cited("R0", "1_1", "p")
     labeled = msgspec.structs.replace(judgment(a, 3, variant="sentences"), sentences=("supported",))
-    assert not citation_rows(pool(a), [labeled], [CRITERION])
+    assert not result_tables(pool(a), [labeled], [CRITERION]).citations

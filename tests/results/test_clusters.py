@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
 from judge.ask.records import Judgment
@@ -13,8 +12,9 @@ from judge.gold.rows import GoldRow
 from judge.pool.records import Pool
 from judge.results.corrected import corrected
 from judge.results.corrected_tables import corrected_markdown, corrected_tsv
-from judge.results.differences import differences, differences_tsv, told_apart
+from judge.results.differences import differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
+from judge.results.tables import result_tables
 from judge.text.ids import Cluster
 from tests.results.test_leaderboard import criterion, judgment, pooled
 
@@ -96,7 +96,7 @@ EIGHT = [(3, 3), (2, 3), (3, 3), (1, 3), (3, 2), (3, 3), (2, 2), (3, 3)]
 
 def compared(name: Naming, cluster: Cluster = "topic", themes: int = 8) -> list[object]:
     pool, results = made(name, a=EIGHT[:themes], b=[(0, 1), (1, 0)] * (themes // 2) + [(0, 0)] * (themes % 2))
-    return list(differences(pool, results, [criterion()], cluster=cluster, rng=np.random.default_rng(1)))
+    return list(result_tables(pool, results, [criterion()], cluster=cluster).differences)
 
 
 def test_two_runs_are_compared_by_turning_the_signs_of_whole_themes() -> None:

@@ -1,13 +1,13 @@
-import numpy as np
 import pytest
 
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
 from judge.pool.records import Pool
 from judge.records import Estimate
-from judge.results.differences import COLUMNS, differences, differences_tsv, told_apart
+from judge.results.differences import COLUMNS, differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.rows import RunDifference
+from judge.results.tables import result_tables
 from judge.text.table import Table
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
@@ -27,7 +27,7 @@ def made(topics: int, **runs: list[int | str | None]) -> tuple[Pool, list[Judgme
 
 
 def compared(pool: Pool, results: list[Judgment | Failure], **options: str) -> Table[RunDifference]:
-    return differences(pool, results, [criterion(**options)], rng=np.random.default_rng(0))
+    return result_tables(pool, results, [criterion(**options)]).differences
 
 
 def test_a_turn_without_a_grade_is_the_worst_one_or_left_out_as_in_the_rank() -> None:

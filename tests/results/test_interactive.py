@@ -1,14 +1,13 @@
 """Interactive runs in the leaderboard: topics never reached, both means, and each run on its own turns."""
 
-import numpy as np
 import pytest
 
 from judge.pool.records import Pool, PooledRun
-from judge.results.differences import differences
-from judge.results.interactive import COLUMNS, TopicRow, interactive_tsv, topic_rows
+from judge.results.details import TopicRow, topics_tsv
 from judge.results.leaderboard import leaderboard
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
+from judge.results.tables import result_tables
 from judge.results.turns import had_to_answer
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
@@ -105,17 +104,17 @@ def test_topics_are_shown_one_by_one():
         failure(GULL[2][0]),
         judgment(GULL[3][0], 1),
     ]
-    rows = topic_rows(pool, results, [criterion()], had_to_answer(pool))
+    rows = result_tables(pool, results, [criterion()], expected=had_to_answer(pool)).topics
     assert rows == (
         TopicRow("gull", "groundedness", "1", 1, 1, 3, 2, 5 / 2, 5 / 3),
         TopicRow("gull", "groundedness", "2", 1, 1, 1, 1, 1.0, 1.0),
         TopicRow("gull", "groundedness", "3", 1, 0, 0, 0, None, 0.0),
         TopicRow("gull", "groundedness", "all", 3, 2, 4, 3, (5 / 2 + 1) / 2, (5 / 3 + 1 + 0) / 3),
     )
-    lines = interactive_tsv(rows).splitlines()
-    assert lines[0].split("\t") == list(COLUMNS)
+    lines = topics_tsv(rows).splitlines()
+    assert lines[0].split() == "run_id criterion topic_id topics reached turns n mean bound".split()
     assert lines[3] == "gull\tgroundedness\t3\t1\t0\t0\t0\t\t0.0000"
-    assert topic_rows(Pool((pooled("R0", "1_1", ("auto", 1)),), {}, ()), [], [criterion()]) == ()
+    assert result_tables(Pool((pooled("R0", "1_1", ("auto", 1)),), {}, ()), [], [criterion()]).topics == ()
 
 
 def test_interactive_runs_are_compared_on_topics_and_with_no_other_run():
@@ -124,7 +123,7 @@ def test_interactive_runs_are_compared_on_topics_and_with_no_other_run():
     runs = {"gull": (*REACHED, "3_0~unreached"), "tern": ("1_1~ba", "2_1~bb", "3_0~unreached"), "auto": ("1_1",)}
     pool = pool_of(runs, *(response for response, _ in GULL + tern), auto)
     results = [*(judgment(response, grade) for response, grade in GULL + tern), judgment(auto, 3)]
-    rows = differences(pool, results, [criterion()], expected=had_to_answer(pool), rng=np.random.default_rng(0))
+    rows = result_tables(pool, results, [criterion()], expected=had_to_answer(pool)).differences
     found = {(row.run_a, row.run_b): (row.difference.value, row.difference.n) for row in rows}
     # Topic 1: 2 and 3; topic 2: 0 and 2; topic 3: both never reached it.
     assert found == {

@@ -3,9 +3,10 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Judgment
 from judge.pool.records import PooledResponse
+from judge.results.details import sentences_markdown, sentences_tsv
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.qrels import sidecar
-from judge.results.sentences import COLUMNS, sentence_rows, sentences_markdown, sentences_tsv
+from judge.results.tables import result_tables
 from judge.stats.means import mean_interval
 from tests.results.test_leaderboard import judgment, pool, pooled
 
@@ -32,7 +33,7 @@ POOL = pool(A, B, C, D)
 
 
 def test_labels_are_counted_for_each_run_and_contradicted_stands_apart() -> None:
-    rows = sentence_rows(POOL, RESULTS, [CRITERION])
+    rows = result_tables(POOL, RESULTS, [CRITERION]).sentences
     found = {
         (row.run_id, row.label): (
             *(row.responses, row.with_label, row.sentences),
@@ -58,15 +59,16 @@ def test_shares_have_intervals_over_topics() -> None:
     """Twelve topics with one response each, every other one contradicted in half of its two claims."""
     responses = [pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(12)]
     results = [labeled(one, 1, SUPPORTED, CONTRADICTED if i % 2 else SUPPORTED) for i, one in enumerate(responses)]
-    (share,) = [row.share for row in sentence_rows(pool(*responses), results, [CRITERION]) if row.label == CONTRADICTED]
+    rows = result_tables(pool(*responses), results, [CRITERION]).sentences
+    (share,) = [row.share for row in rows if row.label == CONTRADICTED]
     assert share == mean_interval([0, 1 / 2] * 6, [f"{i}" for i in range(12)], bounds=(0, 1))
     assert share is not None and share.low is not None and share.high is not None
     assert 0 < share.low < share.value == 1 / 4 < share.high < 1
 
 
 def test_the_table_says_why_a_number_is_missing() -> None:
-    head, *lines = sentences_tsv(sentence_rows(POOL, RESULTS, [CRITERION])).splitlines()
-    assert tuple(head.split("\t")) == COLUMNS
+    head, *lines = sentences_tsv(result_tables(POOL, RESULTS, [CRITERION]).sentences).splitlines()
+    assert head.split() == "run_id criterion label responses with_label sentences share low high topics note".split()
     assert lines[1].split("\t") == [
         *("x", "groundedness", CONTRADICTED, "2", "1", "1", "0.2500", "", "", "2", "fewer than 3 topics"),
     ]
@@ -76,7 +78,7 @@ def test_the_table_says_why_a_number_is_missing() -> None:
 
 
 def test_people_read_it_under_the_leaderboard() -> None:
-    rows = sentence_rows(POOL, RESULTS, [CRITERION])
+    rows = result_tables(POOL, RESULTS, [CRITERION]).sentences
     text = leaderboard_markdown(leaderboard(POOL, RESULTS, [CRITERION]), "banner", [CRITERION], sentences=rows)
     assert sentences_markdown(rows) in text
     assert "| run | responses | supported | contradicted | unsupported |" in text
@@ -94,12 +96,12 @@ def test_the_sidecar_counts_labels() -> None:
 
 def test_the_labels_of_the_two_judges_of_a_cascade_are_not_mixed() -> None:
     cascaded = [msgspec.structs.replace(one, cascade="checker/overlap@0.1:0.8+server/m") for one in RESULTS]
-    assert not sentence_rows(POOL, cascaded, [CRITERION])
+    assert not result_tables(POOL, cascaded, [CRITERION]).sentences
     assert "sentences" not in sidecar(CRITERION, cascaded, "")
 
 
 def test_a_prompt_for_one_grade_has_no_rows() -> None:
     graded = find_criterion("groundedness/graded")
-    assert not sentence_rows(POOL, [judgment(A, 3)], [graded])
+    assert not result_tables(POOL, [judgment(A, 3)], [graded]).sentences
     assert "sentences" not in sidecar(graded, [judgment(A, 3)], "")
     assert sentences_markdown(()) == ""

@@ -18,9 +18,9 @@ from judge.files.folder import check_apart, replace_folder
 from judge.files.paths import JobPlan, StrPath, published
 from judge.harness.evaluation.set_inputs import GivenSet, check_common, check_pools, grade_sets, read_given
 from judge.harness.evaluation.set_runs import check_runs, pooled_runs, read_ordered
-from judge.harness.judged import SEED
 from judge.pool.effectiveness import DEFAULT_MEASURE
 from judge.records import Problem
+from judge.results.tables import SEED
 from judge.runs.topics import read_topics
 from judge.text.cells import count, number
 from judge.text.grid import Grid, grid_files

@@ -25,8 +25,6 @@ from judge.harness.release.pseudonyms import Pseudonyms, renamed
 from judge.pool.bank import excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
 from judge.pool.folder import TURNS
 from judge.pool.records import Pool, PooledResponse, PooledRun
-from judge.results.differences import differences_tsv, told_apart
-from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv
 from judge.results.qrels import qrel_name
 from judge.text.ids import natural_key
 from judge.text.steps import Step, Steps
@@ -133,7 +131,6 @@ def _without(results: Iterable[Judgment | Failure], texts: Texts) -> Iterator[Ju
 
 
 def _tables(public: JudgedFolder) -> dict[str, bytes]:
-    rows, pairs = public.leaderboard, public.differences
     juries = [_jury(about) for about in public.manifest.get("jury", {}).values()]
     warnings = dict.fromkeys(f"Warning: {text}" for about in juries for text in about["warnings"])
     notes = (
@@ -142,14 +139,7 @@ def _tables(public: JudgedFolder) -> dict[str, bytes]:
         *warnings,
         *(f"{line}." for line in public.clustered),
     )
-    beside = public.details
-    board = leaderboard_markdown(rows, public.banner, public.criteria, notes, told_apart(pairs), beside.sentences)
-    return {
-        "leaderboard.md": board.encode(),
-        "leaderboard.tsv": leaderboard_tsv(rows).encode(),
-        "differences.tsv": differences_tsv(pairs).encode(),
-        **beside.files(),
-    }
+    return public.tables.files(public.banner, public.criteria, notes)
 
 
 def _results(judged: JudgedFolder, texts: Texts) -> dict[str, FileContent]:

@@ -6,13 +6,13 @@ from judge.files.trec import safe_names
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportTable, Section
 from judge.report.sections.words import titled
-from judge.results.sentences import by_run
+from judge.results.details import by_run
 from judge.text.grid import Cell, Grid
 
 
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion whose prompt asks for labels of sentences."""
-    rows = folder.judged.details.sentences
+    rows = folder.sentences
     slugs = safe_names(dict.fromkeys(criterion.name for criterion in folder.judged.criteria))
     for name in dict.fromkeys(row.criterion for row in rows):
         group = [row for row in rows if row.criterion == name]

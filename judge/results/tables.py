@@ -1,0 +1,90 @@
+"""Every table of a judged pool, made of one look at the results of each criterion. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from judge.ask.records import Failure, Judgment
+from judge.pool.records import Pool
+from judge.records import Criterion
+from judge.results.details import (
+    CitationRow,
+    SentenceRow,
+    TopicRow,
+    citation_rows,
+    citations_tsv,
+    sentence_rows,
+    sentences_tsv,
+    topic_rows,
+    topics_tsv,
+)
+from judge.results.differences import differences, differences_tsv, told_apart
+from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv, ranked_runs
+from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.turns import turns_by_criterion
+from judge.text.ids import Cluster
+from judge.text.table import Table
+
+SEED = 2023
+"""Of the tests of differences, so that the same folder has the same p-values."""
+
+
+class ResultTables(NamedTuple):
+    """The rows of each table: criteria as given, runs in natural order or by rank."""
+
+    leaderboard: Table[LeaderboardRow]
+    differences: Table[RunDifference]
+    sentences: Table[SentenceRow]
+    """Where a prompt labels sentences."""
+    citations: Table[CitationRow]
+    """Where the judge is a checker, precision first."""
+    topics: Table[TopicRow]
+    """Of interactive runs; a dialogue is all of its topic, so the leaderboard says of its topics what there is to say.
+    """
+
+    def files(self, banner: str, criteria: Sequence[Criterion], notes: Iterable[str]) -> dict[str, bytes]:
+        """The files of the tables; one of details without rows is left out.
+
+        Args:
+            banner: How far to believe the judge.
+            criteria: The prompts, for how to read the grades.
+            notes: What else to know.
+        """
+        apart = told_apart(self.differences)
+        files = {
+            "leaderboard.tsv": leaderboard_tsv(self.leaderboard),
+            "leaderboard.md": leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences),
+            "differences.tsv": differences_tsv(self.differences),
+            "sentences.tsv": sentences_tsv(self.sentences) if self.sentences else None,
+            "citations.tsv": citations_tsv(self.citations) if self.citations else None,
+            "interactive.tsv": topics_tsv(self.topics) if self.topics else None,
+        }
+        return {name: text.encode() for name, text in files.items() if text is not None}
+
+
+def result_tables(
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criteria: Sequence[Criterion],
+    *,
+    expected: Mapping[str, Collection[str]] | None = None,
+    cluster: Cluster = "topic",
+) -> ResultTables:
+    """The rows of every table; the arguments are those of `leaderboard`."""
+    rng = np.random.default_rng(SEED)
+    board: list[LeaderboardRow] = []
+    pairs: list[RunDifference] = []
+    sentences: list[SentenceRow] = []
+    citations: list[CitationRow] = []
+    topics: list[TopicRow] = []
+    for criterion, runs in turns_by_criterion(pool, results, criteria, expected):
+        board += ranked_runs(runs, criterion, cluster)
+        pairs += differences(runs, criterion, cluster, rng)
+        for run in runs:
+            if criterion.answer == "sentences":
+                sentences += sentence_rows(run, criterion, cluster)
+                citations += citation_rows(run, criterion, cluster)
+            if pool.unit == "response":
+                topics += topic_rows(run, criterion)
+    return ResultTables(Table(board), Table(pairs), Table(sentences), Table(citations), Table(topics))
