@@ -19,8 +19,10 @@ from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
 from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.harness.judged import read_judged
-from judge.results.corrected_tables import change_text, corrected_lines, flag_lines, reading
+from judge.results.corrected_tables import change_text, corrected_lines
+from judge.results.leaderboard import reading
 from judge.results.nouns import folder_unit
+from judge.results.rows import CORRECTED_FLAGS, flag_lines
 from judge.text.cells import fold
 
 SCHEMA = 2
@@ -137,6 +139,5 @@ def _print(outcome: CorrectionOutcome) -> None:
         print_text(reading(criterion), "heading")
         print("\n".join(corrected_lines(rows, columns())))
         print_text(change_text(outcome.changes[criterion.name]))
-    unit = folder_unit(outcome.criteria)
-    flags = "\n".join(["", *(line for text in flag_lines(outcome.rows, unit) for line in fold(text, USUAL))])
-    print(flags, file=sys.stderr)
+    flags = flag_lines(outcome.rows, folder_unit(outcome.criteria), CORRECTED_FLAGS)
+    print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)

@@ -10,9 +10,9 @@ from judge.harness.recheck import Rechecked
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
 from judge.results.differences import told_apart
-from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, flag_lines, leaderboard_cells
+from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, leaderboard_cells
 from judge.results.nouns import folder_unit, worded
-from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.rows import LeaderboardRow, RunDifference, flag_lines
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
 from judge.text.cells import count, interval

@@ -22,7 +22,9 @@ from judge.harness.judged import JudgedFolder, read_judged
 from judge.records import Criterion
 from judge.results.corrected import cautions, change, corrected
 from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, corrected_tsv, too_few_topics
+from judge.results.gold import gold_grades
 from judge.results.rows import CorrectedRow, RankingChange
+from judge.results.turns import run_turns
 from judge.runs.families import read_families
 from judge.text.ids import Cluster
 
@@ -201,19 +203,17 @@ def _corrected(
             all_cautions.append(
                 f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF"
             )
-        all_cautions += [
-            f"{criterion.name}: {text}" for text in cautions(judged.pool, judged.results, criterion, matched)
-        ]
+        runs = run_turns(judged.pool, judged.results, criterion, judged.expected)
+        grades = gold_grades(matched, criterion, name)
+        all_cautions += [f"{criterion.name}: {text}" for text in cautions(runs, grades)]
         corrected_rows = corrected(
-            judged.pool,
-            judged.results,
+            runs,
             criterion,
-            matched,
+            grades,
             target=plan.target,
             families=families,
             judge_families={families[judge] for judge in judges if judge in families},
             fallback=plan.fallback,
-            expected=judged.expected,
             cluster=judged.cluster,
             name=name,
         )

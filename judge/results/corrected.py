@@ -10,19 +10,16 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
-from judge.gold import GoldByResponse
-from judge.pool.records import Pool
 from judge.records import Criterion, Estimate
-from judge.results.graded import GoldGrade, GradedRun, check_inclusion, gold_grades, graded_runs, one_part
-from judge.results.rows import CorrectedRow, RankingChange, RowFlag
-from judge.results.turns import HARNESS, RunTurns, worst_grade
+from judge.results.gold import GoldGrade, check_inclusion, one_part
+from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
+from judge.results.turns import RunTurns, run_flags, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
-from judge.stats.separation import Place, places
+from judge.stats.separation import places
 from judge.stats.tables import Undefined
 from judge.text.ids import Cluster, natural_key
 
@@ -32,16 +29,14 @@ _PLAUSIBLE = 1.5
 
 
 def corrected(
-    pool: Pool,
-    results: Sequence[Judgment | Failure],
+    runs: Sequence[RunTurns],
     criterion: Criterion,
-    matched_gold: GoldByResponse,
+    gold: Mapping[str, GoldGrade],
     *,
     target: Target = "pool",
     families: Mapping[str, str] | None = None,
     judge_families: Collection[str] = (),
     fallback: Literal["family"] | None = None,
-    expected: Mapping[str, Collection[str]] | None = None,
     cluster: Cluster = "topic",
     name: str = "gold",
 ) -> tuple[CorrectedRow, ...]:
@@ -51,77 +46,70 @@ def corrected(
     (`run_turns` has the exceptions); so do ties and rank intervals.
 
     Args:
-        pool: The responses, and those that were excluded.
-        results: A judgment or a failure of each response that was asked about.
+        runs: From `run_turns`.
         criterion: The prompt whose judgments count.
-        matched_gold: Gold by response and criterion.
+        gold: From `gold_grades`.
         target: What the corrected means describe: these responses, or the runs on topics like these.
         families: Run to its family of models.
         judge_families: The family of the judge, or those of a jury's members.
         fallback: What to do about runs with fewer than 3 gold grades.
-        expected: As for `leaderboard`.
         cluster: What the intervals are over, and the unit of ranks and ties.
         name: The gold's name, for messages.
 
     Raises:
-        InputError: Gold is off the scale, or inclusion probabilities are unknown or contradictory; every row is listed.
-            Or the gold is one part of a split and lacks topics of the pool.
+        InputError: Inclusion probabilities are unknown or contradictory; every row is listed. Or the gold is one part
+            of a split and lacks topics of the pool.
     """
     families = families or {}
-    gold = gold_grades(matched_gold, criterion, name)
-    entries = graded_runs(pool, results, criterion, expected, cluster)
-    check_inclusion(entries, gold, name)
-    if target == "pool" and (part := one_part(entries, gold)) and part[1]:
+    check_inclusion(runs, gold, name)
+    if target == "pool" and (part := one_part(runs, gold)) and part[1]:
         raise InputError(
             f"{name}: {part[0]}, so corrected means of all responses would be a guess: give both parts of the split "
             "(the test part with --test), or --target topics"
         )
-    levels = [level.grade for level in criterion.scale.levels]
-    bounds = min(levels), max(levels)
     higher = criterion.scale.polarity == "higher"
-    corrections = correct(_samples(entries, gold, families), target=target, bounds=bounds, fallback=fallback)
+    samples = _samples(runs, gold, families, cluster)
+    corrections = correct(samples, target=target, bounds=_ends(criterion), fallback=fallback)
     worst = worst_grade(criterion.scale)
-    bounded = [_bounded(entry, run, gold, worst) for entry, run in zip(entries, corrections, strict=True)]
-    topics = [_topics(entry, gold, target) for entry in entries]
+    bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(runs, corrections, strict=True)]
+    rows = [_row(run, correction, criterion, gold, cluster) for run, correction in zip(runs, corrections, strict=True)]
+    topics = [row.raw.topics if target == "pool" else row.corrected.topics for row in rows]
     run_places = places(bounded, topics, higher_is_better=higher)
-    rows = [
-        _row(entry, correction, bound, place, criterion, gold, families.get(entry.run_id), judge_families)
-        for entry, correction, bound, place in zip(entries, corrections, bounded, run_places, strict=True)
-    ]
+    for number, (run, bound, place) in enumerate(zip(runs, bounded, run_places, strict=True)):
+        family = families.get(run.run_id)
+        rows[number] = msgspec.structs.replace(
+            rows[number],
+            family=family,
+            bound=bound.value,
+            rank=place.rank if place else None,
+            rank_low=place.low if place else None,
+            rank_high=place.high if place else None,
+            tie=place.letters if place else "",
+            flags=_flags(run, bound, own_family=family in judge_families),
+        )
     return tuple(sorted(rows, key=lambda row: _order(row, higher)))
 
 
-def cautions(
-    pool: Pool, results: Sequence[Judgment | Failure], criterion: Criterion, matched_gold: GoldByResponse
-) -> tuple[str, ...]:
-    """What a reader must know about this gold before any number.
-
-    Args:
-        pool: As for `corrected`.
-        results: As for `corrected`.
-        criterion: As for `corrected`.
-        matched_gold: As for `corrected`.
-    """
-    gold = gold_grades(matched_gold, criterion, "gold")
-    entries = graded_runs(pool, results, criterion, None)
-    used = {response.response_id for entry in entries for response, _ in entry.judged} & gold.keys()
-    rows = [row for response_id in used for row in gold[response_id].rows]
+def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[str, ...]:
+    """What a reader must know about this gold before any number; the arguments are those of `corrected`."""
+    # Each response counts once, since a response that several runs gave was drawn once.
+    judged = {response.response_id for run in runs for response, _ in run.graded}
+    used = [gold[response_id] for response_id in sorted(judged & gold.keys())]
+    rows = [row for grade in used for row in grade.rows]
     made = Counter(row.made for row in rows if row.made != "blind")
     warnings = []
-    if part := one_part(entries, gold):
+    if part := one_part(runs, gold):
         warnings.append(part[0])
     if made:
         ways = ", ".join(f"{count} {way}" for way, count in sorted(made.items()))
         warnings.append(
-            f"{sum(made.values())} of {len(rows)} gold grades were not given blind ({ways}): they may favor the judge "
+            f"{made.total()} of {len(rows)} gold grades were not given blind ({ways}): they may favor the judge "
             "or some runs, and corrected means with them"
         )
-    # Each response counts once, since a response that several runs gave was drawn once.
-    judged_ids = {response.response_id for entry in entries for response, _ in entry.judged}
-    stands_for = math.fsum(1 / gold[response_id].probability for response_id in judged_ids if response_id in gold)
-    if used and not len(judged_ids) / _PLAUSIBLE <= stands_for <= len(judged_ids) * _PLAUSIBLE:
+    stands_for = math.fsum(1 / grade.probability for grade in used)
+    if used and not len(judged) / _PLAUSIBLE <= stands_for <= len(judged) * _PLAUSIBLE:
         warnings.append(
-            f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(judged_ids)} "
+            f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(judged)} "
             "were judged: is a part of what was drawn without a grade, or was it drawn from another pool?"
         )
     return tuple(warnings)
@@ -145,151 +133,137 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     )
 
 
+def _ends(criterion: Criterion) -> tuple[int, int]:
+    """The lowest and the highest grade of the scale."""
+    grades = [level.grade for level in criterion.scale.levels]
+    return min(grades), max(grades)
+
+
 def _samples(
-    entries: Sequence[GradedRun], gold: Mapping[str, GoldGrade], families: Mapping[str, str]
+    runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], families: Mapping[str, str], cluster: Cluster
 ) -> list[RunGrades]:
     turns: dict[str, int] = defaultdict(lambda: len(turns))
     topics: dict[str, int] = defaultdict(lambda: len(topics))
     strata: dict[str | None, int] = defaultdict(lambda: len(strata))
     samples = []
-    for entry in entries:
-        gold_grades = [gold.get(response.response_id) for response, _ in entry.judged]
-        drawn = all(grade.stratum is not None for grade in gold_grades if grade)
+    for run in runs:
+        known = [gold.get(response.response_id) for response, _ in run.graded]
+        drawn = all(grade.stratum is not None for grade in known if grade)
+        codes = [strata[grade.stratum] if grade else -1 for grade in known] if drawn else None
         samples.append(
             RunGrades(
-                judged=np.array([grade for _, grade in entry.judged], dtype=np.float64),
-                gold=np.array([grade.grade if grade else math.nan for grade in gold_grades], dtype=np.float64),
-                inclusion=np.array(
-                    [grade.probability if grade else math.nan for grade in gold_grades], dtype=np.float64
-                ),
-                topics=np.array([topics[name] for name in entry.clusters], dtype=np.int64),
-                turns=np.array([turns[response.turn_id] for response, _ in entry.judged], dtype=np.int64),
-                strata=np.array([strata[grade.stratum] if grade else -1 for grade in gold_grades], dtype=np.int64)
-                if drawn
-                else None,
-                family=families.get(entry.run_id),
+                judged=np.array([given.grade for _, given in run.graded], dtype=np.float64),
+                gold=np.array([grade.grade if grade else math.nan for grade in known], dtype=np.float64),
+                inclusion=np.array([grade.probability if grade else math.nan for grade in known], dtype=np.float64),
+                topics=np.array([topics[name] for name in run.clusters(cluster)], dtype=np.int64),
+                turns=np.array([turns[response.turn_id] for response, _ in run.graded], dtype=np.int64),
+                strata=None if codes is None else np.array(codes, dtype=np.int64),
+                family=families.get(run.run_id),
             )
         )
     return samples
 
 
-def _bounded(entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGrade], worst: int) -> Corrected:
+def _bound(run: RunTurns, mean: float, gold: Mapping[str, GoldGrade], worst: int) -> float | None:
+    """The mean over all turns, where those without a grade have their gold grade or count as the worst."""
+    ids = [response.response_id for response in run.failed]
+    return run.bound(mean, [gold[name].grade if name in gold else worst for name in ids], worst)
+
+
+def _bounded(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade], worst: int) -> Corrected:
     """The corrected mean as the bound over all turns, which is a linear function of it, with its errors."""
     if correction.value is None:
         return correction
-    value = entry.bound(correction.value, gold, worst)
-    at_0, at_1 = entry.bound(0.0, gold, worst), entry.bound(1.0, gold, worst)
+    at_0, at_1 = _bound(run, 0.0, gold, worst), _bound(run, 1.0, gold, worst)
     slope = at_1 - at_0 if at_0 is not None and at_1 is not None else 0.0
     return replace(
         correction,
-        value=value,
+        value=_bound(run, correction.value, gold, worst),
         se=None if correction.se is None else correction.se * slope,
         influence=None if correction.influence is None else correction.influence * slope,
         scale=correction.scale * slope**2,
     )
 
 
-def _topics(entry: GradedRun, gold: Mapping[str, GoldGrade], target: Target) -> int:
-    """The topics behind a corrected mean: of all judged responses or, for new topics, of those with gold."""
-    return len(set(entry.clusters) if target == "pool" else _with_gold(entry, gold))
-
-
-def _with_gold(entry: GradedRun, gold: Mapping[str, GoldGrade]) -> set[str]:
-    """The topics, or themes, of the judged responses with gold."""
-    judged = zip(entry.clusters, entry.judged, strict=True)
-    return {name for name, (response, _) in judged if response.response_id in gold}
-
-
 def _row(
-    entry: GradedRun,
-    correction: Corrected,
-    bounded: Corrected,
-    place: Place | None,
-    criterion: Criterion,
-    gold: Mapping[str, GoldGrade],
-    family: str | None,
-    judge_families: Collection[str],
+    run: RunTurns, correction: Corrected, criterion: Criterion, gold: Mapping[str, GoldGrade], cluster: Cluster
 ) -> CorrectedRow:
-    levels = [level.grade for level in criterion.scale.levels]
-    bounds = min(levels), max(levels)
-    n = len(entry.judged)
-    raw, worst = (
-        mean_interval([grade for _, grade in entry.judged], entry.clusters, bounds=bounds),
-        worst_grade(criterion.scale),
-    )
-    low, high = _bounds(entry, correction, gold, bounds, worst)
-    row = CorrectedRow(
-        run_id=entry.run_id,
+    """The row of a run before the runs are compared: without its bound, its rank and its flags."""
+    n, worst, clusters = len(run.graded), worst_grade(criterion.scale), run.clusters(cluster)
+    raw = mean_interval([given.grade for _, given in run.graded], clusters, bounds=_ends(criterion))
+    with_gold = {name for name, (response, _) in zip(clusters, run.graded, strict=True) if response.response_id in gold}
+    low, high = _bounds(run, correction, gold, _ends(criterion), worst)
+    return CorrectedRow(
+        run_id=run.run_id,
         criterion=criterion.name,
-        family=family,
+        family=None,
         n=n,
-        missing=entry.turns - n,
+        missing=run.turns - n,
         raw=raw,
-        raw_bound=entry.run.bound(raw.value, [worst] * len(entry.run.failed), worst),
+        raw_bound=run.bound(raw.value, [worst] * len(run.failed), worst),
         gold=correction.n,
         corrected=Estimate(
-            *(correction.value, correction.low, correction.high, correction.n),
-            *(len(_with_gold(entry, gold)), correction.reason),
+            value=correction.value,
+            low=correction.low,
+            high=correction.high,
+            n=correction.n,
+            topics=len(with_gold),
+            reason=correction.reason,
         ),
-        bound=bounded.value,
+        bound=None,
         bound_low=low,
         bound_high=high,
         method=correction.method,
         weight=correction.weight,
         effective_n=correction.effective_n,
         bias=correction.bias,
-        rank=place.rank if place else None,
-        rank_low=place.low if place else None,
-        rank_high=place.high if place else None,
-        tie=place.letters if place else "",
+        rank=None,
+        rank_low=None,
+        rank_high=None,
+        tie="",
         flags=(),
-        cluster=entry.cluster,
+        cluster=cluster,
     )
-    return msgspec.structs.replace(row, flags=_flags(row, entry.run, correction, judge_families))
 
 
 def _bounds(
-    entry: GradedRun, correction: Corrected, gold: Mapping[str, GoldGrade], bounds: tuple[int, int], worst: int
+    run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade], ends: tuple[int, int], worst: int
 ) -> tuple[float | None, float | None]:
     """The ends of the interval if each response without the judge's grade had its gold grade, else an extreme grade.
 
     Without an interval, the corrected mean stands for both ends, else the raw mean; None if no grade is missing. A
     topic that an interactive run never reached has the worst grade in both.
     """
-    n, mean = len(entry.judged), correction.value
-    turns = entry.turns - entry.run.unreached
+    n, mean = len(run.graded), correction.value
+    turns = run.turns - run.unreached
     if correction.low is None or correction.high is None:
-        if entry.turns == n:
+        if run.turns == n:
             return None, None
         if mean is None:
-            mean = math.fsum(grade for _, grade in entry.judged) / n if n else 0.0
-        ends = mean, mean
+            mean = math.fsum(given.grade for _, given in run.graded) / n if n else 0.0
+        interval = mean, mean
     else:
-        ends = correction.low, correction.high
-    known = [gold[response.response_id].grade for response in entry.others if response.response_id in gold]
+        interval = correction.low, correction.high
+    others = [response.response_id for response in (*run.failed, *run.left_out)]
+    known = [gold[response_id].grade for response_id in others if response_id in gold]
     left = turns - n - len(known)
     low, high = (
-        entry.run.over_topics(math.fsum([n * end, *known, left * extreme]) / turns if turns > n else end, worst)
-        for end, extreme in zip(ends, bounds, strict=True)
+        run.over_topics(math.fsum([n * end, *known, left * extreme]) / turns if turns > n else end, worst)
+        for end, extreme in zip(interval, ends, strict=True)
     )
     return low, high
 
 
-def _flags(
-    row: CorrectedRow, run: RunTurns, correction: Corrected, judge_families: Collection[str]
-) -> tuple[RowFlag, ...]:
-    flags: dict[RowFlag, bool] = {
-        "SELF": row.family in judge_families,
+def _flags(run: RunTurns, correction: Corrected, *, own_family: bool) -> tuple[RowFlag, ...]:
+    of_gold: dict[RowFlag, bool] = {
+        "SELF": own_family,
         "UNCORRECTED": correction.value is None,
         "DEGENERATE": correction.degenerate,
-        "MISSING": bool(run.failed or run.unanswered > run.unreached),
-        "UNREACHED": run.unreached > 0,
-        "HARNESS": any(reason in HARNESS for reason in run.reasons),
-        "TRIAL": run.not_asked > 0,
         "FEWGOLD": correction.method in {"ppi++", "ppi++ pooled", "gold only"} and correction.drawn < FEWEST_OWN,
         "FAMILY": correction.method == "family",
     }
-    return tuple(flag for flag, applies in flags.items() if applies)
+    flags = {*run_flags(run), *(flag for flag, applies in of_gold.items() if applies)}
+    return tuple(flag for flag in FLAGS if flag in flags)
 
 
 def _order(row: CorrectedRow, higher: bool) -> tuple[object, ...]:

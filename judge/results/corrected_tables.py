@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from judge.records import Criterion, JudgedUnit
-from judge.results.leaderboard import FLAGS as BOARD_FLAGS
+from judge.records import Criterion
+from judge.results.leaderboard import reading
 from judge.results.nouns import folder_unit, worded
-from judge.results.rows import CorrectedRow, RankingChange, noted
+from judge.results.rows import CORRECTED_FLAGS, CorrectedRow, RankingChange, flag_lines, noted
 from judge.stats.separation import FEWEST_TOPICS_APART
 from judge.text.cells import count, interval, markdown_cell, number, shorten
 from judge.text.layout import table_lines
+from judge.text.markup import table
 from judge.text.safe import escape, printable
 from judge.text.tsv import tsv
 
@@ -21,17 +22,6 @@ HEADER = (
     *("rank", "ranks", "tie", "run", "raw [95 %]", "corrected [95 %]", "bound", "bounds", "gold", "n", "method"),
     *("lambda", "ESS", "bias", "flags"),
 )
-FLAGS = {
-    "SELF": "the run's model is of the judge's family",
-    "UNCORRECTED": "too little gold for a correction",
-    "DEGENERATE": "its gold, or gold minus judge, shows no variation; the interval is Clopper and Pearson's",
-    "MISSING": "turns without a grade by the judge, which the means are not over and which count against the run in "
-    "its bound and its rank",
-    "HARNESS": BOARD_FLAGS["HARNESS"],
-    "TRIAL": BOARD_FLAGS["TRIAL"],
-    "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
-    "FAMILY": "corrected by the mean error in its family of runs",
-}
 _TARGETS = {
     "pool": "Corrected means are of the responses judged here; intervals are about the result of grading them all.",
     "topics": "Corrected means are of the runs on topics like these; their intervals are over topics.",
@@ -95,12 +85,11 @@ def corrected_markdown(
     parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]
     for criterion in criteria:
         parts.append(f"\n## {markdown_cell(criterion.name)}\n\n{markdown_cell(reading(criterion))}.\n\n")
-        lines = [HEADER, ["---:", "---:", "---", "---", *["---:"] * (len(HEADER) - 5), "---"]]
-        lines += [_markdown_cells(row) for row in rows if row.criterion == criterion.name]
-        parts += [f"| {' | '.join(line)} |\n" for line in lines]
-        parts.append(f"\n{change_text(changes[criterion.name])}\n")
+        cells = [_markdown_cells(row) for row in rows if row.criterion == criterion.name]
+        parts.append(table(HEADER, cells, words={2, 3, len(HEADER) - 1}))
+        parts.append(f"\n\n{change_text(changes[criterion.name])}\n")
     parts.append(worded(_NOTES, unit))
-    parts += [f"\n{line}.\n" for line in flag_lines(rows, unit)]
+    parts += [f"\n{line}.\n" for line in flag_lines(rows, unit, CORRECTED_FLAGS)]
     return "".join(parts)
 
 
@@ -146,12 +135,6 @@ def corrected_lines(rows: Sequence[CorrectedRow], columns: int) -> list[str]:
     return [line.text for line in table_lines(header, cells, columns, words={2, 3}, keys=4, below=flags)]
 
 
-def reading(criterion: Criterion) -> str:
-    """How to read the grades of a criterion."""
-    grades = ", ".join(str(level.grade) for level in criterion.scale.levels)
-    return f"{criterion.prompt_id}, grades {grades}: {criterion.scale.polarity} is better"
-
-
 def change_text(change: RankingChange) -> str:
     """How the correction changed the order of the runs, in one sentence."""
     if change.runs < 2:
@@ -163,12 +146,6 @@ def change_text(change: RankingChange) -> str:
     parts += [f"top {k} {number(share, 2)}" for k, share in change.top.items()]
     pairs = count(change.pairs, "pair")
     return f"Raw against corrected order: {', '.join(parts)}; {change.flips} of {pairs} of runs change places."
-
-
-def flag_lines(rows: Iterable[CorrectedRow], unit: JudgedUnit) -> list[str]:
-    """The meaning of each flag in the rows, in the nouns of the unit."""
-    used = {flag for row in rows for flag in row.flags}
-    return [f"{flag}: {worded(meaning, unit)}" for flag, meaning in FLAGS.items() if flag in used]
 
 
 def _ranks(row: CorrectedRow) -> str:

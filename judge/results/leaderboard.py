@@ -11,11 +11,11 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
 from judge.results.details import SentenceRow, sentences_markdown
 from judge.results.nouns import folder_unit, worded
-from judge.results.rows import LeaderboardRow, RowFlag, noted
-from judge.results.turns import HARNESS, RunTurns, turns_by_criterion, worst_grade
+from judge.results.rows import LeaderboardRow, flag_lines, noted
+from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell
-from judge.text.ids import Cluster, cluster_of, natural_key
+from judge.text.ids import Cluster, natural_key
 from judge.text.markup import table
 from judge.text.safe import escape
 from judge.text.table import Table
@@ -36,12 +36,6 @@ HEADER = (
 ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive")
 """The columns that a terminal shows, the important ones first; those of no grade and flags stand below a row."""
 BOUND = "bound: the mean over all turns, with the worst grade where there is none; ranks go by it"
-FLAGS: dict[RowFlag, str] = {
-    "MISSING": "turns without a grade count against the run in its bound and its rank",
-    "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
-    "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
-    "TRIAL": "only a part of its responses was asked about",
-}
 _NOTES = """
 rank: by the bound. mean: over the graded turns alone. bound: over all turns that the run had to answer, with the worst
 grade for each turn without one; so a run gains nothing by responses that nobody can grade. Turns whose lack of a grade
@@ -143,19 +137,13 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
     levels = [level.grade for level in scale.levels]
     mean = mean_interval(
         [entry.grade for entry in given],
-        [cluster_of(response.topic_id, cluster) for response, _ in run.graded],
+        run.clusters(cluster),
         bounds=(min(levels), max(levels)),
     )
     expected = [entry.expected for entry in given if entry.expected is not None]
     positive = sum(entry.grade in scale.positive for entry in given)
     n, worst = len(given), worst_grade(scale)
     harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
-    flags: dict[RowFlag, bool] = {
-        "MISSING": bool(run.failed or run.unanswered > run.unreached),
-        "UNREACHED": run.unreached > 0,
-        "HARNESS": harness > 0,
-        "TRIAL": run.not_asked > 0,
-    }
     return LeaderboardRow(
         run_id=run.run_id,
         criterion=criterion.name,
@@ -175,7 +163,7 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
         share_positive=positive / n if n else None,
         share_of_turns=run.share_of_turns,
         reasons=run.reasons,
-        flags=tuple(flag for flag, applies in flags.items() if applies),
+        flags=run_flags(run),
         cluster=cluster,
     )
 
@@ -247,7 +235,9 @@ def leaderboard_markdown(
         cells = [[rank, markdown_cell(run_id), *numbers] for rank, run_id, *numbers in leaderboard_cells(group)]
         parts.append(f"\n## {markdown_cell(name)}\n\n")
         if name in prompts:
-            parts.append(markdown_cell(reading(prompts[name])) + "\n\n")
+            positive = ", ".join(map(str, sorted(prompts[name].scale.positive)))
+            said = f"Prompt {reading(prompts[name])}; positive: {positive} (share, then positive and other counts)."
+            parts.append(f"{markdown_cell(said)}\n\n")
         parts.append(table(header, cells, words={1, len(header) - 1}) + "\n")
         parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
     clustered = _CLUSTERED[unit, next((row.cluster for row in rows), "topic")]
@@ -255,21 +245,10 @@ def leaderboard_markdown(
     return "".join([*parts, *(f"\n{line}.\n" for line in flag_lines(rows, unit))])
 
 
-def flag_lines(rows: Iterable[LeaderboardRow], unit: JudgedUnit) -> list[str]:
-    """The meaning of each flag in the rows, in the nouns of the unit."""
-    used = {flag for row in rows for flag in row.flags}
-    return [f"{flag}: {worded(meaning, unit)}" for flag, meaning in FLAGS.items() if flag in used]
-
-
 def reading(criterion: Criterion) -> str:
-    """How to read the grades of a criterion, in one sentence."""
-    scale = criterion.scale
-    grades = ", ".join(str(level.grade) for level in scale.levels)
-    positive = ", ".join(map(str, sorted(scale.positive)))
-    return (
-        f"Prompt {criterion.prompt_id}, grades {grades}: {scale.polarity} is better; positive: {positive} "
-        "(share, then positive and other counts)."
-    )
+    """How to read the grades of a criterion."""
+    grades = ", ".join(str(level.grade) for level in criterion.scale.levels)
+    return f"{criterion.prompt_id}, grades {grades}: {criterion.scale.polarity} is better"
 
 
 def _interval(mean: Estimate) -> str:

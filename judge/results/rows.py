@@ -1,19 +1,30 @@
 """The rows of leaderboards: a run's means by the judge, and its means corrected by gold."""
 
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from judge.records import Estimate, FailureReason, Record
+from judge.records import Estimate, FailureReason, JudgedUnit, Record
+from judge.results.nouns import worded
 from judge.text.ids import Cluster
 
 RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "FEWGOLD", "FAMILY"]
-"""Warnings about a run's row.
-
-SELF: the run's model is of the judge's family. UNCORRECTED: too little gold for a correction. DEGENERATE: its
-grades, or gold minus judge, do not vary. MISSING: turns without a grade count against it. UNREACHED: topics that an
-interactive run never reached count against it. HARNESS: the provider failed
-or the budget was spent. TRIAL: only a part of its responses was asked about. FEWGOLD: fewer than 8 gold grades that
-were drawn, so the variance is shared by the runs. FAMILY: corrected by its family's mean error.
-"""
+FLAGS: dict[RowFlag, str] = {
+    "SELF": "the run's model is of the judge's family",
+    "UNCORRECTED": "too little gold for a correction",
+    "DEGENERATE": "its gold, or gold minus judge, shows no variation; the interval is Clopper and Pearson's",
+    "MISSING": "turns without a grade count against the run in its bound and its rank",
+    "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
+    "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
+    "TRIAL": "only a part of its responses was asked about",
+    "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
+    "FAMILY": "corrected by the mean error in its family of runs",
+}
+"""Warnings about a run's row, in the order in which they are given."""
+CORRECTED_FLAGS: dict[RowFlag, str] = FLAGS | {
+    "MISSING": "turns without a grade by the judge, which the means are not over and which count against the run in "
+    "its bound and its rank"
+}
+"""The same of a row corrected by gold."""
 
 
 class CorrectedRow(Record, frozen=True, omit_defaults=True):
@@ -134,6 +145,14 @@ class RunDifference(Record, frozen=True, omit_defaults=True):
     """Adjusted for all pairs of runs."""
     cluster: Cluster = "topic"
     """The unit of the test, and what is counted as topics."""
+
+
+def flag_lines(
+    rows: Iterable[LeaderboardRow | CorrectedRow], unit: JudgedUnit, meanings: Mapping[RowFlag, str] = FLAGS
+) -> list[str]:
+    """The meaning of each flag in the rows, in the nouns of the unit."""
+    used = {flag for row in rows for flag in row.flags}
+    return [f"{flag}: {worded(meaning, unit)}" for flag, meaning in meanings.items() if flag in used]
 
 
 def noted(reason: str | None, cluster: Cluster) -> str | None:

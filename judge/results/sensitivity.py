@@ -20,6 +20,7 @@ from judge.runs.tokens import RULES
 from judge.stats.ranking import kendall_tau_b
 from judge.stats.tables import Undefined
 from judge.text.cells import decimals, markdown_cell
+from judge.text.markup import table
 from judge.text.safe import escape
 from judge.text.tsv import tsv
 
@@ -214,12 +215,10 @@ def sensitivity_markdown(sensitivity: Sensitivity, criteria: Sequence[Criterion]
     parts = [f"# Leaderboard by token rule\n\n**{markdown_cell(banner)}**\n\n{explained(sensitivity.limit)}\n"]
     header = sensitivity_header(sensitivity.limit)
     for criterion in criteria:
-        table = [map(markdown_cell, header), ["---"] + ["---:"] * (len(header) - 1)]
-        table += [
+        lines = [
             [markdown_cell(run_id), *numbers] for run_id, *numbers in sensitivity_cells(sensitivity, criterion.name)
         ]
-        parts.append(f"\n## {markdown_cell(criterion.name)}\n\n")
-        parts += ["| " + " | ".join(cells) + " |\n" for cells in table]
+        parts.append(f"\n## {markdown_cell(criterion.name)}\n\n{table([*map(markdown_cell, header)], lines)}\n")
     return "".join(parts)
 
 

@@ -8,7 +8,8 @@ from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.stored_results import results_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
-from judge.text.ids import NaturalKey, is_own_turn, is_unreached, natural_key, topic_of
+from judge.results.rows import RowFlag
+from judge.text.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
 from judge.text.table import sequence
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
@@ -62,6 +63,10 @@ class RunTurns(Record, frozen=True):
     def unreached(self) -> int:
         """Topics that an interactive run never reached."""
         return sum(map(is_unreached, self.turn_ids))
+
+    def clusters(self, cluster: Cluster) -> list[str]:
+        """The topic or the theme of each graded response."""
+        return [cluster_of(response.topic_id, cluster) for response, _ in self.graded]
 
     def over_topics(self, value: float, worst: float) -> float:
         """A mean over the turns of the reached topics as one over all topics.
@@ -118,6 +123,17 @@ class RunTurns(Record, frozen=True):
         for turn_id, grade in grades.items():
             topics.setdefault(f"{topic_of(turn_id)}_0~all", []).append(grade)
         return {topic: math.fsum(values) / len(values) for topic, values in topics.items()}
+
+
+def run_flags(run: RunTurns) -> tuple[RowFlag, ...]:
+    """The warnings about a run's row that the judge's results alone give."""
+    flags: dict[RowFlag, bool] = {
+        "MISSING": bool(run.failed or run.unanswered > run.unreached),
+        "UNREACHED": run.unreached > 0,
+        "HARNESS": any(reason in HARNESS for reason in run.reasons),
+        "TRIAL": run.not_asked > 0,
+    }
+    return tuple(flag for flag, applies in flags.items() if applies)
 
 
 def worst_grade(scale: Scale) -> int:

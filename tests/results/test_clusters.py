@@ -13,8 +13,10 @@ from judge.pool.records import Pool
 from judge.results.corrected import corrected
 from judge.results.corrected_tables import corrected_markdown, corrected_tsv
 from judge.results.differences import differences_tsv, told_apart
+from judge.results.gold import gold_grades
 from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
 from judge.results.tables import result_tables
+from judge.results.turns import run_turns
 from judge.text.ids import Cluster
 from tests.results.test_leaderboard import criterion, judgment, pooled
 
@@ -126,7 +128,8 @@ def graded(name: Naming, target: str, cluster: Cluster = "topic") -> list[object
                 GoldRow(response.turn_id, response.topic_id, "groundedness", grade, "A", response.response_id,
                         inclusion_probability=0.6)
             ]  # fmt: skip
-    return list(corrected(pool, results, criterion(), gold, target=target, cluster=cluster))
+    runs, grades = run_turns(pool, results, criterion()), gold_grades(gold, criterion(), "gold")
+    return list(corrected(runs, criterion(), grades, target=target, cluster=cluster))
 
 
 @pytest.mark.parametrize("target", ["pool", "topics"])

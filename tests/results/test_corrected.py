@@ -14,15 +14,15 @@ from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.corrected import cautions, change, corrected
 from judge.results.corrected_tables import (
     COLUMNS,
-    FLAGS,
     HEADER,
     change_text,
     corrected_lines,
     corrected_markdown,
     corrected_tsv,
-    flag_lines,
 )
-from judge.results.rows import CorrectedRow, RankingChange
+from judge.results.gold import gold_grades
+from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
+from judge.results.turns import run_turns
 from judge.runs.records import Exclusion, TokenCount
 from judge.text.ids import topic_of
 
@@ -64,6 +64,13 @@ def gold(response: PooledResponse, *grades: int, p: float | None = 0.5, **change
     ]  # fmt: skip
 
 
+def correction(
+    pool: Pool, results: list, prompt: Criterion, matched: dict, expected: dict | None = None, **options: object
+) -> tuple[CorrectedRow, ...]:
+    runs = run_turns(pool, results, prompt, expected)
+    return corrected(runs, prompt, gold_grades(matched, prompt, "gold"), **options)
+
+
 class World:
     """Runs given as (judge's grade or None, gold grade or None) by turn, two turns a topic."""
 
@@ -79,8 +86,12 @@ class World:
         self.pool = Pool(tuple(responses), {}, ())
 
     def rows(self, polarity: str = "higher", **options: object) -> dict[str, CorrectedRow]:
-        found = corrected(self.pool, self.results, criterion(polarity), self.gold, **options)
+        found = correction(self.pool, self.results, criterion(polarity), self.gold, **options)
         return {row.run_id: row for row in found}
+
+    def cautions(self) -> tuple[str, ...]:
+        runs = run_turns(self.pool, self.results, criterion())
+        return cautions(runs, gold_grades(self.gold, criterion(), "gold"))
 
 
 TEN = [(3, 2), (2, 2), (3, 3), (1, 0), (2, 1), (3, 3), (3, 2), (0, 0), (2, 1), (1, 1)]
@@ -115,7 +126,7 @@ def test_a_shared_response_is_gold_for_every_run_that_gave_it() -> None:
     responses = [pooled(f"R{i}", f"{i}_1", "x", "y") for i in range(9)]
     matched = {(one.response_id, "groundedness"): gold(one, i % 3, p=8 / 9) for i, one in enumerate(responses[:8])}
     results = [judgment(one, i % 4) for i, one in enumerate(responses)]
-    x, y = corrected(
+    x, y = correction(
         Pool(tuple(responses), {}, ()), results, criterion(), matched
     )  # fmt: skip
     assert (x.gold, y.gold) == (8, 8)
@@ -165,7 +176,7 @@ def test_only_the_response_ranked_first_stands_for_a_run() -> None:
     first, second = pooled("R0", "1_1", "a"), pooled("R1", "1_1")
     second = msgspec.structs.replace(second, runs=(RunEntry("a", 2, "used", "0" * 64),))
     pool = Pool((first, second), {}, ())
-    (row,) = corrected(
+    (row,) = correction(
         pool, [judgment(first, 1), judgment(second, 3)], criterion(),
         {("R1", "groundedness"): gold(second, 3)},
     )  # fmt: skip
@@ -305,20 +316,20 @@ def test_one_part_of_a_split_says_nothing_of_the_topics_of_the_other() -> None:
         world.rows(name="dev.jsonl")
     assert "only the dev part" in str(error.value)
     assert world.rows(target="topics")["a"].corrected.value is not None
-    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    (found,) = world.cautions()
     assert (
         found == "the gold is only the dev part of a split and has no grade in 5 of the topics judged (5, 6, 7, 8, 9)"
     )
     split(world, "dev", "test")
     assert world.rows()["a"].corrected.value is not None
-    assert cautions(world.pool, world.results, criterion(), world.gold) == ()
+    assert world.cautions() == ()
 
 
 def test_one_part_of_a_split_that_covers_every_topic_is_used_with_a_caution() -> None:
     world = World(a=[pair for both in zip(TEN, REST, strict=True) for pair in both])
     split(world, "test")
     assert world.rows()["a"].corrected.value is not None
-    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    (found,) = world.cautions()
     assert found == "the gold is only the test part of a split, though it has grades in every topic judged"
 
 
@@ -343,13 +354,13 @@ def test_strata_count_where_every_row_has_one() -> None:
 
 def test_cautions_name_gold_that_was_not_given_blind_and_gold_that_does_not_add_up() -> None:
     world = World(a=TEN + REST)
-    assert cautions(world.pool, world.results, criterion(), world.gold) == ()
+    assert world.cautions() == ()
     response = world.pool.responses[0]
     world.gold[response.response_id, "groundedness"] = gold(response, 2, made="postedit")
-    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    (found,) = world.cautions()
     assert found.startswith("1 of 10 gold grades were not given blind (1 postedit)")
     world = World(0.1, a=TEN + REST)
-    (found,) = cautions(world.pool, world.results, criterion(), world.gold)
+    (found,) = world.cautions()
     assert "stands for 100 responses, but 20 were judged" in found
 
 
@@ -450,8 +461,8 @@ def test_the_terminal_table_fits_80_columns() -> None:
 
 
 def test_only_flags_that_are_there_are_explained() -> None:
-    assert flag_lines([row("a", 1, 1)], "response") == []
-    assert flag_lines([RAW], "response") == ["UNCORRECTED: too little gold for a correction"]
+    assert flag_lines([row("a", 1, 1)], "response", CORRECTED_FLAGS) == []
+    assert flag_lines([RAW], "response", CORRECTED_FLAGS) == ["UNCORRECTED: too little gold for a correction"]
 
 
 def test_undefined_numbers_are_none() -> None:
