@@ -203,7 +203,7 @@ def _corrected(
             all_cautions.append(
                 f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF"
             )
-        runs = run_turns(judged.pool, judged.results, criterion, judged.expected)
+        runs = run_turns(judged.pool, judged.results, criterion)
         grades = gold_grades(matched, criterion, name)
         all_cautions += [f"{criterion.name}: {text}" for text in cautions(runs, grades)]
         corrected_rows = corrected(

@@ -1,6 +1,6 @@
 """An output folder that `judge run` filled: its pool, its results and the prompts behind them, read back."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
 from judge.results.tables import ResultTables, result_tables
-from judge.results.turns import had_to_answer
 from judge.text.cells import count
 from judge.text.ids import Cluster, check_cluster, clustering
 
@@ -36,8 +35,6 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     """They stay in their files, and are read whenever somebody goes through them."""
     criteria: tuple[Criterion, ...]
     """The prompts behind the results, or only the one asked for."""
-    expected: dict[str, Collection[str]]
-    """The turns that each run had to answer."""
     manifest: dict[str, Any]
     warnings: tuple[str, ...]
     """A line for each prompt file that has changed since."""
@@ -60,12 +57,12 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     @property
     def leaderboard(self) -> tuple[LeaderboardRow, ...]:
         """One row per run and criterion."""
-        return leaderboard(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
+        return leaderboard(self.pool, self.results, self.criteria, cluster=self.cluster)
 
     @property
     def tables(self) -> ResultTables:
         """The leaderboard and every table beside it."""
-        return result_tables(self.pool, self.results, self.criteria, expected=self.expected, cluster=self.cluster)
+        return result_tables(self.pool, self.results, self.criteria, self.cluster)
 
     def judges(self, criterion: Criterion) -> set[str]:
         """The judges that gave the grades; for a jury also its members, which the manifest lists.
@@ -116,7 +113,6 @@ def read_judged(
         pool=pool,
         results=results,
         criteria=criteria,
-        expected=had_to_answer(pool),
         manifest=manifest,
         warnings=warnings,
         said_by={prompt: frozenset(about.judges) for prompt, about in said.items()},

@@ -67,7 +67,6 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
             criterion,
             matched,
             Goals(plan.half_width, plan.difference, plan.turns),
-            judged.expected,
         )
     )
     left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()

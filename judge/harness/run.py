@@ -102,7 +102,7 @@ def _outcome(prepared: Prepared, asking: Asking, replies: StoredResults) -> Outc
         pool=pool,
         criteria=criteria,
         results=results,
-        tables=result_tables(pool, results, criteria, cluster=plan.cluster),
+        tables=result_tables(pool, results, criteria, plan.cluster),
         statement=prepared.certified(_returned(results)),
         notes=notes,
         model_notes=(*asking.notes(prepared.models, replies), *asking.served_notes(prepared.judge, replies)),

@@ -61,9 +61,9 @@ def under_token_rule(
     stored_rule, stored_limit = _stored(judged.manifest)
     rule, limit = rule or stored_rule, limit or stored_limit
     note = f"All judged responses, whatever their length (limit {limit} tokens)."
-    pool, expected = judged.pool, judged.expected
+    pool, expected = judged.pool, None
     if over_limit == "exclude":
-        pool, expected = without_over_limit(pool, rule, limit, expected)
+        pool, expected = without_over_limit(pool, rule, limit)
         excluded = len(judged.pool.responses) - len(pool.responses)
         note = (
             f"Without the {excluded} of {len(judged.pool.responses)} pooled responses of more than {limit} tokens by "
@@ -90,7 +90,7 @@ def under_each_token_rule(
     """
     _check_unit(judged)
     limit = limit or _stored(judged.manifest)[1]
-    sensitivity = token_sensitivity(judged.pool, judged.results, judged.criteria, limit, judged.expected)
+    sensitivity = token_sensitivity(judged.pool, judged.results, judged.criteria, limit)
     _write(out, sensitivity_tsv(sensitivity), sensitivity_markdown(sensitivity, judged.criteria, judged.banner))
     return sensitivity, limit
 

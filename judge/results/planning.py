@@ -1,6 +1,6 @@
 """Why grades of a judged pool differ, and how many topics the next comparison of its runs needs. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from judge.ask.records import Failure, Judgment
@@ -96,7 +96,6 @@ def pilots(
     criterion: Criterion,
     gold: GoldByResponse,
     goals: Goals,
-    expected: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[Pilot, ...]:
     """The judge's grades as a pilot; with gold also the assessors', and by how much the two differ.
 
@@ -108,9 +107,8 @@ def pilots(
         criterion: The prompt whose results count.
         gold: The assessors' grades by response and criterion.
         goals: What is asked for.
-        expected: As for `leaderboard`.
     """
-    runs = run_turns(pool, results, criterion, expected)
+    runs = run_turns(pool, results, criterion)
     worst = worst_grade(criterion.scale)
     judged = _table((value, run.run_id, turn_id, None) for run in runs for turn_id, value in run.grades(worst).items())
     found = [_pilot(criterion, "judge", judged, goals)]

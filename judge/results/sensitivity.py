@@ -4,7 +4,8 @@ Nothing is judged again. A response over the limit is removed and its turn is un
 with `--over-limit exclude`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -14,7 +15,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
-from judge.results.turns import first_ranked
+from judge.results.turns import first_ranked, had_to_answer
 from judge.runs.records import Exclusion, TokenRule
 from judge.runs.tokens import RULES
 from judge.stats.ranking import kendall_tau_b
@@ -24,9 +25,9 @@ from judge.text.markup import table
 from judge.text.safe import escape
 from judge.text.tsv import tsv
 
-AS_JUDGED = "none"
+AS_JUDGED: Literal["none"] = "none"
 """The name of the view in which nothing is excluded."""
-VIEWS: tuple[str, ...] = (AS_JUDGED, *RULES)
+VIEWS: tuple[Literal["none"] | TokenRule, ...] = (AS_JUDGED, *RULES)
 COLUMNS = (
     *("criterion", "run_id", "rule", "limit", "over_limit"),
     *("turns", "n", "unanswered", "mean", "bound", "rank", "tau_b", "note"),
@@ -71,16 +72,13 @@ class Sensitivity(msgspec.Struct, frozen=True):
     agreements: tuple[Agreement, ...]
 
 
-def without_over_limit(
-    pool: Pool, rule: TokenRule, limit: int, expected: Mapping[str, Collection[str]] | None = None
-) -> tuple[Pool, dict[str, Collection[str]]]:
+def without_over_limit(pool: Pool, rule: TokenRule, limit: int) -> tuple[Pool, dict[str, Collection[str]]]:
     """Remove the responses over the limit by a rule; the turns that each run had to answer stay.
 
     Args:
         pool: As it was judged.
         rule: Which of the stored counts is compared with the limit.
         limit: In tokens.
-        expected: As for `leaderboard`.
 
     Returns:
         The reduced pool, and run id to the turns that the run had to answer.
@@ -94,7 +92,7 @@ def without_over_limit(
             f"{cut} responses of the pool were cut to the token limit, and the lengths of the submitted texts are not "
             "stored; judge the runs with --over-limit flag to compare token rules"
         )
-    expected = expected or {}
+    expected = had_to_answer(pool)
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
     firsts = first_ranked(pool)
     run_ids = {*expected, *firsts, *(row.run_id for row in pool.exclusions)}
@@ -103,15 +101,15 @@ def without_over_limit(
         run_id: {*expected.get(run_id, every), *firsts.get(run_id, {})} for run_id in run_ids
     }
     out = [response for response in pool.responses if getattr(response.tokens, rule) > limit]
-    rows = [row for response in out for row in _exclusions(response, rule, limit)]
+    said = f"over {limit} tokens by the {rule} rule"
+    rows = [
+        Exclusion(entry.run_id, one.turn_id, entry.rank, "over_limit", f"{said}: {getattr(one.tokens, rule)}")
+        for one in out
+        for entry in one.runs
+    ]
     gone = {response.response_id for response in out}
     kept = tuple(response for response in pool.responses if response.response_id not in gone)
     return msgspec.structs.replace(pool, responses=kept, exclusions=(*pool.exclusions, *rows)), turns
-
-
-def _exclusions(response: PooledResponse, rule: TokenRule, limit: int) -> list[Exclusion]:
-    detail = f"over {limit} tokens by the {rule} rule: {getattr(response.tokens, rule)}"
-    return [Exclusion(entry.run_id, response.turn_id, entry.rank, "over_limit", detail) for entry in response.runs]
 
 
 def token_sensitivity(
@@ -119,57 +117,52 @@ def token_sensitivity(
     results: Sequence[Judgment | Failure],
     criteria: Sequence[Criterion],
     limit: int,
-    expected: Mapping[str, Collection[str]] | None = None,
 ) -> Sensitivity:
     """Compare the leaderboard with nothing excluded to the leaderboards under each token rule.
 
     Raises:
         InputError: As for `without_over_limit`.
     """
-    boards: dict[str, tuple[LeaderboardRow, ...]] = {AS_JUDGED: leaderboard(pool, results, criteria, expected=expected)}
-    over: dict[str, dict[str, int]] = {AS_JUDGED: {}}
+    rows: dict[tuple[str, str], dict[str, LeaderboardRow]] = {}
+    for view in VIEWS:
+        shown, turns = (pool, None) if view == AS_JUDGED else without_over_limit(pool, view, limit)
+        for row in leaderboard(shown, results, criteria, expected=turns):
+            rows.setdefault((row.criterion, row.run_id), {})[view] = row
     firsts = first_ranked(pool)
-    for rule in RULES:
-        reduced, turns = without_over_limit(pool, rule, limit, expected)
-        boards[rule] = leaderboard(reduced, results, criteria, expected=turns)
-        over[rule] = {
-            run_id: sum(getattr(response.tokens, rule) > limit for response in answered.values())
-            for run_id, answered in firsts.items()
-        }
-    views: list[View] = []
-    agreements: list[Agreement] = []
-    for criterion in criteria:
-        bounds = {
-            view: {row.run_id: row.bound for row in rows if row.criterion == criterion.name}
-            for view, rows in boards.items()
-        }
-        rows = {(rule, row.run_id): row for rule in VIEWS for row in boards[rule] if row.criterion == criterion.name}
-        for run_id in bounds[AS_JUDGED]:
-            for view in VIEWS:
-                row = rows[view, run_id]
-                views.append(
-                    View(
-                        criterion=criterion.name,
-                        run_id=run_id,
-                        rule=view,
-                        over=over[view].get(run_id, 0),
-                        turns=row.turns,
-                        n=row.n,
-                        unanswered=row.unanswered,
-                        mean=row.mean.value,
-                        bound=row.bound,
-                        rank=row.rank,
-                    )
-                )
-        agreements += [_agreement(criterion.name, rule, bounds[AS_JUDGED], bounds[rule]) for rule in RULES]
-    return Sensitivity(limit, tuple(views), tuple(agreements))
+    views = tuple(
+        View(
+            criterion=name,
+            run_id=run_id,
+            rule=view,
+            over=0 if view == AS_JUDGED else _over_limit(firsts.get(run_id, {}).values(), view, limit),
+            turns=row.turns,
+            n=row.n,
+            unanswered=row.unanswered,
+            mean=row.mean.value,
+            bound=row.bound,
+            rank=row.rank,
+        )
+        for (name, run_id), by_view in rows.items()
+        for view, row in by_view.items()
+    )
+    agreements = tuple(
+        _agreement(criterion.name, rule, [by_view for (name, _), by_view in rows.items() if name == criterion.name])
+        for criterion in criteria
+        for rule in RULES
+    )
+    return Sensitivity(limit, views, agreements)
 
 
-def _agreement(
-    criterion: str, rule: str, before: Mapping[str, float | None], after: Mapping[str, float | None]
-) -> Agreement:
-    pairs = [(a, b) for run_id, a in before.items() if a is not None and (b := after.get(run_id)) is not None]
-    tau = kendall_tau_b([a for a, _ in pairs], [b for _, b in pairs])
+def _over_limit(responses: Iterable[PooledResponse], rule: str, limit: int) -> int:
+    """How many responses are over the limit by a rule."""
+    return sum(getattr(response.tokens, rule) > limit for response in responses)
+
+
+def _agreement(criterion: str, rule: str, runs: Sequence[Mapping[str, LeaderboardRow]]) -> Agreement:
+    """How far the order of runs, each with its rows by view, is that of all judged responses."""
+    both = [(by_view[AS_JUDGED].bound, by_view[rule].bound) for by_view in runs]
+    pairs = [(before, after) for before, after in both if before is not None and after is not None]
+    tau = kendall_tau_b([before for before, _ in pairs], [after for _, after in pairs])
     if isinstance(tau, Undefined):
         return Agreement(criterion, rule, None, len(pairs), tau.reason)
     return Agreement(criterion, rule, tau, len(pairs), None)
@@ -199,14 +192,14 @@ def sensitivity_cells(sensitivity: Sensitivity, criterion: str) -> list[list[str
 def sensitivity_tsv(sensitivity: Sensitivity) -> str:
     """A line for each criterion, run and rule; tau-b is the rule's, the same for every run."""
     taus = {(row.criterion, row.rule): row for row in sensitivity.agreements}
-    lines: list[tuple[object, ...]] = []
-    for view in sensitivity.views:
-        agreement = taus.get((view.criterion, view.rule))
-        tau = (agreement.tau_b, agreement.reason) if agreement else (None, None)
-        counts = (view.over, view.turns, view.n, view.unanswered)
-        lines.append(
-            (view.criterion, view.run_id, view.rule, sensitivity.limit, *counts, view.mean, view.bound, view.rank, *tau)
+    lines = (
+        (
+            *(view.criterion, view.run_id, view.rule, sensitivity.limit, view.over, view.turns, view.n),
+            *(view.unanswered, view.mean, view.bound, view.rank, tau and tau.tau_b, tau and tau.reason),
         )
+        for view in sensitivity.views
+        for tau in (taus.get((view.criterion, view.rule)),)
+    )
     return tsv(COLUMNS, lines, 4)
 
 

@@ -1,6 +1,6 @@
 """Every table of a judged pool, made of one look at the results of each criterion. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,8 +67,6 @@ def result_tables(
     pool: Pool,
     results: Iterable[Judgment | Failure],
     criteria: Sequence[Criterion],
-    *,
-    expected: Mapping[str, Collection[str]] | None = None,
     cluster: Cluster = "topic",
 ) -> ResultTables:
     """The rows of every table; the arguments are those of `leaderboard`."""
@@ -78,7 +76,7 @@ def result_tables(
     sentences: list[SentenceRow] = []
     citations: list[CitationRow] = []
     topics: list[TopicRow] = []
-    for criterion, runs in turns_by_criterion(pool, results, criteria, expected):
+    for criterion, runs in turns_by_criterion(pool, results, criteria):
         board += ranked_runs(runs, criterion, cluster)
         pairs += differences(runs, criterion, cluster, rng)
         for run in runs:

@@ -104,7 +104,7 @@ def test_topics_are_shown_one_by_one():
         failure(GULL[2][0]),
         judgment(GULL[3][0], 1),
     ]
-    rows = result_tables(pool, results, [criterion()], expected=had_to_answer(pool)).topics
+    rows = result_tables(pool, results, [criterion()]).topics
     assert rows == (
         TopicRow("gull", "groundedness", "1", 1, 1, 3, 2, 5 / 2, 5 / 3),
         TopicRow("gull", "groundedness", "2", 1, 1, 1, 1, 1.0, 1.0),
@@ -123,7 +123,7 @@ def test_interactive_runs_are_compared_on_topics_and_with_no_other_run():
     runs = {"gull": (*REACHED, "3_0~unreached"), "tern": ("1_1~ba", "2_1~bb", "3_0~unreached"), "auto": ("1_1",)}
     pool = pool_of(runs, *(response for response, _ in GULL + tern), auto)
     results = [*(judgment(response, grade) for response, grade in GULL + tern), judgment(auto, 3)]
-    rows = result_tables(pool, results, [criterion()], expected=had_to_answer(pool)).differences
+    rows = result_tables(pool, results, [criterion()]).differences
     found = {(row.run_a, row.run_b): (row.difference.value, row.difference.n) for row in rows}
     # Topic 1: 2 and 3; topic 2: 0 and 2; topic 3: both never reached it.
     assert found == {

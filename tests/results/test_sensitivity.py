@@ -55,7 +55,7 @@ def test_ranks_follow_the_scale() -> None:
 
 
 def test_a_turn_that_nobody_answers_any_more_is_still_to_answer() -> None:
-    reduced, turns = without_over_limit(Pool(RESPONSES[3:], {}, ()), "english", 250, {"b": ()})
+    reduced, turns = without_over_limit(Pool(RESPONSES[3:], {}, ()), "english", 250)
     assert reduced.responses == ()
     assert turns == {"b": {"1_2"}}
     (row,) = reduced.exclusions

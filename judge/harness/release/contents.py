@@ -70,11 +70,8 @@ def bundle_files(
     if not texts.passages:
         pool = msgspec.structs.replace(pool, passages={})
     steps(Step("making the leaderboard anew"))
-    public = msgspec.structs.replace(
-        judged, pool=pool, expected={renamed(names.runs, run): t for run, t in judged.expected.items()}
-    )
     return {
-        **_tables(public),
+        **_tables(msgspec.structs.replace(judged, pool=pool)),
         **_results(judged, texts),
         "pool.txt": pool_lines(pool).encode(),
         **stored_pool(pool),

@@ -163,7 +163,7 @@ def _check_out(plan: ReleasePlan, folder: Path, out: Path, private: Path | None)
 def _names(judged: JudgedFolder, before: Pseudonyms, *, keep: bool) -> Pseudonyms:
     pool, listed = judged.pool, judged.manifest.get("runs", ())
     runs = {run.run_id for run in pool.runs} | {exclusion.run_id for exclusion in pool.exclusions}
-    runs |= {entry.run_id for response in pool.responses for entry in response.runs} | set(judged.expected)
+    runs |= {entry.run_id for response in pool.responses for entry in response.runs}
     runs |= {str(run["run_id"]) for run in listed}
     teams = {run.team for run in pool.runs if run.team} | {str(run["team"]) for run in listed if run.get("team")}
     if keep:

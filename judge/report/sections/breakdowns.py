@@ -46,7 +46,7 @@ def _runs(folder: RunFolder, criterion: Criterion) -> list[MeasuredRun]:
     judged, worst = folder.judged, worst_grade(criterion.scale)
     bounds = _bounds(criterion)
     runs = []
-    for run in run_turns(judged.pool, judged.results, criterion, judged.expected):
+    for run in run_turns(judged.pool, judged.results, criterion):
         grades = run.grades(worst)
         clusters = [cluster_of(topic_of(turn_id), judged.cluster) for turn_id in grades]
         mean = mean_interval(list(grades.values()), clusters, bounds=bounds, what="grades")
