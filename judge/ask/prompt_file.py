@@ -8,7 +8,7 @@ types, so this module is imported when a file is read.
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -50,9 +50,9 @@ class LevelFields(BaseModel, extra="forbid", strict=True):
     label: str | None = None
 
     @property
-    def word(self) -> str:
-        """What a judge writes for the level."""
-        return str(self.grade) if self.label is None else self.label
+    def level(self) -> Level:
+        """The level; without a label of its own, a judge writes its grade."""
+        return Level(self.grade, str(self.grade) if self.label is None else self.label, _flat(self.description))
 
 
 class RollupFields(BaseModel, extra="forbid", strict=True):
@@ -128,10 +128,10 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
         inputs=tuple(front.inputs),
         answer=front.answer,
         scale=Scale(
-            levels=tuple(map(_level, front.level)),
+            levels=tuple(fields.level for fields in front.level),
             polarity=front.polarity,
             positive=tuple(sorted(front.positive)),
-            unable=_level(front.unable) if front.unable else None,
+            unable=front.unable.level if front.unable else None,
         ),
         # The label of a sentence has no grade of its own; its place in the file takes that field.
         sentence_levels=tuple(
@@ -144,10 +144,6 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
         digest=sha256(stored),
         unit=front.unit,
     )
-
-
-def _level(fields: LevelFields) -> Level:
-    return Level(fields.grade, fields.word, _flat(fields.description))
 
 
 def _flat(text: str) -> str:
@@ -179,25 +175,21 @@ def _front_matter(text: str, problems: list[_Found]) -> FrontMatter | None:
 def _front_problems(front: FrontMatter) -> Iterator[_Found]:
     """What the types of the fields alone do not rule out."""
     if not _NAME.fullmatch(front.criterion):
-        message = f"criterion {front.criterion!r} is not lower-case letters, digits and `_`"
-        yield "criterion", "prompt_name", message
+        yield "criterion", "prompt_name", f"criterion {front.criterion!r} is not lower-case letters, digits and `_`"
     if front.version < 1:
         yield "version", "prompt_field", f"found {front.version}, expected 1 or more"
-    for index, name in enumerate(front.inputs):
-        if name not in BLOCKS:
-            yield "inputs", "prompt_input", f"unknown input {name!r}, expected some of {', '.join(BLOCKS)}"
-        elif name in front.inputs[:index]:
-            yield "inputs", "prompt_input", f"input {name!r} is named twice"
+    if unknown := [name for name in front.inputs if name not in BLOCKS]:
+        named = ", ".join(map(repr, unknown))
+        yield "inputs", "prompt_input", f"unknown input {named}, expected some of {', '.join(BLOCKS)}"
+    if len(set(front.inputs)) < len(front.inputs):
+        yield "inputs", "prompt_input", f"found {front.inputs}: an input is named twice"
     yield from _unit_problems(front)
     yield from _nugget_problems(front)
     yield from _scale_problems(front)
     if front.answer == "sentences":
         yield from _sentence_problems(front)
-        yield from _rollup_problems(front)
-        return
-    for key in ("sentence_level", "rollup"):
-        if getattr(front, key):
-            yield key, "prompt_rollup", f'`{key}` is only for answer = "sentences", found {front.answer!r}'
+    elif alien := [key for key in ("sentence_level", "rollup") if getattr(front, key)]:
+        yield alien[0], "prompt_rollup", f'`{alien[0]}` is only for answer = "sentences", found {front.answer!r}'
 
 
 def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
@@ -231,41 +223,36 @@ def _nugget_problems(front: FrontMatter) -> Iterator[_Found]:
 
 
 def _scale_problems(front: FrontMatter) -> Iterator[_Found]:
-    keys = [f"level[{index}]" for index in range(len(front.level))]
-    levels = dict(zip(keys, front.level, strict=True)) | ({"unable": front.unable} if front.unable else {})
+    fields = {f"level[{index}]": level for index, level in enumerate(front.level)}
+    levels = {key: each.level for key, each in (fields | ({"unable": front.unable} if front.unable else {})).items()}
     before: set[int] = set()
     for key, level in levels.items():
-        if _NUMBER.fullmatch(level.word) and level.word != str(level.grade):
-            message = f"label {level.word!r} is a number other than its grade {level.grade}"
+        if _NUMBER.fullmatch(level.label) and level.label != str(level.grade):
+            message = f"label {level.label!r} is a number other than its grade {level.grade}"
             yield f"{key}.label", "prompt_level", message
         if level.grade in before:
             yield f"{key}.grade", "prompt_level", f"grade {level.grade} is given twice"
         before.add(level.grade)
-    texts = [(key, level.word, level.description) for key, level in levels.items()]
-    yield from _text_problems(texts)
+    yield from _text_problems({key: (level.label, level.description) for key, level in levels.items()})
     grades, positive = {level.grade for level in front.level}, set(front.positive)
+    rest, found = grades - positive, f"found {front.positive}"
     if len(grades) < 2:
         yield "level", "prompt_level", f"found {count(len(grades), 'level')}, expected at least two"
     if len(positive) < len(front.positive):
-        yield "positive", "prompt_positive", f"found {front.positive}: a grade is named twice"
-    rest = grades - positive
+        yield "positive", "prompt_positive", f"{found}: a grade is named twice"
     if unknown := sorted(positive - grades):
         yield "positive", "prompt_positive", f"{unknown} are not grades of the scale {sorted(grades)}"
     elif not positive or not rest:
-        yield (
-            "positive",
-            "prompt_positive",
-            f"found {front.positive}, expected some of the grades, not none and not all",
-        )
+        yield "positive", "prompt_positive", f"{found}, expected some of the grades, not none and not all"
     elif not (min(positive) > max(rest) if front.polarity == "higher" else max(positive) < min(rest)):
         message = f"{sorted(positive)} are not the best grades when {front.polarity} is better"
         yield "positive", "prompt_positive", message
 
 
-def _text_problems(texts: Sequence[tuple[str, str, str]]) -> Iterator[_Found]:
-    """Labels must be read back and told apart, and no description is empty; a text is a key, a label, a description."""
+def _text_problems(texts: Mapping[str, tuple[str, str]]) -> Iterator[_Found]:
+    """Labels must be read back and told apart, and no description is empty; by key, a label and a description."""
     before: set[str] = set()
-    for key, label, description in texts:
+    for key, (label, description) in texts.items():
         if not _LABEL.fullmatch(label):
             message = f"label {label!r} is not letters and digits, with spaces, `_` or `-` inside"
             yield f"{key}.label", "prompt_level", message
@@ -279,43 +266,41 @@ def _text_problems(texts: Sequence[tuple[str, str, str]]) -> Iterator[_Found]:
 
 
 def _sentence_problems(front: FrontMatter) -> Iterator[_Found]:
+    """Labels of sentences, and how they become a grade of the scale."""
     if not {"sentences", "candidates"} & set(front.inputs):
         yield "inputs", "prompt_input", 'answer = "sentences" needs the input `sentences`'
-    levels = enumerate(front.sentence_level)
-    yield from _text_problems([(f"sentence_level[{at}]", level.label, level.description) for at, level in levels])
-    if len(front.sentence_level) < 2:
-        yield "sentence_level", "prompt_level", f"found {len(front.sentence_level)}, expected at least two levels"
-
-
-def _rollup_problems(front: FrontMatter) -> Iterator[_Found]:
-    rollup = front.rollup
+    levels = {f"sentence_level[{index}]": level for index, level in enumerate(front.sentence_level)}
+    yield from _text_problems({key: (level.label, level.description) for key, level in levels.items()})
+    labels, rollup = [level.label for level in front.sentence_level], front.rollup
+    if len(labels) < 2:
+        yield "sentence_level", "prompt_level", f"found {len(labels)}, expected at least two levels"
     if rollup is None:
         yield "rollup", "prompt_rollup", 'answer = "sentences" needs a `[rollup]` from labels to a grade'
         return
-    labels = [level.label for level in front.sentence_level]
     for key, label in (("label", rollup.label), ("ignored", rollup.ignored)):
         if label is not None and label not in labels:
-            message = f"{label!r} is not a sentence label, expected one of {labels}"
-            yield f"rollup.{key}", "prompt_rollup", message
+            yield f"rollup.{key}", "prompt_rollup", f"{label!r} is not a sentence label, expected one of {labels}"
     if rollup.ignored == rollup.label:
         yield "rollup.ignored", "prompt_rollup", "the counted label cannot be the ignored one"
     if rollup.ignored is not None and front.unable is None:
         message = "with an ignored label an `[unable]` level must say what a response without other labels gets"
         yield "rollup.ignored", "prompt_rollup", message
-    shares, given = [share for share, _ in rollup.cuts], [grade for _, grade in rollup.cuts]
+    yield from (("rollup.cuts", "prompt_rollup", message) for message in _cut_problems(rollup.cuts, front))
+
+
+def _cut_problems(cuts: Sequence[tuple[float, int]], front: FrontMatter) -> Iterator[str]:
+    shares, given = [share for share, _ in cuts], [grade for _, grade in cuts]
     if not shares or shares[-1] != 0:
-        message = "the last cut must be at share 0.0, so that every share has a grade"
-        yield "rollup.cuts", "prompt_rollup", f"found shares {shares}: {message}"
+        yield f"found shares {shares}: the last cut must be at share 0.0, so that every share has a grade"
     # In this form, a share of nan fails too.
     falling = all(high > low for high, low in pairwise(shares))
     if not (falling and all(0 <= share <= 1 for share in shares)):
-        yield "rollup.cuts", "prompt_rollup", f"shares {shares} must lie within 0 and 1 and fall"
+        yield f"shares {shares} must lie within 0 and 1 and fall"
     grades = {level.grade for level in front.level}
     if unknown := [grade for grade in given if grade not in grades]:
-        yield "rollup.cuts", "prompt_rollup", f"{unknown} are not grades of the scale {sorted(grades)}"
+        yield f"{unknown} are not grades of the scale {sorted(grades)}"
     if given != sorted(given, reverse=front.polarity == "higher"):
-        message = f"grades {given} get better as the share falls; {front.polarity} is better"
-        yield "rollup.cuts", "prompt_rollup", message
+        yield f"grades {given} get better as the share falls; {front.polarity} is better"
 
 
 def _body(lines: Sequence[str], start: int, inputs: Sequence[str] | None) -> tuple[dict[str, str], list[_Found]]:
