@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -73,15 +73,9 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
         form: The answer form that was asked for.
         sentences: How many numbered sentences had to be labeled; 0 when one grade is asked.
     """
-    reply, cut = _reply_of(completion), completion.finish_reason in CUT_OFF
-    if isinstance(reply, Unreadable):
-        return reply
-    try:
-        if criterion.answer == "sentences":
-            return _of_sentences(reply, criterion, form, sentences, completion)
-        return _of_grade(reply, criterion, form, completion)
-    except _NoVerdict as none:
-        return _TRUNCATED if cut else none.unreadable
+    if criterion.answer == "sentences":
+        return _read(completion, lambda reply: _of_sentences(reply, criterion, form, sentences, completion))
+    return _read(completion, lambda reply: _of_grade(reply, criterion, form, completion))
 
 
 def parse_group(completion: Completion, parts: Sequence[Criterion], form: AnswerForm) -> _Verdicts:
@@ -92,24 +86,18 @@ def parse_group(completion: Completion, parts: Sequence[Criterion], form: Answer
         parts: The prompts that were asked together.
         form: The answer form that was asked for, `json` or `text`.
     """
-    reply, cut = _reply_of(completion), completion.finish_reason in CUT_OFF
-    names = [part.name for part in parts]
+    return {part.name: _read(completion, partial(_of_part, part, parts, form, completion)) for part in parts}
+
+
+def _read(completion: Completion, read: Callable[[str], Verdict]) -> Verdict | Unreadable:
+    """What is read of a completion's text; what cannot be read may have been cut off."""
+    reply = _reply_of(completion)
     if isinstance(reply, Unreadable):
-        return dict.fromkeys(names, reply)
-    verdicts: _Verdicts = {}
+        return reply
     try:
-        read = _of_members(reply, parts) if form == "json" else None
-        if read is None:
-            _refuse_cut(completion)
-            read = _of_lines(reply, parts)
+        return read(reply)
     except _NoVerdict as none:
-        return dict.fromkeys(names, _TRUNCATED if cut else none.unreadable)
-    for part in parts:
-        try:
-            verdicts[part.name] = read(part)
-        except _NoVerdict as none:
-            verdicts[part.name] = _TRUNCATED if cut else none.unreadable
-    return verdicts
+        return _TRUNCATED if completion.finish_reason in CUT_OFF else none.unreadable
 
 
 def _reply_of(completion: Completion) -> str | Unreadable:
@@ -249,33 +237,34 @@ def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | N
     return Verdict(unable.grade, rationale, sentences=labels, unable=True)
 
 
-def _of_members(reply: str, parts: Sequence[Criterion]) -> Callable[[Criterion], Verdict] | None:
-    """Reads what the last JSON object with a member for a criterion says of one; None if the reply holds no JSON."""
-    names = tuple(part.name for part in parts)
-    objects, outside = _objects(reply, names, f"the JSON object has none of {', '.join(names)}")
+def _of_part(
+    part: Criterion, parts: Sequence[Criterion], form: AnswerForm, completion: Completion, reply: str
+) -> Verdict:
+    """The verdict of one of several criteria: of its member of the last JSON object, or of its line at the end."""
+    name, names = part.name, tuple(each.name for each in parts)
+    lacking = f"the JSON object has none of {', '.join(names)}"
+    objects, outside = _objects(reply, names, lacking) if form == "json" else ([], reply)
+    claims = _claims(outside, _claim_of(names, _GRADE), name, part.scale.labels)
     if not objects:
-        return None
-    claims = _claims(outside, _claim_of(names, _GRADE), {part.name: part.scale.labels for part in parts})
-    *before, answer = objects
-
-    def read(part: Criterion) -> Verdict:
-        name, labels = part.name, part.scale.labels
-        if name not in answer:
-            raise _NoVerdict(f'the JSON object has no "{name}"')
-        member = answer[name]
-        if not isinstance(member, dict) or "grade" not in member:
-            raise _NoVerdict(f'"{name}" is no object with a "grade"')
-        others = [other[name] for other in before if name in other]
-        grades = [other.get("grade") if isinstance(other, dict) else None for other in others]
-        _refuse_contradiction(name, member["grade"], grades, claims[name] - {on_menu(member["grade"], labels)})
-        return _graded(member["grade"], _rationale(member), part.scale)
-
-    return read
+        _refuse_cut(completion)
+        claimed, rationale = _last_lines(reply, names)
+        if name not in claimed:
+            raise _NoVerdict(f"the reply does not end with a line `{name}: LABEL`")
+        if len(claims | ({on_menu(claimed[name], part.scale.labels)} - {None})) > 1:
+            raise _NoVerdict(f"the reply gives different grades of {name}")
+        return _graded(claimed[name], rationale, part.scale)
+    if name not in objects[-1]:
+        raise _NoVerdict(f'the JSON object has no "{name}"')
+    *before, member = [each[name] for each in objects if name in each]
+    if not isinstance(member, dict) or "grade" not in member:
+        raise _NoVerdict(f'"{name}" is no object with a "grade"')
+    grades = [other.get("grade") if isinstance(other, dict) else None for other in before]
+    _refuse_contradiction(name, member["grade"], grades, claims - {on_menu(member["grade"], part.scale.labels)})
+    return _graded(member["grade"], _rationale(member), part.scale)
 
 
-def _of_lines(reply: str, parts: Sequence[Criterion]) -> Callable[[Criterion], Verdict]:
-    """Reads one of the lines that the reply ends with, one for each criterion; the rest is every rationale."""
-    names = tuple(part.name for part in parts)
+def _last_lines(reply: str, names: Sequence[str]) -> tuple[dict[str, str], str | None]:
+    """By name, the label in one of the lines that a reply ends with, and the rest of the reply as the rationale."""
     line_of = re.compile(rf"[\s*_`#-]*({_one_of(names)})[\s*_`]*[:：](.*)", re.IGNORECASE)
     lines = reply.rstrip(_NOTHING).splitlines()
     claimed: dict[str, str] = {}
@@ -291,18 +280,7 @@ def _of_lines(reply: str, parts: Sequence[Criterion]) -> Callable[[Criterion], V
     if not claimed:
         forms = ", ".join(f"`{name}: LABEL`" for name in names)
         raise _no_verdict(reply, f"the reply does not end with lines {forms}")
-    rationale = _clean("\n".join(lines[:rest]))
-    claims = _claims(reply, _claim_of(names, _GRADE), {part.name: part.scale.labels for part in parts})
-
-    def read(part: Criterion) -> Verdict:
-        if part.name not in claimed:
-            raise _NoVerdict(f"the reply does not end with a line `{part.name}: LABEL`")
-        label = claimed[part.name]
-        if len(claims[part.name] | ({on_menu(label, part.scale.labels)} - {None})) > 1:
-            raise _NoVerdict(f"the reply gives different grades of {part.name}")
-        return _graded(label, rationale, part.scale)
-
-    return read
+    return claimed, _clean("\n".join(lines[:rest]))
 
 
 def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[str, Any]], str]:
@@ -350,7 +328,7 @@ def _answer(reply: str, key: str, menu: Sequence[str]) -> dict[str, Any] | None:
     if not objects:
         return None
     answer = objects[-1]
-    claims = _claims(outside, _CLAIM, {"grade": menu})["grade"] if menu else set()
+    claims = _claims(outside, _CLAIM, "grade", menu) if menu else set()
     _refuse_contradiction(key, answer[key], [other[key] for other in objects], claims - {on_menu(answer[key], menu)})
     return answer
 
@@ -391,7 +369,7 @@ def _last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None]:
         raise _NoVerdict(f"the last verdict reads {_shown(lines[last])}, expected `Grade: LABEL`")
     if last < len(lines) - 1:
         raise _NoVerdict(f"the reply goes on after {_shown(lines[last])}")
-    labels = _claims(reply, _CLAIM, {"grade": menu})["grade"] | ({on_menu(match[1], menu)} - {None})
+    labels = _claims(reply, _CLAIM, "grade", menu) | ({on_menu(match[1], menu)} - {None})
     if len(labels) > 1:
         raise _NoVerdict(f"the reply gives {len(labels)} different grades")
     return match[1], _clean("\n".join(lines[:last] + lines[last + 1 :]))
@@ -413,16 +391,12 @@ _GRADE = r"(?:grade[\s*_`\"']*)?"
 """What may follow the name of a criterion in a claim; a grade that is said of no criterion is a claim about none."""
 
 
-def _claims(text: str, claim: re.Pattern[str], menus: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
-    """By name, the labels of its menu that directly follow a claim such as `naturalness is`, anywhere in a text."""
+def _claims(text: str, claim: re.Pattern[str], name: str, menu: Sequence[str]) -> set[str]:
+    """The labels of the menu that directly follow a claim about a name, such as `naturalness is`, in a text."""
     text = text.replace(_MINUS, "-")
-    claims: dict[str, set[str]] = {name: set() for name in menus}
-    for stated in claim.finditer(text):
-        name = stated[1].casefold()
-        match = _label_pattern(tuple(menus[name])).match(text, stated.end())
-        if match and (label := on_menu(match[1], menus[name])) is not None:
-            claims[name].add(label)
-    return claims
+    stated = (found.end() for found in claim.finditer(text) if found[1].casefold() == name)
+    matches = (_label_pattern(tuple(menu)).match(text, end) for end in stated)
+    return {label for match in matches if match and (label := on_menu(match[1], menu)) is not None}
 
 
 @lru_cache(maxsize=64)
