@@ -1,13 +1,14 @@
 """Why grades of a judged pool differ, and how many topics the next comparison of its runs needs. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Literal
 
 from judge.ask.records import Failure, Judgment
 from judge.gold import GoldByResponse
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record
-from judge.results.turns import RunTurns, run_turns, worst_grade
+from judge.results.turns import run_turns, worst_grade
 from judge.stats.generalizability import (
     Design,
     GradeTable,
@@ -71,10 +72,10 @@ class Pilot(Record, frozen=True):
     criterion: str
     graders: Graders
     variance: GradeVariance | Undefined
-    turns_per_topic: float | None
+    turns_per_topic: float | None = None
     """Turns of a planned topic."""
-    designs: tuple[PlannedDesign, ...]
-    needed: tuple[TopicsNeeded, ...]
+    designs: tuple[PlannedDesign, ...] = ()
+    needed: tuple[TopicsNeeded, ...] = ()
     reason: str | None = None
     """Why nothing is planned."""
 
@@ -117,7 +118,7 @@ def pilots(
         assessed = _table(
             (float(row.grade), run.run_id, response.turn_id, row.assessor)
             for run in runs
-            for response in _responses(run)
+            for response in (*(response for response, _ in run.graded), *run.failed, *run.left_out)
             for row in of.get(response.response_id, ())
         )
         apart = _table(
@@ -127,12 +128,10 @@ def pilots(
             if (rows := of.get(response.response_id))
         )
         found.append(_pilot(criterion, "assessors", assessed, goals))
-        found.append(_without_plan(criterion, "judge - assessors", grade_variance(apart)))
+        of_both = grade_variance(apart)
+        reason = of_both.reason if isinstance(of_both, Undefined) else None
+        found.append(Pilot(criterion.name, "judge - assessors", of_both, reason=reason))
     return tuple(found)
-
-
-def _responses(run: RunTurns) -> list[PooledResponse]:
-    return [*(response for response, _ in run.graded), *run.failed, *run.left_out]
 
 
 def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> GradeTable:
@@ -150,18 +149,19 @@ def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> GradeTable:
 
 def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goals) -> Pilot:
     of = grade_variance(table)
+    without_plan = partial(Pilot, criterion.name, graders, of)
     if isinstance(of, Undefined):
-        return _without_plan(criterion, graders, of)
+        return without_plan(reason=of.reason)
     if goals.turns is not None and not of.has("turn"):
-        return _without_plan(criterion, graders, of, "every topic has one turn, which says nothing of longer topics")
+        return without_plan(reason="every topic has one turn, which says nothing of longer topics")
     if of.topics < FEWEST_TOPICS_COMPARED:
-        return _without_plan(criterion, graders, of, f"fewer than {FEWEST_TOPICS_COMPARED} topics")
+        return without_plan(reason=f"fewer than {FEWEST_TOPICS_COMPARED} topics")
     designs = [
         Design(of.turns_per_topic, of.spread, labels) if goals.turns is None else Design(goals.turns, 1.0, labels)
         for labels in (LABELS if of.has("label") else LABELS[:1])
     ]
     if not difference_variance(of, designs[0]) > 0:
-        return _without_plan(criterion, graders, of, "the runs differ by the same on all topics")
+        return without_plan(reason="the runs differ by the same on all topics")
     asked: tuple[tuple[Goal, float | None, Callable[[int], float]], ...] = (
         ("half_width", goals.half_width, half_width_factor),
         ("difference", goals.difference, power_factor),
@@ -180,14 +180,6 @@ def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goa
             for design in designs
         ),
     )
-
-
-def _without_plan(
-    criterion: Criterion, graders: Graders, of: GradeVariance | Undefined, reason: str | None = None
-) -> Pilot:
-    if isinstance(of, Undefined):
-        reason = of.reason
-    return Pilot(criterion.name, graders, of, None, (), (), reason)
 
 
 def _planned(of: GradeVariance, design: Design, topics: int) -> PlannedDesign:
