@@ -60,18 +60,11 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
     failures: Counter[str] = Counter()
     unable = 0
     listed, judges, models = set(), set(), set()
-    sentences: Counter[str] = Counter()
-    responses: Counter[str] = Counter()
-    # Two judges of a cascade do not use the same labels of sentences.
-    one_judge = criterion.answer == "sentences"
     for result in _under(results, criterion):
         judges.add(result.judge)
-        one_judge = one_judge and result.cascade is None
         if isinstance(result, Failure):
             failures[result.reason] += 1
             continue
-        sentences.update(result.sentences)
-        responses.update(set(result.sentences))
         if result.model is not None:
             models.add(result.model)
         if result.unable:
@@ -105,17 +98,27 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
             "unable": unable,
             "failures": dict(sorted(failures.items())),
         },
-        **(
-            {
-                "sentences": {
-                    level.label: {"sentences": sentences[level.label], "responses": responses[level.label]}
-                    for level in criterion.sentence_levels
-                }
-            }
-            if one_judge
-            else {}
-        ),
+        **_sentences(results, criterion),
     }
+
+
+def _sentences(results: Sequence[Judgment | Failure], criterion: Criterion) -> dict[str, Any]:
+    """For each label of sentences its sentences, and the responses with at least one; `unable` ones included.
+
+    Empty where no sentence gets a label, and of a cascade, since its two judges do not use the same labels.
+    """
+    if criterion.answer != "sentences":
+        return {}
+    sentences: Counter[str] = Counter()
+    responses: Counter[str] = Counter()
+    for result in _under(results, criterion):
+        if result.cascade is not None:
+            return {}
+        if isinstance(result, Judgment):
+            sentences.update(result.sentences)
+            responses.update(set(result.sentences))
+    labels = [level.label for level in criterion.sentence_levels]
+    return {"sentences": {name: {"sentences": sentences[name], "responses": responses[name]} for name in labels}}
 
 
 def _share(scale: Scale, turns: int) -> str:
