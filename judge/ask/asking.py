@@ -24,7 +24,7 @@ from judge.ask.tasks import Task, Tasks
 from judge.files.folder import make_folder
 from judge.files.paths import StrPath
 from judge.models.address import without_credentials
-from judge.models.journal import Journal, JournalView, looked_ahead, open_journal
+from judge.models.journal import Journal, JournalView, open_journal
 from judge.models.model import Model, ModelOptions
 from judge.models.records import Completion
 from judge.models.secrets import scrub
@@ -406,7 +406,7 @@ class Asking:
 
     def _completions(self, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
         """The model and the completion of every judgment."""
-        for reply in looked_ahead(replies, self.journal, lambda reply: filter(None, [reply.request_digest])):
+        for reply in self.journal.ahead(replies, lambda reply: filter(None, [reply.request_digest])):
             completion = self.journal.get(reply.request_digest) if isinstance(reply, Judgment) else None
             if completion is not None:
                 yield reply.judge, completion

@@ -11,7 +11,7 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import Task, evidence_gap
 from judge.errors import OperationalError
 from judge.models.forms import supported_forms
-from judge.models.journal import Journal, JournalView, looked_ahead
+from judge.models.journal import Journal, JournalView
 from judge.models.journal_rows import request_digest
 from judge.models.model import Model
 from judge.models.records import AnswerForm, Completion, Request
@@ -101,9 +101,7 @@ class Questions:
 
     def ahead(self, tasks: Iterable[Task]) -> Iterator[Task]:
         """The tasks as they come, for `recall` and the like: a journal on a server is asked about many at once."""
-        return looked_ahead(
-            tasks, self._journal, lambda task: () if self.gap(task) is not None else self.first_digests(task)
-        )
+        return self._journal.ahead(tasks, lambda task: () if self.gap(task) is not None else self.first_digests(task))
 
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""

@@ -39,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export = commands.add_parser("export", help="write the completions as JSON lines or Parquet, without keys")
     reread = commands.add_parser("reparse", help="read every reply again, and list what would change")
     merge = commands.add_parser("merge", help="write several journals into a new one; the first answer stays")
-    salvage.add_argument("path", type=Path, metavar="PATH", help=f"a journal, or a folder with its {JOURNAL}")
-    for action in (verify, stats, export):
+    for action in (verify, salvage, stats, export):
         action.add_argument(
             "path", type=_place, metavar="PATH", help=f"a journal, a folder with its {JOURNAL}, or postgresql://…"
         )
@@ -92,14 +91,13 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _salvage(args: argparse.Namespace) -> int:
-    path = Path(_journal(args.path))
+    path = _journal(args.path)
     report = salvage_journal(path, args.out)
     _print_report(report, as_json=args.json)
     if report.repeated:
         say(f"{count(report.repeated, 'completion')} repeated, asked the same at unlike addresses: the first one stays")
-    say(f"what is sound is in {args.out}; in place of {path}, it lets the same command go on")
-    log = path.with_name(f"{path.name}-wal")
-    if log.exists():
+    say(f"what is sound is in {args.out}; in place of {without_credentials(str(path))}, it lets the same command go on")
+    if not is_database(path) and (log := Path(f"{path}-wal")).exists():
         say(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
     return 1 if report.problems else 0
 

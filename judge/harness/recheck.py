@@ -23,7 +23,7 @@ from judge.calibrate.recheck import (
 )
 from judge.files.jsonl import jsonl_bytes
 from judge.harness.prepared import Prepared
-from judge.models.journal import Journal, looked_ahead
+from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.records import Record
 from judge.text.steps import Step
@@ -78,7 +78,7 @@ def ask_again(prepared: Prepared, asking: Asking, replies: Sequence[Judgment | F
     items: list[RecheckedItem] = []
     for model, wanted, firsts in again(prepared, replies):
         seconds = asking.ask_model(model, wanted, plan.settings, report, asking.turns)
-        pairs = looked_ahead(zip(firsts, seconds, strict=True), journal, _digests)
+        pairs = journal.ahead(zip(firsts, seconds, strict=True), _digests)
         items += [_item(first, second, journal) for first, second in pairs]
     digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]
     return Rechecked(

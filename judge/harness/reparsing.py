@@ -1,6 +1,5 @@
 """The replies of a judged folder, read again by today's parser: what `judge journal reparse` does, from Python."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,46 +84,36 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
     responses = {response.response_id: response for response in read_earlier_pool(folder).responses}
     changes: list[Reread] = []
     read = 0
-    with contextlib.closing(_Replies(folder / JOURNAL)) as replies:
+    with _journal(folder / JOURNAL) as journal:
         for result in results:
-            first = replies.first(result.request_digest) if result.request_digest else None
+            first = _first(journal, result.request_digest) if result.request_digest else None
             response = responses.get(result.response_id)
             if first is None or response is None:
                 continue
             read += 1
             before = _said(result)
-            after = _read_again(first, prompts[_prompt_id(result)], response, replies)
+            after = _read_again(first, prompts[_prompt_id(result)], response, journal)
             if before != after:
                 whose = (result.response_id, result.turn_id, result.criterion, result.variant)
                 changes.append(Reread(*whose, result.judge, result.sample, before, after))
     return ReparseOutcome(read, len(results) - read, tuple(changes), warnings)
 
 
-class _Replies(JournalView):
-    """The completions of a journal, by digest."""
+def _journal(path: Path) -> JournalView:
+    if path.is_file():
+        return JournalView([path])
+    shared = "journal" in earlier_options(path.parent)
+    hint = f"; `judge journal merge URL -o {path}` brings the completions of its shared journal here"
+    raise InputError(f"{path}: no such journal{hint if shared else ''}")
 
-    def __init__(self, path: Path) -> None:
-        if not path.is_file():
-            shared = "journal" in earlier_options(path.parent)
-            hint = f"; `judge journal merge URL -o {path}` brings the completions of its shared journal here"
-            raise InputError(f"{path}: no such journal{hint if shared else ''}")
-        super().__init__([path])
-        self._last: Recorded | None = None
 
-    def find(self, digest: str) -> Recorded | None:
-        """The completion of a request; None if the journal has none."""
-        # Most inquiries end with their first completion, which is looked up as both.
-        if self._last is None or self._last.digest != digest:
-            self._last = super().find(digest)
-        return self._last
-
-    def first(self, digest: str) -> Recorded | None:
-        """The first completion of the inquiry whose last request has this digest; None if it is not there."""
-        last = self.find(digest)
-        if last is None or last.messages[-2].role != "assistant":
-            return last
-        # A repair shows the first reply and asks once more.
-        return self.find(question_digest(last.judge, last.parameters, last.messages[:-2], last.sample))
+def _first(journal: JournalView, digest: str) -> Recorded | None:
+    """The first completion of the inquiry whose last request has this digest; None if it is not there."""
+    last = journal.find(digest)
+    if last is None or last.messages[-2].role != "assistant":
+        return last
+    # A repair shows the first reply and asks once more.
+    return journal.find(question_digest(last.judge, last.parameters, last.messages[:-2], last.sample))
 
 
 def _results(folder: Path) -> Sequence[Judgment | Failure]:
@@ -165,7 +154,7 @@ def _said(result: Judgment | Failure) -> str:
     return "unable" if result.unable else str(result.grade)
 
 
-def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse, replies: _Replies) -> str:
+def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse, journal: JournalView) -> str:
     """What today's parser makes of an inquiry whose first completion is this one."""
     asked = Request(
         response_id=response.response_id,
@@ -184,7 +173,7 @@ def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse,
     try:
         asked = next(talk)
         while True:
-            entry = replies.find(question_digest(first.judge, first.parameters, asked.messages, asked.sample))
+            entry = journal.find(question_digest(first.judge, first.parameters, asked.messages, asked.sample))
             if entry is None:
                 return ASKED_AGAIN
             asked = talk.send(entry.completion)

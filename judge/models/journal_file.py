@@ -1,10 +1,12 @@
 """A journal in a file of SQLite: opened, written by one process, and read past what is damaged in it."""
 
 import contextlib
+import itertools
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from judge.errors import InputError, OperationalError
 from judge.files.extras import need_extra
@@ -18,53 +20,26 @@ from judge.models.journal_rows import (
     SET_META,
     Row,
     is_database,
-    other_version,
 )
-from judge.models.journal_store import SUM, UNREADABLE, Store, out_of_reach, salvage_hint
+from judge.models.journal_store import MANY, SUM, UNREADABLE, Store, check_version, out_of_reach, salvage_hint
 
+Mode = Literal["write", "read", "live", "salvage"]
+"""write: for this process alone, which makes the tables. read: a journal that nobody writes. live: the same although a
+process may be writing it. salvage: of any version, and what can still be read of a damaged file."""
 SHARED = "a journal in PostgreSQL"
 """What needs the extra, for messages."""
 CHECKPOINT = 1.0
 """Seconds after which committed completions go from the `-wal` file into the journal itself."""
-_PAUSE = 0.02
-"""Seconds between two commits, each of which waits for the disk and costs as much as ten rows."""
 _WIDE_CACHE = "PRAGMA cache_size = -65536"
 """64 MiB of pages for a connection that writes: digests are inserted in no order, so each needs another page."""
 _WAL_MODE = 2
 """Byte 18 of a journal that is in use, or was when its process was killed."""
+_TOGETHER = 256
+"""Rows that are read at once past damage."""
 _SMALLEST = 300
 """Bytes that a row takes at least: more rows than this allows cannot be in a file."""
 
-
-def open_store(place: StrPath, *, live: bool = False) -> Store:
-    """Open a journal to read it; nothing in it is changed.
-
-    Args:
-        place: A file, or the address of a database.
-        live: Read a file although a process is writing it.
-
-    Raises:
-        UsageError: The database cannot be used as its address says.
-        InputError: The place holds no journal.
-        OperationalError: The database cannot be reached.
-    """
-    if not is_database(place):
-        return FileStore(Path(place), live=live)
-    need_extra("postgres", SHARED)
-    from judge.models.postgres import DatabaseStore  # needs the extra
-
-    return DatabaseStore(place)
-
-
-def lacks_log(path: StrPath) -> bool:
-    """Whether a journal was copied or moved away from its `-wal` file, which holds the latest completions."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            in_use = file.read(19)[18:] == bytes([_WAL_MODE])
-    except OSError:
-        return False
-    return in_use and not path.with_name(f"{path.name}-wal").exists()
+_Result = TypeVar("_Result")
 
 
 class FileStore(Store):
@@ -72,9 +47,7 @@ class FileStore(Store):
 
     Args:
         path: The file; None for a journal in memory.
-        writing: Open it for this process alone, and make it if it is not there; else nothing is changed.
-        live: Read it although a process is writing it; what came in its last second or two may be missing.
-        broken: Read what SQLite can still read of a damaged file.
+        mode: How it is used.
 
     Raises:
         InputError: The file is no journal, or another process holds it.
@@ -82,22 +55,19 @@ class FileStore(Store):
 
     many = "json_each(?)"
     shared = False
-    pause = _PAUSE
+    pause = 0.02
 
-    def __init__(self, path: Path | None, *, writing: bool = False, live: bool = False, broken: bool = False) -> None:
+    def __init__(self, path: Path | None, mode: Mode) -> None:
         self.name = "the journal in memory" if path is None else str(path)
-        self.version: str | None = None
         self.period = CHECKPOINT
-        self._path = path
-        self._writing, self._live, self._broken = writing, live, broken
-        self._unlocked = False
-        """Whether it is read without a lock, because another process is writing it."""
+        self._path, self._mode = path, mode
         self._lock = threading.Lock()
         self._sum = (0, 0)
+        """How many digests there are, and the sum of their bytes as numbers."""
         try:
-            self._connection = self._made() if writing else self._opened()
+            self._connection = self._made() if mode == "write" else self._opened()
         except (OSError, *UNREADABLE) as error:
-            raise self.unreadable(error, "used" if writing else "read") from error
+            raise self.unreadable(error, "used" if mode == "write" else "read") from error
         self._identity = self._there()
 
     def _made(self) -> sqlite3.Connection:
@@ -112,12 +82,12 @@ class FileStore(Store):
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 self.version = _version(connection)
-                if self.version not in (None, SCHEMA_VERSION):
-                    raise other_version(self.name, str(self.version))
+                check_version(self.name, self.version)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             for statement in SCHEMA:
                 connection.execute(statement)
+            self.keeps = not connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'").fetchone()
             if self.version is None:
                 self.version = SCHEMA_VERSION
                 with connection:
@@ -127,36 +97,30 @@ class FileStore(Store):
             raise
         return connection
 
-    def _opened(self) -> sqlite3.Connection:
+    def _opened(self, *, unlocked: bool = False) -> sqlite3.Connection:
         """The file to be read, without a change to it and to its `-wal` file.
 
         Where a process was killed that wrote the journal, SQLite leaves a `-shm` file, which holds no completion.
         """
         # SQLite would make a `-wal` file where there is none, and nobody could tell any more that it is missing.
-        how = "immutable=1" if self._unlocked or lacks_log(self.name) else "mode=ro"
+        how = "immutable=1" if unlocked or lacks_log(self.name) else "mode=ro"
         connection = _connected(f"{Path(self.name).absolute().as_uri()}?{how}")
         try:
-            if self._broken:
+            if self._mode == "salvage":
                 # The file may be shorter than it says of itself.
                 connection.execute("PRAGMA writable_schema = ON")
-            if self._unlocked and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            if unlocked and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                 # The tables of the other process have not reached the file yet.
-                connection.close()
-                connection = _connected(":memory:")
-                for statement in SCHEMA:
-                    connection.execute(statement)
-            with contextlib.suppress(*(UNREADABLE if self._broken else ())):
+                return connection
+            with contextlib.suppress(*(UNREADABLE if self._mode == "salvage" else ())):
                 connection.execute("SELECT digest FROM completion LIMIT 1").fetchone()
                 self.version = _version(connection)
-            if self.version == OLDER_VERSIONS[0]:
-                self.names = NAMES.replace("checksum", "NULL")
         except UNREADABLE as error:
             connection.close()
-            if not self._live or self._unlocked or "locked" not in str(error):
+            if self._mode != "live" or unlocked or "locked" not in str(error):
                 raise
             # No lock is asked for, which the other process would not give.
-            self._unlocked = True
-            return self._opened()
+            return self._opened(unlocked=True)
         return connection
 
     def _there(self) -> tuple[int, int] | None:
@@ -179,40 +143,24 @@ class FileStore(Store):
                 "completions that were paid for are where the file went"
             )
 
-    def query(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """The rows that a statement gives."""
+    def run(self, work: Callable[[Any], _Result]) -> _Result:
+        """Do work with the connection in a transaction of its own."""
         with self._lock:
             try:
-                return self._connection.execute(statement, values).fetchall()
-            except sqlite3.Error as error:
-                if not self._live or (not self._unlocked and "locked" not in str(error)):
+                with self._connection:
+                    return work(self._connection)
+            except sqlite3.Error:
+                # Another process may have begun to write the file, or be writing the page.
+                if not self.reopen():
                     raise
-        # A page may be written while it is read, so a second look decides.
-        self.reopen()
-        with self._lock:
-            return self._connection.execute(statement, values).fetchall()
+            return work(self._connection)
 
     def reopen(self) -> bool:
-        """Look at the file anew; False where no process is writing it, so that nothing would change."""
-        if self._live:
-            with self._lock:
-                self._connection.close()
-                self._connection = self._opened()
-        return self._unlocked
-
-    def change(self, statement: str, values: Sequence[Sequence[object]]) -> None:
-        """Carry out a statement for each of the values, all or none, on the disk."""
-        with self._lock, self._connection:
-            self._connection.executemany(statement, values)
-
-    def insert(self, rows: Sequence[Row]) -> int:
-        """Add the rows whose digests are new, all or none, on the disk, and give how many these are."""
-        with self._lock, self._connection:
-            new = [row[0] for row in rows if self._connection.execute(INSERT, row).rowcount == 1]
-            total = self._sum[0] + len(new), self._sum[1] + sum(map(_number, new))
-            self._connection.execute(SET_META, (SUM, _sum_text(total)))
-        self._sum = total
-        return len(new)
+        """Look at the file anew; False where no other process can be writing it."""
+        if self._mode == "live":
+            self._connection.close()
+            self._connection = self._opened()
+        return self._mode == "live"
 
     def digests(self) -> Iterator[str]:
         """Every digest, by the index that finds a completion.
@@ -220,55 +168,75 @@ class FileStore(Store):
         Raises:
             InputError: Table and index differ, so that a paid completion would not be found.
         """
-        count = total = 0
         before, ordered = "", True
-        with self._lock:
-            for (digest,) in self._connection.execute("SELECT digest FROM completion ORDER BY digest"):
-                count, total = count + 1, total + _number(str(digest))
-                before, ordered = str(digest), ordered and str(digest) > before
-                yield before
-            # Only now: the look at the whole index would fill it with pages that nobody needs again.
-            self._connection.execute(_WIDE_CACHE)
-        self._sum = count, total
-        if not ordered or self.meta(SUM) != _sum_text(self._sum):
+        for page in self.pages("digest", MANY):
+            digests = [str(row[0]) for row in page]
+            self._count(digests)
+            ordered = ordered and all(first < second for first, second in itertools.pairwise([before, *digests]))
+            before = digests[-1]
+            yield from digests
+        # Only now: the look at the whole index would fill it with pages that nobody needs again.
+        self.query(_WIDE_CACHE)
+        if not ordered or self.meta(SUM) != self._sum_text():
             # Another program may have changed the table and its index alike; else the index is damaged.
-            for (line,) in self.query("PRAGMA integrity_check(1)"):
-                if line != "ok":
-                    raise InputError(f"{self.name}: its index is damaged: {line}; {salvage_hint(self.name)}")
-            self.change(SET_META, [(SUM, _sum_text(self._sum))])
+            for problem in self.problems(1):
+                raise InputError(f"{self.name}: its index is damaged: {problem}; {salvage_hint(self.name)}")
+            self.change(SET_META, [(SUM, self._sum_text())])
+
+    def insert(self, rows: Sequence[Row]) -> int:
+        """Add the rows whose digests are new, all or none, on the disk, and give how many these are."""
+        before = self._sum
+
+        def work(connection: sqlite3.Connection) -> int:
+            new = [row[0] for row in rows if connection.execute(INSERT, row).rowcount == 1]
+            self._count(new)
+            connection.execute(SET_META, (SUM, self._sum_text()))
+            return len(new)
+
+        try:
+            return self.write(work)
+        except BaseException:
+            self._sum = before
+            raise
+
+    def _count(self, new: Sequence[str]) -> None:
+        count, total = self._sum
+        self._sum = count + len(new), total + sum(int.from_bytes(digest.encode()) for digest in new)
+
+    def _sum_text(self) -> str:
+        return f"{self._sum[0]} {self._sum[1]:x}"
+
+    def problems(self, most: int) -> list[str]:
+        """What SQLite finds wrong with the structure of the file."""
+        try:
+            lines = self._connection.execute(f"PRAGMA integrity_check({most})").fetchall()
+        except UNREADABLE as error:
+            return [str(error)]
+        return [line for (line,) in lines if line != "ok"]
 
     def scan(self) -> Iterator[Row]:
-        """Every row that SQLite can read, unchecked, past what is damaged.
+        """Every row that SQLite can read, unchecked, past what is damaged; of the first version, without checksums.
 
         Raises:
-            sqlite3.Error: The file cannot be read for another reason than damage.
+            InputError: The file cannot be read for another reason than damage.
         """
-        query = f"SELECT {self.names}, rowid FROM completion NOT INDEXED WHERE rowid"  # noqa: S608 - names of columns only
-        last, top = 0, self._top()
-        while True:
-            try:
-                for row in self._connection.execute(f"{query} > ? ORDER BY rowid", (last,)):
-                    yield row[:-1]
-                    last = row[-1]
-                return
-            except UNREADABLE as error:
-                if out_of_reach(error):
-                    raise
-            # One by one, up to the next row that can be read.
-            while last < top:
-                last += 1
-                with contextlib.suppress(*UNREADABLE):
-                    if row := self._connection.execute(f"{query} = ?", (last,)).fetchone():
-                        yield row[:-1]
-                        break
-            else:
-                return
-
-    def _top(self) -> int:
-        """No row has a higher number."""
+        top = Path(self.name).stat().st_size // _SMALLEST
         with contextlib.suppress(*UNREADABLE):
-            return int(self._connection.execute("SELECT coalesce(max(rowid), 0) FROM completion").fetchone()[0])
-        return Path(self.name).stat().st_size // _SMALLEST
+            top = min(top, *self._connection.execute("SELECT coalesce(max(rowid), 0) FROM completion").fetchone())
+        for start in range(0, top, _TOGETHER):
+            yield from self._between(start, start + _TOGETHER)
+
+    def _between(self, start: int, end: int) -> list[Row]:
+        """The rows after one number and up to another; where they cannot be read together, those of each half."""
+        names = NAMES.replace("checksum", "NULL") if self.version == OLDER_VERSIONS[0] else NAMES
+        query = f"SELECT {names} FROM completion NOT INDEXED WHERE rowid > ? AND rowid <= ? ORDER BY rowid"  # noqa: S608 - names of columns only
+        try:
+            return self._connection.execute(query, (start, end)).fetchall()
+        except UNREADABLE as error:
+            if out_of_reach(error):
+                raise InputError(f"{self.name}: {out_of_reach(error)}") from error
+        middle = (start + end) // 2
+        return [*self._between(start, middle), *self._between(middle, end)] if middle > start else []
 
     def tick(self) -> None:
         """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
@@ -279,7 +247,7 @@ class FileStore(Store):
 
     def close(self) -> None:
         """Release the file; one that was written is a single plain file again, which can be copied."""
-        if self._writing:
+        if self._mode == "write":
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
@@ -294,9 +262,46 @@ def _version(connection: sqlite3.Connection) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _number(digest: str) -> int:
-    return int.from_bytes(digest.encode())
+def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.0) -> Store:
+    """Open a journal.
+
+    Args:
+        place: A file, or the address of a database; None for a journal in memory.
+        mode: How it is used.
+        max_wait: Most seconds for which a database that is away is waited for.
+
+    Raises:
+        UsageError: The database cannot be used as its address says.
+        InputError: The place holds no journal of this version, or another process holds the file.
+        OperationalError: The database cannot be reached.
+    """
+    store: Store
+    if is_database(place):
+        need_extra("postgres", SHARED)
+        from judge.models.postgres import DatabaseStore  # needs the extra
+
+        store = DatabaseStore(place, max_wait, writing=mode == "write")
+    elif mode == "write" or (place is not None and Path(place).is_file()):
+        store = FileStore(None if place is None else Path(place), mode)
+    else:
+        raise InputError(f"{place}: no such journal")
+    try:
+        if store.version is None and (mode == "read" or (mode == "salvage" and store.shared)):
+            raise InputError(f"{store.name}: no journal is in this {'database' if store.shared else 'file'}")
+        if mode != "salvage" or store.version not in OLDER_VERSIONS:
+            check_version(store.name, store.version)
+    except InputError:
+        store.close()
+        raise
+    return store
 
 
-def _sum_text(total: tuple[int, int]) -> str:
-    return f"{total[0]} {total[1]:x}"
+def lacks_log(path: StrPath) -> bool:
+    """Whether a journal was copied or moved away from its `-wal` file, which holds the latest completions."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            in_use = file.read(19)[18:] == bytes([_WAL_MODE])
+    except OSError:
+        return False
+    return in_use and not path.with_name(f"{path.name}-wal").exists()

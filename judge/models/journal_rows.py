@@ -12,7 +12,6 @@ from typing import Any, TypeGuard, TypeVar
 
 import msgspec
 
-from judge.errors import InputError
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.records import Record
 
@@ -48,13 +47,11 @@ SCHEMA = (
 INSERT = f"INSERT INTO completion ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (digest) DO NOTHING"  # noqa: S608 - names of columns only
 SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 ADD_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
-_ADDRESS = ("base_url", "api_base", "replicas", "environment")
-"""Parameters of older journals that say where a judge was asked; the others say what it was asked."""
 _MOST_TOKENS = 2**53
 """Above this, a count is no count."""
 
 _Kind = TypeVar("_Kind")
-_encoder = msgspec.json.Encoder(order="deterministic")
+encoder = msgspec.json.Encoder(order="deterministic")
 
 
 class DamagedRow(Exception):
@@ -80,7 +77,7 @@ def request_digest(judge: str, parameters: Mapping[str, Any], request: Request) 
 
 def question_digest(judge: str, parameters: Mapping[str, Any], messages: Sequence[Message], sample: int) -> str:
     """The digest of a request, of which only what was sent is known."""
-    return hashlib.sha256(_encoder.encode([judge, dict(parameters), messages, sample])).hexdigest()
+    return hashlib.sha256(encoder.encode([judge, dict(parameters), messages, sample])).hexdigest()
 
 
 def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion) -> Row:
@@ -89,31 +86,29 @@ def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Req
     Raises:
         UnicodeEncodeError: The request holds what is no text.
     """
-    return _sealed(
+    return sealed(
         (
-            *(
-                digest,
-                judge,
-                _encoder.encode(dict(parameters)).decode(),
-                msgspec.json.encode(request.messages).decode(),
-            ),
-            *(request.sample, request.form, request.criterion, request.turn_id, request.response_id),
+            digest,
+            judge,
+            encoder.encode(dict(parameters)).decode(),
+            msgspec.json.encode(request.messages).decode(),
+            request.sample,
+            request.form,
+            request.criterion,
+            request.turn_id,
+            request.response_id,
             msgspec.json.encode(completion).decode(),
             datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z",
         )
     )
 
 
-def with_completion(row: Row, completion: Completion) -> Row:
-    """The row with another completion, and the checksum of that."""
-    return _sealed((*row[:9], msgspec.json.encode(completion).decode(), row[10]))
+def sealed(values: Row) -> Row:
+    """A row from its values, the last of which is the checksum of the others."""
+    return (*values, _checksum(values))
 
 
-def _sealed(values: Row) -> Row:
-    return (*values, checksum(values))
-
-
-def checksum(row: Row) -> str:
+def _checksum(row: Row) -> str:
     """SHA-256, in hexadecimal, over every column but the last, after their lengths in characters."""
     texts = list(map(str, row[: len(COLUMNS) - 1]))
     return hashlib.sha256(f"{list(map(len, texts))}{''.join(texts)}".encode()).hexdigest()
@@ -127,7 +122,7 @@ def check_row(row: Row) -> None:
     """
     if row[-1] is None:
         raise DamagedRow("it has no checksum")
-    if row[-1] != checksum(row):
+    if row[-1] != _checksum(row):
         raise DamagedRow("its content is not what was recorded")
 
 
@@ -164,48 +159,6 @@ def _decoded(text: str, kind: type[_Kind]) -> _Kind:
         raise DamagedRow(f"its content is not of a journal: {error}") from error
 
 
-def todays_row(row: Row, version: str | None) -> Row:
-    """A row, checked, as this version of judge records it: the address is no part of the digest any more.
-
-    Args:
-        row: The row; the first version had no checksums, so that only the digest speaks for the question.
-        version: The schema version of its journal; None where only the checksum tells.
-
-    Raises:
-        DamagedRow: The row is not what was recorded.
-    """
-    if version == SCHEMA_VERSION or (version is None and (row[-1] is None or row[-1] == checksum(row))):
-        check_row(row)
-        return row
-    old = recorded(row)
-    if row[-1] is None:
-        if old.digest != question_digest(old.judge, old.parameters, old.messages, old.sample):
-            raise DamagedRow("its digest is not that of its question")
-    elif row[-1] != hashlib.sha256(_encoder.encode(list(row[:10]))).hexdigest():
-        raise DamagedRow("its content is not what was recorded")
-    parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
-    address = next((old.parameters[name] for name in _ADDRESS if old.parameters.get(name)), None)
-    if isinstance(address, dict):
-        # Variables of the environment that moved a judge of litellm.
-        address = ", ".join(f"{name}={value}" for name, value in address.items())
-    completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
-    return _sealed(
-        (
-            *(question_digest(old.judge, parameters, old.messages, old.sample), old.judge),
-            *(_encoder.encode(parameters).decode(), *row[3:9], msgspec.json.encode(completion).decode(), row[10]),
-        )
-    )
-
-
-def other_version(name: str, version: str) -> InputError:
-    """The error about a journal of another version, which names the command that converts an older one."""
-    why = f"{name}: journal of schema version {version}, this version of judge reads and writes {SCHEMA_VERSION}"
-    if version not in OLDER_VERSIONS:
-        return InputError(why)
-    way = f"merge {name}" if is_database(name) else f"salvage {name}"
-    return InputError(f"{why}: `judge journal {way} -o NEW` converts it")
-
-
 def is_database(place: object) -> TypeGuard[str]:
     """Whether a journal's place is the address of a database, not a path.
 
@@ -240,8 +193,10 @@ def storable(completion: Completion) -> Completion:
 
 
 def _text(value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
     # A reply cut within an emoji ends in a lone surrogate.
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def _count(value: object) -> int | None:

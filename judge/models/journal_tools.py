@@ -1,22 +1,23 @@
-"""What is done with journals that nobody is writing: check, rescue and convert, export, and join them.
+"""What is done with journals that nobody is writing: check, rescue and convert, export, join, and add up.
 
 The released form of a journal has a line of JSON for each completion. Parameters, messages and completion stand in a
 line as the journal holds them, so that its checksum still proves them. A Parquet file has the same fields as columns.
 """
 
 import contextlib
-import math
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
+from judge.files.content import Pieces
 from judge.files.extras import need_extra
-from judge.files.folder import open_new, temporary_name
+from judge.files.folder import temporary_name, write_atomic
 from judge.files.parquet import SUFFIX, Schema, is_parquet, write_parquet
 from judge.files.paths import StrPath
 from judge.models.address import without_credentials
@@ -25,21 +26,26 @@ from judge.models.journal_file import FileStore, lacks_log, open_store
 from judge.models.journal_rows import (
     ADD_META,
     COLUMNS,
+    OLDER_VERSIONS,
+    SCHEMA_VERSION,
     DamagedRow,
     Recorded,
     Row,
+    check_row,
     completion_of,
+    encoder,
     is_database,
+    question_digest,
     recorded,
-    todays_row,
-    with_completion,
+    sealed,
 )
-from judge.models.journal_store import UNREADABLE, Store, out_of_reach, paged
-from judge.models.secrets import Secrets, known_secrets
-from judge.models.spending import CallFacts, CallSum, Spending
+from judge.models.journal_store import Store, paged
+from judge.models.records import Completion
+from judge.models.secrets import known_secrets
+from judge.models.spending import CallSum, Spending
 from judge.text.ids import natural_key
 
-_LONGEST = 1 << 26
+LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
 _BEGINNING = 4
 """Bytes by which an exported file is known."""
@@ -47,6 +53,8 @@ _TOGETHER = 1000
 """Completions of one transaction."""
 _SHOWN = 10
 """Most problems of structure that SQLite is asked for."""
+_ADDRESS = ("base_url", "api_base", "replicas", "environment")
+"""Parameters of older journals that say where a judge was asked; the others say what it was asked."""
 
 
 # ---------------------------------------------------------------- reading
@@ -81,33 +89,18 @@ def read_journal(place: StrPath) -> Iterator[Recorded]:
 def placed_rows(place: StrPath) -> Iterator[tuple[str | int, Row]]:
     """The rows of a journal that no process is writing, in the order of their digests, or of an exported file.
 
-    Each is checked, and comes as this version records it, after what it is found by: the digest under which it is
-    stored, or the byte at which its line begins.
+    Each is checked, and comes after what it is found by: its digest, or the byte at which its line begins.
 
     Raises:
         UsageError: The database cannot be used as its address says.
-        InputError: The place holds no journal, or a row is damaged.
+        InputError: The place holds no journal of this version, or a row is damaged.
         OperationalError: The database cannot be reached.
     """
     if is_exported(place):
         yield from _lines(Path(place))
         return
-    with contextlib.closing(_there(place)) as store:
-        yield from store.placed_rows()
-
-
-def line_at(file: IO[bytes], place: int) -> Row:
-    """The row in the line that begins at a place of an exported file, checked.
-
-    Raises:
-        DamagedRow: It is no completion, or not what was recorded.
-        OSError: The file cannot be read.
-    """
-    file.seek(place)
-    try:
-        return _row(file.readline(_LONGEST))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise DamagedRow(f"its content is not of a journal: {error}") from error
+    with contextlib.closing(open_store(place)) as store:
+        yield from ((row[0], row) for row in store.sound_rows())
 
 
 def is_exported(place: StrPath) -> bool:
@@ -131,28 +124,15 @@ def is_exported(place: StrPath) -> bool:
     return begins.startswith(b"{")
 
 
-def _there(place: StrPath, *, broken: bool = False) -> Store:
-    """A journal that nobody is writing.
-
-    Raises:
-        InputError: The file is missing, is in use, or is no journal.
-    """
-    if is_database(place):
-        return open_store(place)
-    if not Path(place).is_file():
-        raise InputError(f"{place}: no such journal")
-    return FileStore(Path(place), broken=broken)
-
-
 def _lines(path: Path) -> Iterator[tuple[int, Row]]:
     number = place = 0
     try:
         with path.open("rb") as file:
-            while text := file.readline(_LONGEST):
+            while text := file.readline(LONGEST):
                 number += 1
-                yield place, _row(text)
+                yield place, read_line(text)
                 place += len(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, DamagedRow) as error:
+    except DamagedRow as error:
         raise InputError(
             f"{path}: line {number}: no completion as `judge journal export` writes it: {error}"
         ) from error
@@ -160,16 +140,24 @@ def _lines(path: Path) -> Iterator[tuple[int, Row]]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _row(text: bytes) -> Row:
-    line = _decode(text)
-    values = (getattr(line, name) for name in COLUMNS)
-    row = tuple(bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in values)
-    checked = todays_row(row, None)
-    recorded(checked)
-    return checked
+def read_line(text: bytes) -> Row:
+    """The row in a line of an exported file, checked.
+
+    Raises:
+        DamagedRow: It is no completion, or not what was recorded.
+    """
+    try:
+        line = _decode(text)
+        values = (getattr(line, name) for name in COLUMNS)
+        row = tuple(bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in values)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise DamagedRow(str(error)) from error
+    check_row(row)
+    recorded(row)
+    return row
 
 
-# ---------------------------------------------------------------- checking and rescuing
+# ---------------------------------------------------------------- checking, rescuing and converting
 
 
 class JournalReport(NamedTuple):
@@ -190,13 +178,10 @@ class _Check:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # Of a damaged file, the version may be what cannot be read; then the checksums tell.
-        self._version = None if store.version is None and not store.shared else store.known_version()
         self.unsealed = 0
         self.sound: set[int] = set()
         """Hashes of the digests, as they are stored: a journal may hold millions."""
-        self.problems: dict[str, str] = {}
-        """What is wrong, by digest; what is wrong with the file stands under an empty one."""
+        self._problems: dict[str, str] = {}
 
     def rows(self) -> Iterator[Row]:
         """The sound rows, as this version records them.
@@ -204,28 +189,58 @@ class _Check:
         Raises:
             InputError: The journal cannot be read for another reason than damage.
         """
-        try:
-            for row in self._store.scan():
-                try:
-                    today = todays_row(row, self._version)
-                    recorded(today)
-                except DamagedRow as error:
-                    self.problems.setdefault(str(row[0]), str(error))
-                    continue
-                if hash(row[0]) not in self.sound:
-                    self.sound.add(hash(row[0]))
-                    self.unsealed += row[-1] is None
-                    yield today
-        except UNREADABLE as error:
-            raise InputError(f"{self._store.name}: {out_of_reach(error)}") from error
-        with contextlib.suppress(*UNREADABLE):
-            for (digest,) in self._store.query("SELECT digest FROM completion ORDER BY digest"):
-                if hash(digest) not in self.sound:
-                    self.problems.setdefault(str(digest), "its page cannot be read")
+        for row in self._store.scan():
+            try:
+                today = _todays_row(row, self._store.version)
+                recorded(today)
+            except DamagedRow as error:
+                self._problems.setdefault(str(row[0]), str(error))
+                continue
+            if hash(row[0]) not in self.sound:
+                self.sound.add(hash(row[0]))
+                self.unsealed += row[-1] is None
+                yield today
+        with contextlib.suppress(InputError):
+            for page in self._store.pages("digest"):
+                for (digest,) in page:
+                    self._problems.setdefault(str(digest), "its page cannot be read")
 
     def lost(self) -> tuple[tuple[str, str], ...]:
-        """What is damaged and not sound elsewhere."""
-        return tuple(sorted(problem for problem in self.problems.items() if hash(problem[0]) not in self.sound))
+        """Digest of each completion that is damaged and not sound elsewhere, and what is wrong."""
+        return tuple(sorted(problem for problem in self._problems.items() if hash(problem[0]) not in self.sound))
+
+
+def _todays_row(row: Row, version: str | None) -> Row:
+    """A row, checked, as this version of judge records it: the address is no part of the digest any more.
+
+    Args:
+        row: The row; the first version had no checksums, so that only the digest speaks for the question.
+        version: The schema version of its journal; None where a damaged file does not tell.
+
+    Raises:
+        DamagedRow: The row is not what was recorded.
+    """
+    try:
+        check_row(row)
+        return row
+    except DamagedRow:
+        unsealed = row[-1] is None and version in OLDER_VERSIONS
+        if not unsealed and (
+            version == SCHEMA_VERSION or row[-1] != hashlib.sha256(encoder.encode(row[:10])).hexdigest()
+        ):
+            raise
+    old = recorded(row)
+    if unsealed and old.digest != question_digest(old.judge, old.parameters, old.messages, old.sample):
+        raise DamagedRow("its digest is not that of its question")
+    parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
+    address = next((old.parameters[name] for name in _ADDRESS if old.parameters.get(name)), None)
+    if isinstance(address, dict):
+        # Variables of the environment that moved a judge of litellm.
+        address = ", ".join(f"{name}={value}" for name, value in address.items())
+    completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
+    digest = question_digest(old.judge, parameters, old.messages, old.sample)
+    texts = encoder.encode(parameters).decode(), msgspec.json.encode(completion).decode()
+    return sealed((digest, old.judge, texts[0], *row[3:9], texts[1], row[10]))
 
 
 def verify_journal(place: StrPath) -> JournalReport:
@@ -240,16 +255,12 @@ def verify_journal(place: StrPath) -> JournalReport:
     if not is_database(place) and lacks_log(place):
         name = Path(place).name
         more.append(("", f"its -wal file is missing: bring {name}-wal, which may hold later completions"))
-    with contextlib.closing(_there(place, broken=True)) as store:
+    with contextlib.closing(open_store(place, "salvage")) as store:
         check = _Check(store)
         for _ in check.rows():
             pass
-        if not store.shared:
-            try:
-                lines = [line for (line,) in store.query(f"PRAGMA integrity_check({_SHOWN})") if line != "ok"]
-            except UNREADABLE as error:
-                lines = [str(error)]
-            more += [("", f"SQLite: {line}") for line in lines]
+        if isinstance(store, FileStore):
+            more += [("", f"SQLite: {line}") for line in store.problems(_SHOWN)]
     lost = check.lost()
     if not check.sound and more and not lost:
         raise InputError(f"{place}: cannot be read as a journal: {more[0][1]}")
@@ -260,7 +271,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     """Write what is sound in a journal into a new one of this version; the old one is not changed.
 
     Args:
-        path: The journal, damaged or of an older version.
+        path: The journal, damaged or of an older version, or the address of a shared one.
         new: Where the new one goes; nothing may be there.
 
     Raises:
@@ -268,15 +279,14 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
         InputError: The journal is missing or cannot be read, or nothing in it is sound.
         OperationalError: The new journal cannot be written.
     """
-    with contextlib.closing(_there(path, broken=True)) as store, _new_journal(new) as target:
+    with contextlib.closing(open_store(path, "salvage")) as store, _new_journal(new) as target:
         check = _Check(store)
         for page in paged(check.rows(), _TOGETHER):
             target.record(page)
         if not check.sound:
             raise InputError(f"{path}: holds no completion that is sound")
-        with contextlib.suppress(*UNREADABLE):
-            for key, value in store.facts():
-                target.set_meta(key, value)
+        with contextlib.suppress(InputError):
+            target.store.change(ADD_META, store.facts())
         repeated = len(check.sound) - len(target)
     return JournalReport(len(check.sound) - repeated, check.unsealed, check.lost(), repeated)
 
@@ -289,9 +299,7 @@ def _new_journal(path: StrPath) -> Iterator[Journal]:
         UsageError: There is something at the place.
         OperationalError: It cannot be written.
     """
-    path = Path(path)
-    if os.path.lexists(path):
-        raise UsageError(f"{path}: is there already; -o names a new file")
+    path = _new(path)
     temporary = path.with_name(temporary_name(path.name))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -303,6 +311,12 @@ def _new_journal(path: StrPath) -> Iterator[Journal]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _new(path: StrPath) -> Path:
+    if os.path.lexists(path):
+        raise UsageError(f"{path}: is there already; -o names a new file")
+    return Path(path)
 
 
 # ---------------------------------------------------------------- exporting
@@ -333,54 +347,38 @@ def export_journal(place: StrPath, out: StrPath) -> int:
         InputError: The journal is missing or damaged.
         OperationalError: The file cannot be written.
     """
-    out = Path(out)
-    if os.path.lexists(out):
-        raise UsageError(f"{out}: is there already; -o names a new file")
-    temporary = out.with_name(temporary_name(out.name))
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        if out.suffix.lower() == SUFFIX:
-            return _export_parquet(place, out)
-        count = 0
-        with open_new(temporary) as file:
-            for line in exported_lines(place):
-                file.write(line)
-                count += 1
-        temporary.replace(out)
-    except OSError as error:
-        raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
-    finally:
+    out = _new(out)
+    if out.suffix.lower() == SUFFIX:
+        need_extra("crowd", f"{out}: a Parquet file")
+        import polars as pl
+
+        schema: Schema = {name: pl.Int64 if name == "sample" else pl.String for name in COLUMNS}
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            out.parent.mkdir(parents=True, exist_ok=True)
+        return write_parquet(out, schema, _exported_rows(place))
+    count = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal count
+        for line in exported_lines(place):
+            count += 1
+            yield line
+
+    write_atomic(out, Pieces(lines))
     return count
 
 
-def _export_parquet(place: StrPath, out: Path) -> int:
-    need_extra("crowd", f"{out}: a Parquet file")
-    import polars as pl
-
-    schema: Schema = {name: pl.Int64 if name == "sample" else pl.String for name in COLUMNS}
-    return write_parquet(out, schema, _exported_rows(place))
-
-
 def _exported_rows(place: StrPath) -> Iterator[Row]:
-    secrets = known_secrets()
-    return (_without_secrets(row, secrets) for _, row in placed_rows(place))
-
-
-def _without_secrets(row: Row, secrets: Secrets) -> Row:
-    """The row without secrets in what came back; a row that held one gets the checksum of what is left."""
-    completion = completion_of(row)
-    clean = msgspec.structs.replace(
-        completion,
-        text=secrets.scrub(completion.text),
-        **{
-            name: secrets.scrub(value)
-            for name in ("finish_reason", "model", "system_fingerprint", "endpoint", "raw")
-            if (value := getattr(completion, name)) is not None
-        },
-    )
-    return row if clean == completion else with_completion(row, clean)
+    """The rows without secrets in what came back; a row that held one gets the checksum of what is left."""
+    scrub = known_secrets().scrub
+    words = ("finish_reason", "model", "system_fingerprint", "endpoint", "raw")
+    for _, row in placed_rows(place):
+        completion = completion_of(row)
+        said = {name: value for name in words if (value := getattr(completion, name)) is not None}
+        clean = msgspec.structs.replace(
+            completion, text=scrub(completion.text), **{name: scrub(value) for name, value in said.items()}
+        )
+        yield row if clean == completion else sealed((*row[:9], msgspec.json.encode(clean).decode(), row[10]))
 
 
 # ---------------------------------------------------------------- joining
@@ -432,7 +430,7 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
                         conflicts.append(Conflict(row[0], without_credentials(str(place)), *row[6:9]))
                 target.record(page)
             if not is_exported(place):
-                with contextlib.closing(_there(place)) as store:
+                with contextlib.closing(open_store(place)) as store:
                     target.store.change(ADD_META, store.facts())
         taken = len(target)
     return MergeReport(taken, repeated, tuple(conflicts))
@@ -466,50 +464,14 @@ class JournalSpending(Spending, frozen=True):
     """Completions by the provider's fingerprint of what it runs."""
 
 
-class _Row(CallFacts, frozen=True):
-    """The part of a completion that `judge journal stats` shows."""
-
-    finish_reason: str | None = None
-    model: str | None = None
-    system_fingerprint: str | None = None
-
-
-class _JournalSum(CallSum):
+class _JudgeSum(msgspec.Struct):
     """The completions of one judge in a journal, added up as they are read."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._first, self._last = "~", ""
-        self._words: Counter[tuple[str | None, ...]] = Counter()
-
-    def count(self, took: _Row, form: str, recorded: str) -> None:
-        """Count a completion."""
-        self.add(took)
-        self._first, self._last = min(self._first, recorded), max(self._last, recorded)
-        self._words[form, took.finish_reason, took.model, took.system_fingerprint] += 1
-
-    def in_journal(self, judge: str) -> JournalSpending:
-        """What they took, under the name of the judge."""
-        seconds = sorted(self.seconds)
-        sums = msgspec.structs.asdict(self.spending(judge))
-        forms, finish_reasons, models, fingerprints = map(self._by_word, range(4))
-        return JournalSpending(
-            **{**sums, "cost": math.fsum(self.costs), "seconds": math.fsum(seconds)},
-            first=self._first,
-            last=self._last,
-            seconds_p50=_percentile(seconds, 50),
-            seconds_p95=_percentile(seconds, 95),
-            forms=forms,
-            finish_reasons=finish_reasons,
-            models=models,
-            fingerprints=fingerprints,
-        )
-
-    def _by_word(self, place: int) -> dict[str, int]:
-        counts: Counter[str] = Counter()
-        for words, count in self._words.items():
-            counts[words[place] or ""] += count
-        return dict(sorted(counts.items()))
+    calls: CallSum = msgspec.field(default_factory=CallSum)
+    first: str = "~"
+    last: str = ""
+    words: tuple[Counter[str], ...] = msgspec.field(default_factory=lambda: tuple(Counter[str]() for _ in range(4)))
+    """Forms, finish reasons, models and fingerprints."""
 
 
 def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
@@ -523,17 +485,38 @@ def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
         InputError: The place holds no journal, or a damaged one, or another process is using it.
         OperationalError: The database cannot be reached.
     """
-    by_judge: dict[str, _JournalSum] = {}
-    decoder = msgspec.json.Decoder(_Row)
-    with contextlib.closing(_there(place)) as store:
-        store.known_version()
-        try:
-            for page in store.pages("digest, judge, completion, form, recorded"):
-                for _, judge, completion, form, recorded_at in page:
-                    by_judge.setdefault(judge, _JournalSum()).count(decoder.decode(completion), form, recorded_at)
-        except (*UNREADABLE, msgspec.MsgspecError, TypeError) as error:
-            raise store.unreadable(error) from error
-    return tuple(by_judge[judge].in_journal(judge) for judge in sorted(by_judge, key=natural_key))
+    sums: dict[str, _JudgeSum] = {}
+    decode = msgspec.json.Decoder(Completion).decode
+    with contextlib.closing(open_store(place)) as store:
+        for page in store.pages("digest, judge, completion, form, recorded"):
+            for _, judge, text, form, recorded_at in page:
+                try:
+                    call = decode(text)
+                except (msgspec.MsgspecError, TypeError) as error:
+                    raise store.unreadable(error) from error
+                one = sums.setdefault(judge, _JudgeSum())
+                one.calls.add(call)
+                one.first, one.last = min(one.first, recorded_at), max(one.last, recorded_at)
+                said = form, call.finish_reason, call.model, call.system_fingerprint
+                for counts, word in zip(one.words, said, strict=True):
+                    counts[word or ""] += 1
+    return tuple(_spending(judge, sums[judge]) for judge in sorted(sums, key=natural_key))
+
+
+def _spending(judge: str, one: _JudgeSum) -> JournalSpending:
+    seconds = sorted(one.calls.seconds)
+    forms, finish_reasons, models, fingerprints = (dict(sorted(counts.items())) for counts in one.words)
+    return JournalSpending(
+        **msgspec.structs.asdict(one.calls.spending(judge)),
+        first=one.first,
+        last=one.last,
+        seconds_p50=_percentile(seconds, 50),
+        seconds_p95=_percentile(seconds, 95),
+        forms=forms,
+        finish_reasons=finish_reasons,
+        models=models,
+        fingerprints=fingerprints,
+    )
 
 
 def _percentile(ordered: list[float], percent: int) -> float | None:

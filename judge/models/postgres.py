@@ -8,7 +8,7 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +18,7 @@ import psycopg.conninfo
 from psycopg.rows import TupleRow
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.models.journal_rows import INSERT, OLDER_VERSIONS, SCHEMA, SCHEMA_VERSION, SET_META, Row, other_version
+from judge.models.journal_rows import SCHEMA, SCHEMA_VERSION, SET_META
 from judge.models.journal_store import Store
 from judge.models.secrets import scrub
 
@@ -96,10 +96,6 @@ _WRITING = {
 """Of a session that writes: one whose machine is gone or stands still must not hold rows that others wait for."""
 _LONGEST_PAUSE = 2.0
 """Most seconds between two attempts to reach the server."""
-_HURRY = 10.0
-"""Seconds for which a server that is away is waited for at the end of a command."""
-_PAGE = 20_000
-"""Digests of one statement."""
 _WORDS_OF_REFUSAL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "permission denied",
                      "no password supplied", "not permitted")  # fmt: skip
 """What a server says that will not take this user; libpq gives no code for it."""
@@ -162,7 +158,8 @@ class DatabaseStore(Store):
         OperationalError: The server cannot be reached.
     """
 
-    many = "json_array_elements_text(?::json)"
+    many = "json_array_elements_text(%s::json)"
+    mark = "%s"
     shared = True
     pause = 0.0
 
@@ -170,10 +167,10 @@ class DatabaseStore(Store):
         self._address = read_database(url)
         self.name = self._address.name
         self.period = LEASE / 3
-        self._writing, self._max_wait = writing, max_wait
+        self.max_wait = max_wait
+        self._writing = writing
         self._holder = secrets.token_hex(16)
         self._lock = threading.Lock()
-        self._hurried = threading.Event()
         self._away: float | None = None
         """Since when the server has been away; None while it is there."""
         self._connection: DatabaseConnection | None = None
@@ -185,7 +182,7 @@ class DatabaseStore(Store):
                 f"{self.name}: the journal's database cannot be reached: {_in_words(error)}"
             ) from error
         try:
-            self.version = self._run(self._settled, InputError)
+            self.version = self.run(self._settled, InputError)
         except BaseException:
             self._drop()
             raise
@@ -202,81 +199,42 @@ class DatabaseStore(Store):
                 return None
             for statement in _CREATE:
                 connection.execute(statement)
-            connection.execute(_percents(SET_META), ("schema", SCHEMA_VERSION))
+            connection.execute(self._marked(SET_META), ("schema", SCHEMA_VERSION))
+            return SCHEMA_VERSION
         version = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() if all(there) else None
-        if version is None and any(there):
+        if version is None:
             raise InputError(
                 f"{self.name}: the database has tables of another program under a name of the journal's "
                 f"({', '.join(_TABLES)}); give the journal a database of its own"
             )
-        number = SCHEMA_VERSION if version is None else str(version[0])
-        if number != SCHEMA_VERSION and (self._writing or number not in OLDER_VERSIONS):
-            raise other_version(self.name, number)
-        return number
-
-    def query(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """The rows that a statement gives; none where nothing was recorded yet."""
-        if self.version is None:
-            return []
-        return self._run(lambda connection: connection.execute(_percents(statement), values).fetchall())
-
-    def change(self, statement: str, values: Sequence[Sequence[object]]) -> None:
-        """Carry out a statement for each of the values, all or none."""
-        self._run(lambda connection: connection.cursor().executemany(_percents(statement), values))
-
-    def insert(self, rows: Sequence[Row]) -> int:
-        """Add the rows whose digests are new, let go of their questions, and give how many are new."""
-        ordered = sorted(rows, key=lambda row: str(row[0]))
-
-        def work(connection: DatabaseConnection) -> int:
-            cursor = connection.cursor()
-            cursor.executemany(_percents(INSERT), ordered)
-            new = cursor.rowcount
-            connection.execute(_RELEASE, self._named([row[0] for row in ordered]))
-            return new
-
-        return self._run(work) if rows else 0
-
-    def digests(self) -> Iterator[str]:
-        """Every digest."""
-        query = "SELECT digest FROM completion WHERE digest > ? ORDER BY digest LIMIT ?"
-        last = ""
-        while page := self.query(query, (last, _PAGE)):
-            yield from (row[0] for row in page)
-            last = page[-1][0]
+        return str(version[0])
 
     def take(self, digests: Sequence[str]) -> set[str]:
         """Lease questions that have no completion, and give those that are ours now."""
-        return {row[0] for row in self._run(lambda one: one.execute(_TAKE, self._named(digests)).fetchall())}
+        return {row[0] for row in self.run(lambda one: one.execute(_TAKE, self._named(digests)).fetchall())}
 
     def release(self, digests: Sequence[str]) -> None:
         """Let go of questions."""
-        self._run(lambda connection: connection.execute(_RELEASE, self._named(digests)))
+        self.run(lambda one: one.execute(_RELEASE, self._named(digests)))
 
     def tick(self) -> None:
         """Extend our leases."""
         # Where this fails, the leases and completions that fail too say so.
         with contextlib.suppress(JudgeError):
-            self._run(lambda connection: connection.execute(_EXTEND, self._named()))
-
-    def hurry(self) -> None:
-        """From now on, wait only a short time for a server that is away."""
-        self._hurried.set()
+            self.run(lambda one: one.execute(_EXTEND, self._named()))
 
     def close(self) -> None:
         """Let go of every question and of the server."""
         if self._writing:
             with contextlib.suppress(JudgeError):
-                self._run(lambda connection: connection.execute(_RELEASE_ALL, self._named()))
+                self.run(lambda one: one.execute(_RELEASE_ALL, self._named()))
         with self._lock:
             self._drop()
 
     def _named(self, digests: Sequence[str] = ()) -> dict[str, object]:
         return {"holder": self._holder, "lease": LEASE, "digests": msgspec.json.encode(digests).decode()}
 
-    def _run(
-        self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = OperationalError
-    ) -> _Result:
+    def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = OperationalError) -> _Result:
         """Do work in a transaction; where the connection breaks, all of the work is done again.
 
         Args:
@@ -290,13 +248,13 @@ class DatabaseStore(Store):
         with self._lock:
             while True:
                 try:
-                    if self._connection is None:
-                        self._connection = self._connect()
+                    self._connection = self._connection or self._connect()
                     with self._connection.transaction():
                         done = work(self._connection)
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     self._drop()
-                    self._wait(pause, error)
+                    self._check_away(error)
+                    time.sleep(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE)
                 except psycopg.Error as error:
                     raise wrong(f"{self.name}: cannot be used as a journal: {_in_words(error)}") from error
@@ -304,22 +262,14 @@ class DatabaseStore(Store):
                     self._away = None
                     return done
 
-    def _wait(self, pause: float, error: psycopg.Error) -> None:
-        """Wait before the next attempt to reach the server, or give up."""
-        now = time.monotonic()
-        self._away = now if self._away is None else self._away
-        hurried = self._hurried.is_set()
-        longest = min(self._max_wait, _HURRY) if hurried else self._max_wait
-        left = self._away + longest - now
-        if left <= 0:
+    def _check_away(self, error: psycopg.Error) -> None:
+        """Give up where the server has been away for too long."""
+        self._away = self._away or time.monotonic()
+        if time.monotonic() >= self._away + self.max_wait:
             raise OperationalError(
-                f"{self.name}: the journal's database was away for longer than {longest:g} seconds; the same command "
-                f"goes on once it is back; the last error: {_in_words(error)}"
+                f"{self.name}: the journal's database was away for longer than {self.max_wait:g} seconds; the same "
+                f"command goes on once it is back; the last error: {_in_words(error)}"
             ) from error
-        if hurried:
-            time.sleep(min(pause, left))
-        else:
-            self._hurried.wait(min(pause, left))
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -349,11 +299,6 @@ class DatabaseStore(Store):
             connection.close()
             raise
         return connection
-
-
-def _percents(statement: str) -> Any:
-    """A statement with the marks of psycopg in place of those of SQLite."""
-    return statement.replace("?", "%s")
 
 
 def _setting(connection: DatabaseConnection, name: str) -> str:

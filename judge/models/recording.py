@@ -12,9 +12,10 @@ from typing import IO, Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.models.journal_file import FileStore
-from judge.models.journal_rows import DamagedRow, Recorded, recorded, todays_row
-from judge.models.journal_tools import is_exported, line_at, placed_rows
+from judge.models.journal_file import open_store
+from judge.models.journal_rows import DamagedRow, Recorded, check_row, recorded
+from judge.models.journal_store import Store
+from judge.models.journal_tools import LONGEST, placed_rows, read_line
 from judge.models.records import AnswerForm, Completion, Message
 
 _KEY = 16
@@ -35,13 +36,12 @@ class Recording:
     """
 
     def __init__(self, path: Path, judge: str = "") -> None:
-        self._path, self._exported = path, is_exported(path)
-        self._store: FileStore | None = None
-        self._lines: IO[bytes] | None = None
+        self._path = path
+        self._opened: Store | IO[bytes] | None = None
         self._parameters: list[Mapping[str, Any]] = []
         """Judges are asked under a few sets of parameters; each is kept once."""
-        self._places: list[dict[bytes, str | int]] = []
-        """For each of these, where the answers are, by what was asked."""
+        self._places: dict[bytes, tuple[int, str | int]] = {}
+        """The number of the parameters, and where the answer is, by what was asked."""
         self.forms: set[AnswerForm] = set()
         """The answer forms of the completions."""
         judges: dict[str, None] = {}
@@ -63,29 +63,21 @@ class Recording:
         self.forms.add(entry.form)
         if entry.parameters not in self._parameters:
             self._parameters.append(entry.parameters)
-            self._places.append({})
         number = self._parameters.index(entry.parameters)
-        key = _key(entry.messages, entry.sample)
-        for other, places in enumerate(self._places):
-            if other != number and key in places:
-                earlier = self._at(places[key]).digest
-                self.close()
-                raise UsageError(
-                    f"{self._path}: {entry.judge} was asked the same thing under different parameters "
-                    f"({earlier[:12]}, {entry.digest[:12]}): the recording does not say which to replay"
-                )
         # Of two answers to the same request, the first counts.
-        self._places[number].setdefault(key, place)
-
-    def _found(self, messages: Sequence[Message], sample: int) -> tuple[str | int, Mapping[str, Any]] | None:
-        key = _key(messages, sample)
-        pairs = zip(self._places, self._parameters, strict=True)
-        return next(((places[key], parameters) for places, parameters in pairs if key in places), None)
+        first, earlier = self._places.setdefault(_key(entry.messages, entry.sample), (number, place))
+        if first != number:
+            digest = self._at(earlier).digest
+            self.close()
+            raise UsageError(
+                f"{self._path}: {entry.judge} was asked the same thing under different parameters "
+                f"({digest[:12]}, {entry.digest[:12]}): the recording does not say which to replay"
+            )
 
     def parameters(self, messages: Sequence[Message], sample: int) -> Mapping[str, Any] | None:
         """The parameters under which something was asked; None if it was not."""
-        found = self._found(messages, sample)
-        return None if found is None else found[1]
+        found = self._places.get(_key(messages, sample))
+        return None if found is None else self._parameters[found[0]]
 
     def completion(self, messages: Sequence[Message], sample: int) -> Completion | None:
         """What came back for something; None if it was not asked.
@@ -93,23 +85,20 @@ class Recording:
         Raises:
             InputError: The file cannot be read any more, or has changed.
         """
-        found = self._found(messages, sample)
+        found = self._places.get(_key(messages, sample))
         if found is None:
             return None
-        place, parameters = found
-        entry = self._at(place)
-        if (entry.judge, entry.parameters, entry.messages, entry.sample) != (
-            self.judge, parameters, tuple(messages), sample
-        ):  # fmt: skip
+        entry = self._at(found[1])
+        asked = self.judge, self._parameters[found[0]], tuple(messages), sample
+        if (entry.judge, entry.parameters, entry.messages, entry.sample) != asked:
             raise self._changed()
         return entry.completion
 
     def close(self) -> None:
         """Release the file; the next completion opens it again."""
-        for opened in (self._store, self._lines):
-            if opened is not None:
-                opened.close()
-        self._store = self._lines = None
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
@@ -118,14 +107,17 @@ class Recording:
     def _at(self, place: str | int) -> Recorded:
         # It is open only while completions are read, so that it can be the journal of the same run.
         try:
-            if isinstance(place, int):
-                self._lines = self._lines or self._path.open("rb")
-                return recorded(line_at(self._lines, place))
-            self._store = self._store or FileStore(self._path)
-            row = self._store.rows([place], self._store.names).get(place)
+            if self._opened is None:
+                self._opened = self._path.open("rb") if isinstance(place, int) else open_store(self._path)
+            if isinstance(self._opened, Store):
+                row = self._opened.row(str(place))
+            else:
+                self._opened.seek(int(place))
+                row = read_line(self._opened.readline(LONGEST))
             if row is None:
                 raise self._changed()
-            return recorded(todays_row(row, self._store.version))
+            check_row(row)
+            return recorded(row)
         except DamagedRow as error:
             raise self._changed() from error
         except OSError as error:

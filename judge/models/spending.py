@@ -1,9 +1,6 @@
 """What completions took: tokens, money and time, by judge."""
 
 from array import array
-from collections.abc import Iterable
-
-import msgspec
 
 from judge.models.prices import Price
 from judge.models.records import Completion
@@ -34,17 +31,6 @@ class Spending(Record, frozen=True):
     """Completions that say their duration."""
 
 
-class CallFacts(msgspec.Struct, frozen=True):
-    """The part of a completion that is added up."""
-
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    completion_tokens: int | None = None
-    cost: float | None = None
-    latency: float | None = None
-    attempts: int = 1
-
-
 class CallSum:
     """The calls of one judge, added up as they come; equal calls in any order give equal sums.
 
@@ -59,7 +45,7 @@ class CallSum:
         # Sums of floats depend on their order, so every one is kept.
         self.costs, self.seconds = array("d"), array("d")
 
-    def add(self, call: CallFacts | Completion) -> None:
+    def add(self, call: Completion) -> None:
         """Count a call."""
         self._completions += 1
         self._attempts += call.attempts
@@ -74,7 +60,7 @@ class CallSum:
         if call.latency is not None:
             self.seconds.append(call.latency)
 
-    def _cost(self, call: CallFacts | Completion) -> float | None:
+    def _cost(self, call: Completion) -> float | None:
         if call.cost is not None or self._price is None or not call.prompt_tokens or call.completion_tokens is None:
             return call.cost
         return self._price.cost(call.prompt_tokens, call.cached_tokens or 0, call.completion_tokens)
@@ -94,11 +80,3 @@ class CallSum:
             seconds=round(sum(sorted(self.seconds)), 3),
             timed=len(self.seconds),
         )
-
-
-def add_up(judge: str, calls: Iterable[CallFacts], price: Price | None = None) -> Spending:
-    """What the calls of a judge took; `CallSum` has the price."""
-    total = CallSum(price)
-    for call in calls:
-        total.add(call)
-    return total.spending(judge)

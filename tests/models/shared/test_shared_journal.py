@@ -17,9 +17,9 @@ from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import InputError, OperationalError, UsageError
 from judge.models.call_parts import CallParts
-from judge.models.journal import HeldElsewhere, Journal, JournalView, RecordedAnswer, looked_ahead, open_journal
+from judge.models.journal import HeldElsewhere, Journal, JournalView, RecordedAnswer, open_journal
 from judge.models.journal_rows import new_row
-from judge.models.journal_tools import exported_lines, merge_journals, read_spending, verify_journal
+from judge.models.journal_tools import exported_lines, merge_journals, read_spending, salvage_journal, verify_journal
 from judge.models.records import Completion
 from tests.ask.test_loop import Scripted, criterion, pool
 from tests.models.test_journal import completion, request
@@ -249,10 +249,9 @@ def test_results_on_an_answer_that_another_process_gave_again_are_refused(
     row = new_row(DIGESTS[0], "b/m", {"t": 0}, request(), completion("Grade: 0"))
 
     async def write() -> None:
-        await second._writer.put(row)
+        # The same answer again, as after a connection that broke while its transaction ended, is no contradiction.
+        await asyncio.gather(second._begin((row[0],), row), second._begin((row[0],), row))
 
-    asyncio.run(write())
-    # The same answer again, as after a connection that broke while its transaction ended, is no contradiction.
     asyncio.run(write())
     second.check_there()
     put(first, DIGESTS[0], text="Grade: 1")
@@ -308,7 +307,7 @@ def test_another_version_and_another_encoding_are_refused(postgres: Postgres, ur
         opened(postgres.database("ENCODING 'SQL_ASCII' TEMPLATE template0"))
 
 
-def test_a_shared_journal_of_an_older_version_is_converted_by_a_merge(
+def test_a_shared_journal_of_an_older_version_is_converted_by_a_salvage(
     postgres: Postgres, url: str, tmp_path: Path
 ) -> None:
     opened(url).close()
@@ -318,13 +317,13 @@ def test_a_shared_journal_of_an_older_version_is_converted_by_a_merge(
         postgres.execute(f"INSERT INTO completion VALUES ({marks})", *row, url=url)
     postgres.execute("UPDATE meta SET value = '2'", url=url)
     with pytest.raises(
-        InputError, match=r"schema version 2, .*`judge journal merge postgresql://.* -o NEW` converts it"
+        InputError, match=r"schema version 2, .*`judge journal salvage postgresql://.* -o NEW` converts it"
     ):
         opened(url)
     with pytest.raises(InputError, match="schema version 2"):
         JournalView([url])
     assert verify_journal(url)[:3] == (3, 0, ())
-    assert merge_journals([url], tmp_path / "new").taken == 3
+    assert salvage_journal(url, tmp_path / "new").sound == 3
     with Journal(tmp_path / "new") as journal:
         assert [journal.get(digest) is not None for digest in OLD_DIGESTS[:4]] == [True, True, True, False]
 
@@ -391,13 +390,13 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     from judge.models.postgres import DatabaseStore
 
     made: list[None] = []
-    run = DatabaseStore._run
+    run = DatabaseStore.run
 
     def counted(self: Any, *arguments: Any) -> Any:
         made.append(None)
         return run(self, *arguments)
 
-    monkeypatch.setattr(DatabaseStore, "_run", counted)
+    monkeypatch.setattr(DatabaseStore, "run", counted)
     return made
 
 
@@ -408,7 +407,7 @@ def test_what_is_wanted_soon_is_fetched_with_one_look(url: str, looks: list[None
     for open_one in (opened, lambda url: JournalView([url])):
         with open_one(url) as journal:
             looks.clear()
-            for place, digest in enumerate(looked_ahead(digests, journal, lambda digest: [digest])):
+            for place, digest in enumerate(journal.ahead(digests, lambda digest: [digest])):
                 assert (journal.get(digest) is not None) == (place % 2 == 0)
                 if place == 10:
                     # What nobody foresaw takes a look of its own, and what was fetched stays.
@@ -421,10 +420,10 @@ def test_a_damaged_row_is_no_answer_when_it_was_fetched_ahead(postgres: Postgres
     with opened(url) as journal:
         put(journal, *DIGESTS[:2])
         postgres.execute("UPDATE completion SET judge = 'b/other' WHERE digest = %s", DIGESTS[1], url=url)
-        journal.ahead(DIGESTS[:2])
-        assert journal.get(DIGESTS[0]) == completion()
+        fetched = journal.ahead(DIGESTS[:2], lambda digest: [digest])
+        assert journal.get(next(fetched)) == completion()
         with pytest.raises(InputError, match=f"damaged at the completion {DIGESTS[1]}"):
-            journal.get(DIGESTS[1])
+            journal.get(next(fetched))
 
 
 def test_a_dry_run_and_a_run_from_the_journal_take_few_looks(url: str, looks: list[None]) -> None:
