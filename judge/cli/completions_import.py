@@ -68,8 +68,8 @@ def tell_taken(taken: TakenCompletions, *, facts: bool) -> int:
         print_fact("still open", f"{taken.open:,}")
     for why, number in taken.failed.items():
         say(f"failed × {number:,}: {why}")
-    for line in taken.refused[:_SHOWN]:
-        say(f"{line.place}: refused: {line.why}")
+    for place, why in taken.refused[:_SHOWN]:
+        say(f"{place}: refused: {why}")
     if len(taken.refused) > _SHOWN:
         say(f"... and {count(len(taken.refused) - _SHOWN, 'refused line')} more (--json lists all)")
     if taken.open:

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, cast
 
 import msgspec
 
@@ -59,14 +59,6 @@ class CompletionsPlan(JobPlan, frozen=True, kw_only=True):
     """Address of the database of a shared journal, which then takes the completions."""
 
 
-class RefusedLine(NamedTuple):
-    """A line that was not taken, and why."""
-
-    place: str
-    """File and line."""
-    why: str
-
-
 class TakenCompletions(msgspec.Struct):
     """What became of the lines of a batch's output."""
 
@@ -77,8 +69,9 @@ class TakenCompletions(msgspec.Struct):
     """Lines whose question the journal answers already, such as a second line of the same one."""
     failed: dict[str, int] = {}
     """Lines without a completion by reason; their questions are asked again."""
-    refused: list[RefusedLine] = []
-    """Lines that are no answer to what was asked: of another model or request, of no known question, or unreadable."""
+    refused: list[tuple[str, str]] = []
+    """File and line of each that is no answer to what was asked, and why: it is of another model or request, of no
+    known question, or unreadable."""
     open: int = 0
     """Questions that still have no completion."""
     cost: float | None = None
@@ -130,7 +123,7 @@ def _take(
             failed[printable(str(error)[:_LONGEST_REASON])] += 1
             continue
         except _RefusedError as error:
-            taken.refused.append(RefusedLine(place, str(error)))
+            taken.refused.append((place, str(error)))
             continue
         rows[question.digest] = new_row(
             question.digest, question.judge, question.parameters, question.request, completion
@@ -190,28 +183,23 @@ def _fields(line: bytes) -> LineFields:
 def _completion(fields: LineFields, question: OpenQuestion, price: Price | None, names: Collection[str]) -> Completion:
     """The completion that answers a question; a RejectedError says why there is none."""
     offer, written = offer_of(question.judge), question.line()
-    for name in ("body", "request"):
-        repeated = field(fields, name)
-        if repeated and name in written and _sorted(repeated) != _sorted(msgspec.json.encode(written[name])):
-            raise _RefusedError("the request that it repeats is not the one that was written")
     try:
+        for name in ("body", "request"):
+            repeated, asked = field(fields, name), msgspec.json.encode(written.get(name))
+            if repeated and name in written and msgspec.json.decode(repeated) != msgspec.json.decode(asked):
+                raise _RefusedError("the request that it repeats is not the one that was written")
         completion = offer.read(fields, question.request)
     except _DAMAGE as error:
         raise _RefusedError(f"no line of {offer.form} output: {error}") from error
     except JudgeError as error:
         raise RejectedError(str(error)) from error
-    if completion.model is not None and not any(
-        same_model(name, completion.model) for name in (question.model, *names)
-    ):
-        raise _RefusedError(f"answered by {shown(completion.model)}, asked was {question.model}")
+    answered = completion.model
+    if answered is not None and not any(same_model(known, answered) for known in (question.model, *names)):
+        raise _RefusedError(f"answered by {shown(answered)}, asked was {question.model}")
     prompt, replied = completion.prompt_tokens, completion.completion_tokens
     if price is None or prompt is None or replied is None:
         return completion
     return msgspec.structs.replace(completion, cost=price.cost(prompt, completion.cached_tokens or 0, replied))
-
-
-def _sorted(body: bytes) -> bytes:
-    return msgspec.json.encode(msgspec.json.decode(body), order="sorted")
 
 
 def same_model(asked: str, answered: str) -> bool:
