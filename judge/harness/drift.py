@@ -12,13 +12,9 @@ from judge.calibrate.intake import LabelSource, parse_scale, read_sources
 from judge.errors import InputError, UsageError
 from judge.files.paths import JobPlan, StrPath, in_folders
 from judge.gold.rows import text_digest
-from judge.pool.records import Pool
 from judge.records import Scale
 from judge.text.cells import count
 from judge.text.safe import shown
-
-_Judges = dict[tuple[str, str | None], Labels]
-"""By judge and prompt."""
 
 
 class DriftPlan(JobPlan, frozen=True, kw_only=True):
@@ -61,47 +57,32 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
         raise UsageError(f"margin {plan.margin}: expected a number of grades above 0 (--margin)")
     plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
     scale = parse_scale(plan.scale) if plan.scale else None
-    (before, names_before), (after, names_after) = (_read(Path(path), scale) for path in (plan.before, plan.after))
-    keys: tuple[AnchorKeys, AnchorKeys] = ({}, {})
-    if names_before is not None and names_after is not None:
-        keys = names_before, names_after
+    (before, keys_before), (after, keys_after) = (_read(Path(path), scale) for path in (plan.before, plan.after))
+    if keys_before is None or keys_after is None:
+        keys_before = keys_after = {}
     pairs = _pairs(before, after)
     if not pairs:
         raise InputError(f"{plan.before} and {plan.after}: no judge and prompt in common")
-    rows = tuple(drift(a, b, *keys, plan.margin) for a, b in pairs)
-    if apart := [row.after for row in rows if not row.n]:
-        raise InputError(f"{plan.before} and {plan.after}: no response that {', '.join(apart)} graded at both dates")
+    rows = tuple(drift(a, b, keys_before, keys_after, plan.margin) for a, b in pairs)
+    if without := [row.after for row in rows if not row.n]:
+        raise InputError(f"{plan.before} and {plan.after}: no response that {', '.join(without)} graded at both dates")
     paired = [id(labels) for pair in pairs for labels in pair]
     alone = [labels for source in (before, after) for labels in source.labels if id(labels) not in paired]
-    return DriftOutcome(
-        rows,
-        (
-            *(f"{labels.source}: {_name(labels)} is in this file only" for labels in alone),
-            *(text for a, b in pairs for text in _differences(a, b)),
-            *(
-                f"{row.after}: {count(row.only_before + row.only_after, 'response')} in one of the files only"
-                for row in rows
-                if row.only_before + row.only_after
-            ),
-        ),
-    )
+    warnings = [f"{labels.source}: {_name(labels)} is in this file only" for labels in alone]
+    warnings += [text for a, b in pairs for text in _differences(a, b)]
+    apart = [(row.after, row.only_before + row.only_after) for row in rows]
+    warnings += [f"{judge}: {count(number, 'response')} in one of the files only" for judge, number in apart if number]
+    return DriftOutcome(rows, tuple(warnings))
 
 
 def _read(path: Path, scale: Scale | None) -> tuple[LabelSource, AnchorKeys | None]:
-    """The labels of a file and, where a pool lies beside it, the names of its responses; the pool itself is let go."""
+    """The labels of a file and, where a pool lies beside it, what its responses are; the pool itself is let go."""
     (source,) = read_sources([path], None, scale, grades_only=True)
-    return msgspec.structs.replace(source, pool=None), None if source.pool is None else _names(source.pool)
-
-
-def _names(pool: Pool) -> AnchorKeys:
-    """What a response is, whatever the pool calls it."""
-    return {
-        (response.turn_id, response.response_id): (
-            response.turn_id,
-            text_digest(response.text),
-            *response.passages,
-        )
-        for response in pool.responses
+    if source.pool is None:
+        return source, None
+    return msgspec.structs.replace(source, pool=None), {
+        (response.turn_id, response.response_id): (response.turn_id, text_digest(response.text), *response.passages)
+        for response in source.pool.responses
     }
 
 
@@ -119,7 +100,8 @@ def _pairs(before: LabelSource, after: LabelSource) -> list[tuple[Labels, Labels
 
 
 def _by_judge(columns: Sequence[Labels]) -> Mapping[tuple[str, str | None], Labels]:
-    judges: _Judges = {}
+    """The labels of a file, by judge and prompt."""
+    judges: dict[tuple[str, str | None], Labels] = {}
     for labels in columns:
         if judges.setdefault((labels.judge, labels.prompt), labels) is not labels:
             raise InputError(f"{labels.source}: {_name(labels)} under two versions of the prompt: expected one")

@@ -1,6 +1,5 @@
 """Gold checked, imported, split under seal and planned: what `judge gold` does, for use from Python."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -292,9 +291,8 @@ def _constants(plan: GoldImportPlan) -> dict[str, Any]:
         "inclusion_probability": plan.inclusion,
     }
     constants = {field: value for field, value in named.items() if value is not None}
-    fields = Counter([*constants, *(field for field, _ in plan.constants)])
-    repeated = sorted(field for field, times in fields.items() if times > 1)
-    if repeated:
+    fields = [*constants, *(field for field, _ in plan.constants)]
+    if repeated := sorted({field for field in fields if fields.count(field) > 1}):
         raise UsageError(f"given twice: {', '.join(repeated)}")
     return constants | typed(dict(plan.constants))
 

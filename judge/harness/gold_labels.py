@@ -13,7 +13,8 @@ from judge.text.cells import count
 
 CROWD = "crowd"
 """The name of this source."""
-_FIELDS = {"assessor": "worker", "grade": "label"}
+_SAME = ("turn_id", "response_id", "criterion")
+_FIELDS = {"assessor": "worker", **dict(zip(_SAME, _SAME, strict=True)), "grade": "label"}
 """Field of a gold row to what a table of labels calls it."""
 
 
@@ -51,19 +52,13 @@ def label_source(
         empty = dict.fromkeys((sheet.file for sheet in sheets), 0)
         for row in rows.iter_rows(named=True) if rows is not None else ():
             sheet = sheets[row["file"]]
-            cells = {field: "" if row[field] is None else str(row[field]).strip() for field in _TAKEN}
-            if not cells["label"] and "grade" not in options.constants:
+            cells = {field: "" if row[name] is None else str(row[name]).strip() for field, name in _FIELDS.items()}
+            if not cells["grade"] and "grade" not in options.constants:
                 empty[sheet.file] += 1
                 continue
-            values = {_GOLD.get(field, field): cell for field, cell in cells.items()}
-            place = f"{sheet.unit} {row['number']}"
-            place += f": {row['column'][:60]}" if row["column"] else ""
-            content.drafts.append(Draft(sheet.file, place, typed(values)))
+            place = f"{sheet.unit} {row['number']}" + (f": {row['column'][:60]}" if row["column"] else "")
+            content.drafts.append(Draft(sheet.file, place, typed(cells)))
         content.notes += [f"{file}: {count(n, 'row')} without a label: not labeled" for file, n in empty.items() if n]
         return content
 
     return read
-
-
-_TAKEN = ("worker", "turn_id", "response_id", "criterion", "label")
-_GOLD = {name: field for field, name in _FIELDS.items()}

@@ -58,16 +58,11 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     names = {criterion.name for criterion in judged.criteria}
     if plan.gold and not any(criterion in names for _, criterion in matched):
         raise UsageError(f"{name}: no grade of a pooled response under {', '.join(sorted(names))}")
+    wanted = Goals(plan.half_width, plan.difference, plan.turns)
     found = tuple(
         pilot
         for criterion in judged.criteria
-        for pilot in pilots(
-            judged.pool,
-            judged.results,
-            criterion,
-            matched,
-            Goals(plan.half_width, plan.difference, plan.turns),
-        )
+        for pilot in pilots(judged.pool, judged.results, criterion, matched, wanted)
     )
     left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()
     return TopicsOutcome(found, (*judged.warnings, *left, *warnings(found)))

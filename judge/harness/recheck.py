@@ -12,7 +12,6 @@ from judge.calibrate.recheck import (
     RECHECK_SEED,
     JudgedQuestion,
     RecheckedItem,
-    RecheckPart,
     RecheckRow,
     ServedChange,
     change_lines,
@@ -70,13 +69,23 @@ def ask_again(prepared: Prepared, asking: Asking, replies: Sequence[Judgment | F
     Raises:
         OperationalError: The run stopped early; the same call goes on from there.
     """
-    plan, journal = prepared.plan, asking.journal
+    plan, journal, asked = prepared.plan, asking.journal, prepared.asked
     if plan.recheck is None:
         return None
     asking.progress.steps(Step("asking a part again"))
     report = asking.progress.of(prepared.judge.name)
     items: list[RecheckedItem] = []
-    for model, wanted, firsts in again(prepared, replies):
+    for place, model in enumerate(prepared.models):
+        own = range(place * len(asked), (place + 1) * len(asked))
+        # What a checker settled is no answer of the model.
+        answered = [
+            number
+            for number, reply in enumerate(map(replies.__getitem__, own))
+            if isinstance(reply, Judgment) and not was_settled(reply)
+        ]
+        taken = [answered[number] for number in _chosen(model, (asked[number] for number in answered), plan.recheck)]
+        firsts = (reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
+        wanted = _fresh([asked[number] for number in taken])
         seconds = asking.ask_model(model, wanted, plan.settings, report, asking.turns)
         pairs = journal.ahead(zip(firsts, seconds, strict=True), _digests)
         items += [_item(first, second, journal) for first, second in pairs]
@@ -90,56 +99,22 @@ def ask_again(prepared: Prepared, asking: Asking, replies: Sequence[Judgment | F
     )
 
 
-def again(
-    prepared: Prepared, replies: Sequence[Judgment | Failure]
-) -> list[tuple[Model, tuple[Task, ...], tuple[Judgment, ...]]]:
-    """What is asked again: each model, its tasks, and the first judgments of the same questions."""
-    part = wanted_part(prepared.plan.recheck)
-    size = len(prepared.asked)
-    found: list[tuple[Model, tuple[Task, ...], tuple[Judgment, ...]]] = []
-    if part is None:
-        return found
-    asked = prepared.asked
-    for place, model in enumerate(prepared.models):
-        own = range(place * size, (place + 1) * size)
-        # What a checker settled is no answer of the model.
-        answered = [
-            number
-            for number, reply in enumerate(map(replies.__getitem__, own))
-            if isinstance(reply, Judgment) and not was_settled(reply)
-        ]
-        put = (asked[number] for number in answered)
-        taken = [answered[number] for number in _chosen(model, put, part)]
-        firsts = tuple(reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
-        found.append((model, _fresh([asked[number] for number in taken]), firsts))
-    return found
-
-
 def expected_again(prepared: Prepared, model: Model, asked: Sequence[Task]) -> tuple[Task, ...]:
     """What one of the models will be asked again if every question that can be put to it is answered."""
-    part = wanted_part(prepared.plan.recheck)
+    part = prepared.plan.recheck
     put = [task for task in asked if evidence_gap(task, prepared.pooled.pool) is None]
-    return _fresh([put[number] for number in _chosen(model, put, part)]) if part else ()
+    return () if part is None else _fresh([put[number] for number in _chosen(model, put, part)])
 
 
-def _chosen(model: Model, tasks: Iterable[Task], part: RecheckPart) -> list[int]:
-    return chosen(
-        [JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks],
-        part,
-    )
+def _chosen(model: Model, tasks: Iterable[Task], part: str | int) -> list[int]:
+    questions = [
+        JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks
+    ]
+    return chosen(questions, parse_part(str(part)))
 
 
 def _fresh(tasks: Sequence[Task]) -> tuple[Task, ...]:
     return tuple(task._replace(sample=FIRST_SAMPLE + task.sample) for task in tasks)
-
-
-def wanted_part(recheck: str | int | None) -> RecheckPart | None:
-    """The part that a plan names; None if it names none.
-
-    Raises:
-        UsageError: It names no part.
-    """
-    return None if recheck is None else parse_part(str(recheck))
 
 
 def _digests(pair: tuple[Judgment, Judgment | Failure]) -> list[str]:

@@ -10,7 +10,7 @@ from judge.records import Problem
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
 from judge.runs.profiles import limits_of
-from judge.runs.records import Run, RunTurn, TokenRule, Turn
+from judge.runs.records import Run, RunTurn, TokenRule
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import read_topics
 from judge.runs.years import year_of
@@ -90,7 +90,8 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
     lengths: list[RunLengths] = []
     unusable: list[str] = []
     for path in stepped("counting tokens", paths, steps):
-        run = _read(path, plan.format, turns)
+        read = read_run(path, plan.format)
+        run = read.run and validate_run(read.run, turns, None, problems=read.problems, places=read.places).run
         if run is None:
             unusable.append(path.name)
         else:
@@ -109,14 +110,6 @@ def lengths_tsv(runs: Sequence[RunLengths]) -> str:
         for effect in run.rules
     )
     return tsv(COLUMNS, lines)
-
-
-def _read(path: Path, format: str | None, turns: Mapping[str, Turn] | None) -> Run | None:
-    """A run with the responses that can be judged; None if nothing can be."""
-    read = read_run(path, format)
-    if read.run is None:
-        return None
-    return validate_run(read.run, turns, None, problems=read.problems, places=read.places).run
 
 
 def _lengths(run: Run, counters: Mapping[TokenRule, TokenCounter], depth: int) -> RunLengths:
