@@ -97,9 +97,9 @@ class JudgeForecast(NamedTuple):
     left: Sequence[Task]
     """The tasks that these models would be asked."""
     checking: tuple[ModelForecast, ...] = ()
-    """What the checker of a cascade would be asked."""
+    """What a judge that is asked first would be asked."""
     unchecked: int = 0
-    """Tasks that the checker has yet to be asked about; they are in `left`."""
+    """Tasks that it has yet to be asked about; they are in `left`."""
 
 
 class Judge:
@@ -111,6 +111,9 @@ class Judge:
         settings: How many calls and how much money the loop may use.
         name: How records name the judge; by default as its models.
     """
+
+    first: "Judge | None" = None
+    """The judge that is asked first, where another is asked only what that one leaves open."""
 
     def __init__(
         self,
@@ -143,6 +146,10 @@ class Judge:
 
     def configuration(self) -> dict[str, object]:
         """What the configuration of a folder says of the judge besides its name and options."""
+        return {}
+
+    def recorded(self, results: Iterable[Judgment | Failure]) -> dict[str, object]:
+        """What the manifest of a folder says of the judge's results besides their number."""
         return {}
 
     def described(self, criterion: Criterion, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:

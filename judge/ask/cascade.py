@@ -1,25 +1,37 @@
-"""A cascade: a checker settles the items that it is sure of, and another judge is asked the rest. Pure."""
+"""A cascade as a judge: a checker settles the items that it is sure of, and another judge is asked the rest."""
 
+import itertools
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from judge.ask.asking import Asking, Judge, JudgeForecast, ModelForecast
+from judge.ask.budget import EVERY_OTHER
+from judge.ask.opening import address_option, open_one
+from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
+from judge.ask.returned import settled_counts
+from judge.ask.settings import Settings
+from judge.ask.stored_results import StoredResults, stored
+from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError
+from judge.models.address import without_credentials
 from judge.models.backends import backend_facts
-from judge.models.checkers import SUPPORTED, THRESHOLD
+from judge.models.checkers import SUPPORTED, THRESHOLD, is_checkable
+from judge.models.model import FREE, Model, ModelOptions
+from judge.models.secrets import scrub
 from judge.records import Criterion, Record
-from judge.text.cells import count
 from judge.text.safe import printable
+from judge.text.steps import Step
 
 _WRITTEN = re.compile(r"(?P<checker>.+)@(?P<low>[^@:/]+):(?P<high>[^@:/]+)")
-_NAMED = re.compile(r"(?P<checker>[^/]+/.+?)@[0-9.e-]+:[0-9.e-]+\+(?P<model>.+)", re.DOTALL)
+_COUNTS = ("criterion", "settled", "asked", "without_evidence", "checker_failed")
 
 
-class Cascade(Record, frozen=True):
+class Cascade(Record, frozen=True, order=True):
     """A checker with two bounds of the probability that a passage supports a sentence.
 
     An item is settled if the highest probability of each of its sentences is at most `low` or at least `high`. The
@@ -44,40 +56,23 @@ class Cascade(Record, frozen=True):
         """How the checker is opened, and how records name it as a judge."""
         return self.checker if self.threshold == THRESHOLD else f"{self.checker}@{self.threshold:.12g}"
 
-    def judge(self, model: str) -> str:
-        """The name of the whole, with the model that is asked the rest."""
-        return f"{self}+{model}"
-
-    def settles(self, judgment: Judgment | Failure) -> bool:
-        """Whether a result of the checker stands: it is sure of every sentence that claims something, and of one.
+    def settles(self, answer: Judgment | Failure | None) -> bool:
+        """Whether what the checker said stands: it is sure of every sentence that claims something, and of one.
 
         Args:
-            judgment: What the checker said of an item, labeled by `threshold`.
+            answer: What the checker said of an item, labeled by `threshold`; None if nothing.
         """
-        if not isinstance(judgment, Judgment):
+        if not isinstance(answer, Judgment):
             return False
         told = [
             (support.probability, label)
-            for support, label in zip(judgment.support, judgment.sentences, strict=False)
+            for support, label in zip(answer.support, answer.sentences, strict=False)
             if support.probability is not None
         ]
         # Probabilities are rounded in records, so the label says on which side of the threshold one lies.
         return bool(told) and all(
             probability >= self.high if label == SUPPORTED else probability <= self.low for probability, label in told
         )
-
-    def settled(self, judgment: Judgment, model: str, sample: int = 0) -> Judgment:
-        """The checker's judgment as one of the cascade; the models that providers name are those asked the rest."""
-        return msgspec.structs.replace(judgment, cascade=self.judge(model), model=None, sample=sample)
-
-    def recorded(self, address: str | None = None) -> dict[str, Any]:
-        """The cascade as JSON values, for a configuration.
-
-        Args:
-            address: Where the checker is served, without credentials; None for one that needs no server.
-        """
-        described = {"checker": self.checker, "low": self.low, "high": self.high}
-        return described if address is None else {**described, "base_url": address}
 
 
 def parse_cascade(text: str) -> Cascade:
@@ -110,107 +105,235 @@ def _number(written: str) -> float:
         return -1.0
 
 
-def is_cascade(judge: str) -> bool:
-    """Whether a judge is a cascade, by its name."""
-    return _parts(judge) is not None
+def check_cascade(cascade: str | None, address: str | None, *, jury: bool = False, together: bool = False) -> None:
+    """Refuse a cascade that cannot be read, and options that do not go with it.
 
+    Args:
+        cascade: `CHECKER@LOW:HIGH`; None without a cascade.
+        address: The checker's address.
+        jury: Whether the plan has several models, or one under several prompts or asked several times.
+        together: Whether the plan asks for several criteria in one call.
 
-def asked_model(judge: str) -> str:
-    """The model that a judge asks: of a cascade the one that is asked the rest, of another judge itself.
-
-    >>> asked_model("checker/overlap@0.1:0.8+openai/gpt-x"), asked_model("openai/gpt-x")
-    ('openai/gpt-x', 'openai/gpt-x')
+    Raises:
+        UsageError: There is one of these.
     """
-    found = _parts(judge)
-    return found["model"] if found else judge
+    if cascade is None and address is not None:
+        raise UsageError("--cascade-url is the address of a cascade's checker, which --cascade names")
+    if cascade is not None and jury:
+        raise UsageError("--cascade asks one model what its checker leaves open, so it does not go with a jury")
+    if cascade is not None and together:
+        raise UsageError(
+            "--cascade does not go with --together: a settled criterion would still be asked with the others"
+        )
+    if cascade is not None:
+        parse_cascade(cascade)
 
 
-def _parts(judge: str) -> re.Match[str] | None:
-    """The checker and the model in the name of a cascade; None if the judge is none."""
-    found = _NAMED.fullmatch(judge)
-    return found if found and backend_facts(judge).checker else None
+def _judges(criterion: Criterion) -> bool:
+    """Whether checkers can be asked a prompt whose grade is the share of supported sentences, which bounds decide."""
+    return criterion.rollup is not None and criterion.rollup.label == SUPPORTED and is_checkable(criterion)
 
 
-def rolls_up_support(criterion: Criterion) -> bool:
-    """Whether a prompt's grade is the share of supported sentences, which alone the bounds decide."""
-    return criterion.rollup is not None and criterion.rollup.label == SUPPORTED
+def _question(task: Task) -> tuple[str, str]:
+    return task.response.response_id, task.criterion.digest
 
 
-class SettledCount(Record, frozen=True):
-    """What became of the items of one criterion in a cascade."""
+class CascadeJudge(Judge):
+    """A checker that judges first, and the judge that is asked what the checker is not sure of.
 
-    criterion: str
-    cascade: str
-    checker: str | None
-    """The checker as records name it; None where it settled nothing."""
-    settled: int
-    """Items with a judgment of the checker."""
-    asked: int
-    """Items that the other judge was asked, or would have been with more money or a provider that answers."""
-    without_evidence: int
-    """Items that nobody was asked, because the texts of passages are missing."""
-    checker_failed: int = 0
-    """Of the items in `asked`, those on which the checker failed."""
+    Args:
+        cascade: The bounds; the checker's name is taken from `first`.
+        first: The checker, from `open_first`.
+        rest: The other judge.
+    """
+
+    first: Judge
+
+    def __init__(self, cascade: Cascade, first: Judge, rest: Judge) -> None:
+        super().__init__(rest.models, rest.options, rest.settings, rest.name)
+        self.first, self.rest = first, rest
+        # Records name the files of a checker by their digest, not by the path that the user gave.
+        title = first.name if cascade.first == cascade.checker else first.name.rpartition("@")[0]
+        self.cascade = msgspec.structs.replace(cascade, checker=title)
+        self.whole = f"{self.cascade}+{rest.name}"
+        """The name of the cascade with its other judge."""
 
     @property
-    def share(self) -> float | None:
-        """The share of the items with evidence that the checker settled; None if there are none."""
-        put = self.settled + self.asked
-        return self.settled / put if put else None
+    def asked(self) -> tuple[Model, ...]:
+        """All models that are asked, the checker first."""
+        return (*self.first.models, *self.rest.asked)
 
+    @property
+    def prices(self) -> dict[str, dict[str, float] | None]:
+        """US dollars per million tokens of each model, as far as they are known; the checker comes last."""
+        return {**self.rest.prices, **self.first.prices}
 
-def settled_counts(results: Iterable[Judgment | Failure]) -> tuple[SettledCount, ...]:
-    """A row for each criterion and cascade among results, in the order of their first results."""
-    rows: dict[tuple[str, str], Counter[str]] = {}
-    checkers: dict[str, str] = {}
-    for result in results:
-        if result.cascade is None:
-            continue
-        said = rows.setdefault((result.criterion, result.cascade), Counter())
-        if isinstance(result, Failure) and result.reason == "no_passages":
-            said["without_evidence"] += 1
-        elif was_settled(result):
-            said["settled"] += 1
-            checkers[result.cascade] = result.judge
+    def configuration(self) -> dict[str, object]:
+        """Checker and bounds, with the checker's address where it has one."""
+        return {"cascade": self._recorded()}
+
+    def _recorded(self) -> dict[str, Any]:
+        url = self.first.options.base_url
+        address = {} if url is None else {"base_url": scrub(without_credentials(url))}
+        return {**msgspec.structs.asdict(self.cascade), **address}
+
+    def described(self, criterion: Criterion, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+        """The name of the cascade where its checker judges the criterion; else that of the other judge."""
+        if not _judges(criterion):
+            return self.rest.described(criterion, options)
+        return self.whole, {**options, **address_option(self.first.options.base_url)}
+
+    def recorded(self, results: Iterable[Judgment | Failure]) -> dict[str, object]:
+        """Checker and bounds, and how many judgments of each criterion the checker settled."""
+        counts = [{name: getattr(row, name) for name in _COUNTS} for row in settled_counts(results)]
+        return {"cascade": {**self._recorded(), "counts": counts}}
+
+    def questions(self, wanted: Sequence[Task]) -> PickedTasks:
+        """What the checker is asked of these tasks; of several samples that follow each other it is asked one."""
+        places, place = array("q"), 0
+        for _, samples in itertools.groupby(wanted, _question):
+            tasks = list(samples)
+            if _judges(tasks[0].criterion):
+                places.append(place)
+            place += len(tasks)
+        return PickedTasks(wanted, places, sample=0)
+
+    def beside(
+        self, wanted: Iterable[Task], answers: Iterable[Judgment | Failure | None]
+    ) -> Iterator[tuple[Task, Judgment | Failure | None]]:
+        """Each task with what the checker said of it; None where it said nothing.
+
+        Args:
+            wanted: The tasks.
+            answers: The answers to their `questions`, in order.
+        """
+        said = iter(answers)
+        for _, samples in itertools.groupby(wanted, _question):
+            tasks = list(samples)
+            answer = next(said) if _judges(tasks[0].criterion) else None
+            yield from ((task, answer) for task in tasks)
+
+    def check(self, asking: Asking, wanted: Sequence[Task]) -> StoredResults:
+        """What the checker says to the `questions` of these tasks; it is shown as a step of its own.
+
+        Raises:
+            OperationalError: The loop stopped early; every paid completion is in the journal.
+        """
+
+        def counted(progress: Progress) -> None:
+            asking.progress.steps(Step(self.first.name, progress.done, progress.total, free=progress.recalled))
+
+        return self.first.ask(asking, self.questions(wanted), counted)
+
+    def left(self, wanted: Sequence[Task], answers: Iterable[Judgment | Failure | None]) -> "array[int]":
+        """The places of the tasks that the other judge is asked."""
+        beside = enumerate(self.beside(wanted, answers))
+        return array("q", (place for place, (_, answer) in beside if not self.cascade.settles(answer)))
+
+    def results(
+        self, wanted: Iterable[Task], answers: Iterable[Judgment | Failure], rest: Iterable[Judgment | Failure]
+    ) -> Iterator[Judgment | Failure]:
+        """The results of the cascade, in the order of `wanted`.
+
+        Args:
+            wanted: All tasks.
+            answers: What the checker said to their `questions`.
+            rest: What the other judge said of the tasks that are `left`.
+        """
+        others = iter(rest)
+        for task, answer in self.beside(wanted, answers):
+            if isinstance(answer, Judgment) and self.cascade.settles(answer):
+                # The models that providers name are those asked the rest.
+                yield msgspec.structs.replace(answer, cascade=self.whole, model=None, sample=task.sample)
+            elif _judges(task.criterion):
+                failed = answer.reason if isinstance(answer, Failure) and answer.reason != "no_passages" else None
+                yield msgspec.structs.replace(next(others), cascade=self.whole, checker_failed=failed)
+            else:
+                yield next(others)
+
+    def ask(self, asking: Asking, wanted: Sequence[Task], report: Callable[[Progress], None]) -> StoredResults:
+        """Ask the checker everything that it can judge, then the other judge what is left; the results of both.
+
+        In the progress, what the checker settles counts as recalled. A failure of the checker is no result.
+        """
+        before = asking.spent
+        answers = self.check(asking, wanted)
+        left = PickedTasks(wanted, self.left(wanted, answers))
+        settled = len(wanted) - len(left)
+        first = Progress(settled, len(wanted), settled, 0, asking.spent - before)
+        if not left:
+            report(first)
+        rest = self.rest.ask(asking, left, lambda progress: report(first.plus(progress)))
+        return stored(self.results(wanted, answers, rest), asking.place.out)
+
+    def forecast(self, asking: Asking, wanted: Sequence[Task]) -> JudgeForecast:
+        """What asking both would send; a checker in this process is asked here, because that sends nothing."""
+        answers: Iterable[Judgment | Failure | None]
+        if self._local:
+            with asking.in_memory() as memory:
+                answers = self.check(memory, wanted)
         else:
-            said["asked"] += 1
-            said["checker_failed"] += result.checker_failed is not None
-    return tuple(
-        SettledCount(
-            *(criterion, name, checkers.get(name)),
-            *(said["settled"], said["asked"], said["without_evidence"], said["checker_failed"]),
-        )
-        for (criterion, name), said in rows.items()
+            (checker,) = self.first.models
+            answers = asking.questions(checker, asking.turns).settled(self.questions(wanted))
+        left, unchecked = array("q"), 0
+        for place, (task, answer) in enumerate(self.beside(wanted, answers)):
+            unchecked += answer is None and _judges(task.criterion)
+            if not self.cascade.settles(answer):
+                left.append(place)
+        open_tasks = PickedTasks(wanted, left)
+        checking = self.forecast_first(asking, wanted)
+        return self.rest.forecast(asking, open_tasks)._replace(left=open_tasks, checking=checking, unchecked=unchecked)
+
+    def forecast_first(self, asking: Asking, wanted: Sequence[Task]) -> tuple[ModelForecast, ...]:
+        """What asking the checker would send; one in this process reads no prompt and writes no reply."""
+        rows = self.first.forecast(asking, self.questions(wanted)).rows
+        none = {"prompt_tokens": 0, "completion_tokens": 0} if self._local else {}
+        return tuple(msgspec.structs.replace(row, **none) for row in rows)
+
+    @property
+    def _local(self) -> bool:
+        """Whether the checker is this code, so that asking it sends nothing."""
+        return all(checker.price() == FREE for checker in self.first.models)
+
+
+def open_first(
+    cascade: Cascade,
+    address: str | None,
+    criteria: Sequence[Criterion],
+    options: ModelOptions,
+    settings: Settings,
+    *,
+    keys: bool = True,
+) -> Judge:
+    """Open the checker of a cascade, as a judge.
+
+    Args:
+        cascade: The cascade.
+        address: The checker's address; None for one that needs no server.
+        criteria: The prompts.
+        options: How the other judge is called; the checker shares the limits of time and of a reply's length.
+        settings: The budget and prices; a price for all models is not the checker's.
+        keys: As for `open_one`.
+
+    Raises:
+        UsageError: There is no such checker, it cannot be asked, it can judge none of the prompts, or it has an address
+            that it does not need.
+    """
+    own = msgspec.structs.replace(
+        settings,
+        prices={name: price for name, price in settings.prices.items() if name != EVERY_OTHER},
+        price_table={name: price for name, price in settings.price_table.items() if name != EVERY_OTHER},
     )
-
-
-def was_settled(result: Judgment | Failure) -> bool:
-    """Whether a result is the checker's of a cascade."""
-    return result.cascade is not None and result.judge != asked_model(result.cascade)
-
-
-def cascade_notes(results: Sequence[Judgment | Failure]) -> tuple[str, ...]:
-    """A sentence for each criterion that a cascade judged: how much the checker settled; none without a cascade."""
-    return tuple(_note(row) for row in settled_counts(results))
-
-
-def _note(row: SettledCount) -> str:
-    said = (
-        f"{printable(row.criterion)}: {printable(row.checker or _checker_of(row.cascade))} settled {row.settled} "
-        f"of {count(row.settled + row.asked, 'judgment')}{_percent(row.share)}, and {row.asked} went to "
-        f"{printable(asked_model(row.cascade))}."
+    called = ModelOptions(
+        base_url=address, timeout=options.timeout, threads=options.threads, max_tokens=options.max_tokens
     )
-    if row.checker_failed:
-        said += f" On {row.checker_failed} of these the checker failed."
-    if row.settled and row.asked:
-        said += f" So the grades are those of two judges: {printable(row.cascade)}."
-    return said
-
-
-def _checker_of(cascade: str) -> str:
-    found = _parts(cascade)
-    return found["checker"] if found else cascade
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f" ({100 * share:.0f} %)"
+    able = [criterion for criterion in criteria if _judges(criterion)]
+    try:
+        checker = open_one(cascade.first, called, able or criteria, own, keys=keys)
+        if not able:
+            raise UsageError("no prompt grades by the share of supported sentences")
+    except UsageError as error:
+        raise UsageError(f"--cascade {cascade}: {str(error).replace('--base-url', '--cascade-url')}") from error
+    if address is not None and checker.price() == FREE:
+        raise UsageError(f"--cascade-url goes with a checker behind a server, and {cascade.checker} needs none")
+    return Judge((checker,), called, own)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from judge.ask.cascade import was_settled
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import each_result
 from judge.errors import InputError
@@ -218,5 +217,5 @@ def _label(result: Judgment | Failure, turn_id: str, response_id: str) -> Label:
         sample=result.sample,
         probabilities=result.probabilities if graded else None,
         rationale=result.rationale,
-        settled=was_settled(result),
+        settled=result.settled,
     )

@@ -167,3 +167,8 @@ def all_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any
     if moved:
         url = moved if len(models) > 1 else models[0].endpoint
     return {**recorded_options(options), "base_url": url}
+
+
+def address_option(address: str | None) -> dict[str, str]:
+    """The address of a cascade's checker as an option of the judge; empty where there is none."""
+    return {} if address is None else {"cascade_url": scrub(without_credentials(address))}

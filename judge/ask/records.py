@@ -81,6 +81,11 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defau
         """The judge that the judgment counts for: the cascade, if it is of one."""
         return self.cascade or self.judge
 
+    @property
+    def settled(self) -> bool:
+        """Whether the checker of a cascade gave it, so that the other judge was not asked."""
+        return self.cascade is not None and not self.cascade.endswith(f"+{self.judge}")
+
     def __repr__(self) -> str:
         grade = "unable" if self.unable else self.grade
         return f"Judgment({bare(self.response_id)} {bare(self.criterion)}={grade} by {bare(self.judge)})"

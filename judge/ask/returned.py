@@ -1,4 +1,4 @@
-"""Notes about replies: the models that answered, what servers say, how sure a judge is of its labels. Pure."""
+"""Notes about replies: the models that answered, what servers say, how sure a judge is, what is settled. Pure."""
 
 import math
 import re
@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment
-from judge.models.backends import backend_facts
+from judge.models.backends import backend_facts, judges_in
 from judge.models.records import Completion
 from judge.models.secrets import MASK
+from judge.records import Record
 from judge.text.cells import count, decimals
-from judge.text.safe import shown
+from judge.text.safe import printable, shown
 
 _SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|latest))*")
 """What providers add to a model's name: the date or the version of what they serve under it today."""
@@ -101,3 +102,69 @@ def _note(judge: str, prompt: str, judgments: Sequence[Judgment]) -> str:
     mean = math.fsum(map(entropy, told)) / len(told)
     most = math.log2(max(map(len, told)))
     return f"{said}, with a mean entropy of {decimals(mean, 2)} bits (0 is sure, {most:.2f} is no idea)"
+
+
+class SettledCount(Record, frozen=True):
+    """What became of the items of one criterion in a cascade."""
+
+    criterion: str
+    cascade: str
+    checker: str
+    """As records name it; as the cascade does where it settled nothing."""
+    settled: int
+    """Items with a judgment of the checker."""
+    asked: int
+    """Items that the other judge was asked, or would have been with more money or a provider that answers."""
+    without_evidence: int
+    """Items that nobody was asked, because the texts of passages are missing."""
+    checker_failed: int
+    """Of the items in `asked`, those on which the checker failed."""
+
+
+def settled_counts(results: Iterable[Judgment | Failure]) -> tuple[SettledCount, ...]:
+    """A row for each criterion and cascade among results, in the order of their first results."""
+    rows: dict[tuple[str, str], Counter[str]] = {}
+    checkers: dict[str, str] = {}
+    for result in results:
+        if result.cascade is None:
+            continue
+        counts = rows.setdefault((result.criterion, result.cascade), Counter())
+        if isinstance(result, Failure) and result.reason == "no_passages":
+            counts["without_evidence"] += 1
+        elif isinstance(result, Judgment) and result.settled:
+            counts["settled"] += 1
+            checkers[result.cascade] = result.judge
+        else:
+            counts["asked"] += 1
+            counts["checker_failed"] += result.checker_failed is not None
+    return tuple(
+        SettledCount(
+            criterion=criterion,
+            cascade=name,
+            checker=checkers.get(name) or judges_in(name)[0],
+            settled=counts["settled"],
+            asked=counts["asked"],
+            without_evidence=counts["without_evidence"],
+            checker_failed=counts["checker_failed"],
+        )
+        for (criterion, name), counts in rows.items()
+    )
+
+
+def settled_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
+    """A sentence for each criterion that a cascade judged: how much the checker settled; none without a cascade."""
+    return tuple(map(_settled_note, settled_counts(results)))
+
+
+def _settled_note(row: SettledCount) -> str:
+    put = row.settled + row.asked
+    said = (
+        f"{printable(row.criterion)}: {printable(row.checker)} settled {row.settled} of {count(put, 'judgment')}"
+        + (f" ({100 * (row.settled / put):.0f} %)" if put else "")
+        + f", and {row.asked} went to {printable(judges_in(row.cascade)[-1])}."
+    )
+    if row.checker_failed:
+        said += f" On {row.checker_failed} of these the checker failed."
+    if row.settled and row.asked:
+        said += f" So the grades are those of two judges: {printable(row.cascade)}."
+    return said

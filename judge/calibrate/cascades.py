@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from judge.ask.cascade import Cascade, asked_model, is_cascade
+from judge.ask.cascade import Cascade
 from judge.calibrate.findings import CascadeBounds, CascadeRow, Split
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.together import ColumnKey, beside_alone, common_values
+from judge.models.backends import judges_in
 from judge.stats.agreement import primary_statistic
 from judge.stats.comparison import Comparison, compare
 
@@ -52,7 +53,8 @@ def cascade_rows(
 
 
 def _asked_alone(column: Column) -> ColumnKey | None:
-    return (asked_model(column.judge), column.prompt) if is_cascade(column.judge) else None
+    *first, asked = judges_in(column.judge)
+    return (asked, column.prompt) if first else None
 
 
 def tried_bounds(cascade: Cascade) -> tuple[Cascade, ...]:
@@ -74,7 +76,7 @@ def cascade_bounds(panel: Panel, cascades: Mapping[str, Cascade], seed: int) -> 
     statistic = primary_statistic(len(panel.grades))
     named = {(column.judge, column.prompt): column for column in panel.columns}
     beside = [
-        (column, named[asked_model(column.judge), column.prompt])
+        (column, named[judges_in(column.judge)[-1], column.prompt])
         for column in panel.columns
         if column.judge in cascades
     ]
@@ -113,10 +115,9 @@ def _settled(panel: Panel, column: Column, split: Split) -> tuple[int, int]:
     """How many gold items of a split a cascade judged, and how many of them its checker settled."""
     told = column.origin.labels if column.origin is not None else ()
     settled = {(label.turn_id, label.response_id) for label in told if label.settled and label.sample == 0}
-    judged = {(label.turn_id, label.response_id) for label in told if label.reason in (None, "unable")}
-    inside = {
-        (item.turn_id, item.response_id)
-        for item, within in zip(panel.items, panel.within(split), strict=True)
-        if within
-    }
-    return len(inside & judged), len(inside & settled)
+    judged = [
+        (item.turn_id, item.response_id) in settled
+        for item, within, reason in zip(panel.items, panel.within(split), column.reasons, strict=True)
+        if within and reason in (None, "unable")
+    ]
+    return len(judged), sum(judged)

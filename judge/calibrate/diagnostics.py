@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.ask.cascade import asked_model
 from judge.calibrate.agreement import UNWEIGHTED
 from judge.calibrate.findings import (
     AlternativeRow,
@@ -21,6 +20,7 @@ from judge.calibrate.findings import (
     SystemAgreement,
 )
 from judge.calibrate.panel import Column, Panel
+from judge.models.backends import judges_in
 from judge.stats.alternative import alternative_annotator
 from judge.stats.contrasts import slope_interval, welch
 from judge.stats.probabilities import PROBABILITY, Forecasts, brier_of_shares
@@ -77,7 +77,7 @@ def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str,
                 criterion=panel.criterion,
                 split=split,
                 family=family,
-                is_self=family in (family_of.get(column.judge), family_of.get(asked_model(column.judge))),
+                is_self=family in (family_of.get(column.judge), family_of.get(judges_in(column.judge)[-1])),
                 runs=len(own),
                 mean=float(own.mean()),
                 contrast=contrast,

@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.ask.cascade import is_cascade
 from judge.calibrate.findings import AgreementRow, Choice, ComparisonRow, Split
 from judge.calibrate.panel import Column, Panel
+from judge.models.backends import judges_in
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
 from judge.stats.comparison import compare
@@ -37,7 +37,7 @@ def choose(panel: Panel, split: Split) -> Column | None:
 
 def candidates(panel: Panel) -> tuple[Column, ...]:
     """The judges that could be chosen, all but the baselines; cascades are last, since of equals the first wins."""
-    return tuple(sorted((one for one in panel.columns if not one.baseline), key=lambda one: is_cascade(one.judge)))
+    return tuple(sorted((one for one in panel.columns if not one.baseline), key=lambda one: len(judges_in(one.judge))))
 
 
 def comparisons(

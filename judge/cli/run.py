@@ -173,7 +173,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
         for line in outcome.notes.agreement if outcome.notes else ():
             print()
             print_text(line)
-    for line in outcome.cascade_notes:
+    for line in outcome.settled_notes:
         say(line)
     print_rechecked(outcome.rechecked, table=not args.json)
     for line in outcome.label_notes:
@@ -275,9 +275,9 @@ def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     print_fact("  without evidence", str(counts.without_evidence))
     print_fact("  by a shared call", str(counts.shared))
     print_fact("  beyond the limit", str(counts.left_out))
-    if prepared.cascade is not None:
+    if prepared.judge.first is not None:
         told = f"; {counts.unchecked} are not checked yet, and count as calls" if counts.unchecked else ""
-        print_fact("  settled", f"{counts.settled} by {prepared.cascade.opened.checker.name}{told}")
+        print_fact("  settled", f"{counts.settled} by {prepared.judge.first.name}{told}")
     print_fact("calls to be made", str(counts.calls))
     if counts.rechecked:
         print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {prepared.plan.recheck})")

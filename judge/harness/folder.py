@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import structs
 
 from judge.ask.account import JudgeAccount
-from judge.ask.cascade import settled_counts
 from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment
+from judge.ask.returned import settled_counts
 from judge.ask.stored_results import StoredResults
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
@@ -63,7 +63,7 @@ class Outcome(Record, frozen=True):
     """In words, how many judgments have label probabilities and how sure these are, where they were asked for."""
     clustered: tuple[str, ...] = ()
     """In words, over what the intervals are if it is not topics."""
-    cascade_notes: tuple[str, ...] = ()
+    settled_notes: tuple[str, ...] = ()
     """In words, how many judgments of each criterion the checker of a cascade settled; empty without a cascade."""
 
     @property
@@ -115,7 +115,7 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
     partial = _on_partial_evidence(outcome.pool, results, criteria)
     lines = [
         *(notes.lines if notes else ()),
-        *outcome.cascade_notes,
+        *outcome.settled_notes,
         *outcome.model_notes,
         *outcome.label_notes,
         *(_partly(*entry) for entry in sorted(partial.items())),
@@ -132,12 +132,8 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         if notes is not None:
             description["jury"] = notes.about(criterion.name)
         if row := settled.get(criterion.name):
-            description["cascade"] = {
-                "name": row.cascade,
-                "settled": row.settled,
-                "asked": row.asked,
-                "checker_failed": row.checker_failed,
-            }
+            counts = {"settled": row.settled, "asked": row.asked, "checker_failed": row.checker_failed}
+            description["cascade"] = {"name": row.cascade, **counts}
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = qrels_text(results, criterion).encode()
         files[f"{name}.json"] = json_bytes(description)

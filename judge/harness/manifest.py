@@ -215,8 +215,8 @@ class Manifest(Record, frozen=True):
     """What the second answers say, where questions were asked again."""
     servers: Sequence[str] = ()
     """The addresses of a judge that is asked at several."""
-    cascade: Mapping[str, Any] | None = None
-    """Checker and bounds of a cascade, and how many judgments it settled."""
+    judged: Mapping[str, Any] = {}
+    """What the judge itself records of the results."""
 
     def encoded(self, status: str) -> bytes:
         """The file; a rerun gives the same bytes, because no time of day is recorded.
@@ -257,9 +257,9 @@ class Manifest(Record, frozen=True):
             "cluster": None if self.cluster == "topic" else self.cluster,
             "recheck": self.recheck,
             "servers": list(self.servers) or None,
-            "cascade": self.cascade,
         }
-        return json_bytes(manifest | {name: value for name, value in rare.items() if value is not None})
+        rare = {name: value for name, value in rare.items() if value is not None}
+        return json_bytes({**manifest, **rare, **self.judged})
 
 
 def _by_severity(problems: Sequence[Problem]) -> Counter[str]:

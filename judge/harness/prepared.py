@@ -8,8 +8,7 @@ import msgspec
 
 from judge.ask.asking import JOURNAL, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
-from judge.ask.cascade import Cascade
-from judge.ask.cascading import CascadeJudge, check_cascade, open_cascade
+from judge.ask.cascade import CascadeJudge, check_cascade, open_first, parse_cascade
 from judge.ask.criteria import choose_prompts
 from judge.ask.group import combine
 from judge.ask.opening import all_options, default_model, judging_options, open_judge
@@ -116,11 +115,6 @@ class Prepared(Record, frozen=True):
         return self.judge if isinstance(self.judge, Jury) else None
 
     @property
-    def cascade(self) -> CascadeJudge | None:
-        """The judge, if it is a cascade."""
-        return self.judge if isinstance(self.judge, CascadeJudge) else None
-
-    @property
     def asked(self) -> Tasks:
         """What each model is asked."""
         return self.judge.tasks(self.tasks)
@@ -181,7 +175,7 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    cascade = _check(plan)
+    _check(plan)
     earlier = () if plan.extend is None else (Path(plan.extend) / JOURNAL,)
     # What a journal holds is recalled without a key.
     keys = keys and not JournalPlace(Path(plan.out or plan.extend or DEFAULT_OUT), plan.journal, earlier).journals
@@ -198,7 +192,7 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
     # Without topics only interactive runs have conversations: others are refused before a model is opened.
     early = _pooled(plan, with_turn, steps) if with_turn and plan.topics is None else None
-    judge = _open(plan, cascade, shown, keys=keys)
+    judge = _open(plan, shown, keys=keys)
     pooled = early or _pooled(plan, with_turn, steps)
     if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
         check_complete(pooled.pool)
@@ -221,8 +215,8 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     )
 
 
-def _check(plan: Plan) -> Cascade | None:
-    """Refuse options that do not go together; the cascade, if there is one.
+def _check(plan: Plan) -> None:
+    """Refuse options that do not go together.
 
     Raises:
         UsageError: There are some.
@@ -235,7 +229,7 @@ def _check(plan: Plan) -> Cascade | None:
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
     several = plan.jury is not None or bool(plan.models)
-    return check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
+    check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
 
 
 def model_names(plan: Plan) -> tuple[str | Model, ...]:
@@ -243,14 +237,15 @@ def model_names(plan: Plan) -> tuple[str | Model, ...]:
     return tuple(plan.models) or (plan.model or default_model(),)
 
 
-def _open(plan: Plan, cascade: Cascade | None, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
+def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     """The judge of a plan before a jury is made of it."""
     names = model_names(plan)
-    if cascade is None:
+    if plan.cascade is None:
         return open_judge(names, plan.options, criteria, plan.settings, keys=keys)
-    opened = open_cascade(cascade, plan.cascade_url, criteria, plan.options, plan.settings, keys=keys)
-    rest = open_judge(names, plan.options, criteria, plan.settings, keys=keys, beside=(opened.checker,))
-    return CascadeJudge(opened, rest)
+    cascade = parse_cascade(plan.cascade)
+    first = open_first(cascade, plan.cascade_url, criteria, plan.options, plan.settings, keys=keys)
+    rest = open_judge(names, plan.options, criteria, plan.settings, keys=keys, beside=first.models)
+    return CascadeJudge(cascade, first, rest)
 
 
 def _pooled(plan: Plan, with_turn: Sequence[str], steps: Steps) -> Pooled:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from judge.ask.asking import Asking
-from judge.ask.cascade import was_settled
 from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import Task, evidence_gap
@@ -81,7 +80,7 @@ def ask_again(prepared: Prepared, asking: Asking, replies: Sequence[Judgment | F
         answered = [
             number
             for number, reply in enumerate(map(replies.__getitem__, own))
-            if isinstance(reply, Judgment) and not was_settled(reply)
+            if isinstance(reply, Judgment) and not reply.settled
         ]
         taken = [answered[number] for number in _chosen(model, (asked[number] for number in answered), plan.recheck)]
         firsts = (reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))

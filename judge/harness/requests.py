@@ -121,7 +121,7 @@ def _check(prepared: Prepared, folder: Path) -> None:
                 f"--logprobs: label probabilities are not read from the {offer.form} batches of {model.name}"
             )
     refused = {
-        "--cascade: its checker judges first, so `judge run` alone knows what is left to ask": prepared.cascade,
+        "--cascade: its checker judges first, so `judge run` alone knows what is left to ask": plan.cascade,
         "--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less": (
             plan.settings.max_cost
         ),

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from judge.ask.asking import Asking, Judge, ModelForecast
-from judge.ask.cascade import cascade_notes
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import certainty_notes
+from judge.ask.returned import certainty_notes, settled_notes
 from judge.ask.stored_results import StoredResults
 from judge.files.content import FileContent
 from judge.files.folder import replace_folder
@@ -72,7 +71,6 @@ def carry_out(prepared: Prepared, progress: JobProgress | None = None) -> Outcom
         progress.steps(Step("writing results"))
         files |= result_files(outcome)
         files[INDEX] = index_markdown(files, outcome.pool.unit)
-        cascade = prepared.cascade
         manifest = msgspec.structs.replace(
             manifest,
             results=outcome.results,
@@ -84,7 +82,7 @@ def carry_out(prepared: Prepared, progress: JobProgress | None = None) -> Outcom
             cluster=plan.cluster,
             recheck=outcome.rechecked.recorded() if outcome.rechecked else None,
             servers=prepared.judge.servers,
-            cascade=cascade.recorded(replies) if cascade else None,
+            judged=prepared.judge.recorded(replies),
         )
         files[MANIFEST] = manifest.encoded("complete" if plan.limit is None else "trial")
         replace_folder(out, files, RECORD)
@@ -110,7 +108,7 @@ def _outcome(prepared: Prepared, asking: Asking, replies: StoredResults) -> Outc
         rechecked=rechecked,
         label_notes=certainty_notes(replies) if plan.options.logprobs else (),
         clustered=prepared.clustered,
-        cascade_notes=cascade_notes(replies),
+        settled_notes=settled_notes(replies),
     )
 
 

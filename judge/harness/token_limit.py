@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from judge.ask.cascade import cascade_notes
+from judge.ask.returned import settled_notes
 from judge.errors import UsageError
 from judge.files.folder import make_folder, write_atomic
 from judge.files.paths import StrPath
@@ -70,7 +70,7 @@ def under_token_rule(
             f"the {rule} rule."
         )
     rows = leaderboard(pool, judged.results, judged.criteria, expected=expected, cluster=judged.cluster)
-    notes = [note, *cascade_notes(judged.results), *(f"{line}." for line in judged.clustered)]
+    notes = [note, *settled_notes(judged.results), *(f"{line}." for line in judged.clustered)]
     _write(out, leaderboard_tsv(rows), leaderboard_markdown(rows, judged.banner, judged.criteria, notes))
     return UnderTokenRule(rule, limit, over_limit, rows, note)
 

@@ -5,23 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.ask.cascade import (
-    Cascade,
-    SettledCount,
-    asked_model,
-    cascade_notes,
-    is_cascade,
-    parse_cascade,
-    settled_counts,
-    was_settled,
-)
-from judge.ask.cascading import OpenCascade
+from judge.ask.asking import Judge
+from judge.ask.cascade import Cascade, CascadeJudge, parse_cascade
+from judge.ask.criteria import find_criterion
 from judge.ask.labels import labels_of
 from judge.ask.records import Failure, Judgment, SentenceSupport
-from judge.ask.settings import Settings
+from judge.ask.returned import SettledCount, settled_counts, settled_notes
 from judge.ask.tasks import PickedTasks, tasks
 from judge.errors import UsageError
-from tests.ask.test_loop import Scripted, criterion, pool
+from judge.models.backends import judges_in
+from tests.ask.test_loop import criterion, pool
 from tests.calibration_world import failure, judgment
 
 SENTENCES = "groundedness/sentences"
@@ -95,9 +88,8 @@ def test_the_checker_has_its_usual_name_where_its_usual_threshold_lies_between_t
 def test_a_cascade_reads_as_it_is_written(checker: str, low: int, more: int, model: str) -> None:
     cascade = Cascade(checker, low / 1000, min(1000, low + more) / 1000)
     assert parse_cascade(str(cascade)) == cascade
-    assert is_cascade(cascade.judge(model))
-    assert asked_model(cascade.judge(model)) == model
-    assert not is_cascade(model) and asked_model(model) == model
+    assert judges_in(f"{cascade}+{model}") == (checker, model)
+    assert judges_in(model) == (model,)
 
 
 @pytest.mark.parametrize(
@@ -143,10 +135,8 @@ def test_any_text_is_a_cascade_or_is_refused(text: str) -> None:
 
 def results() -> list[Judgment | Failure]:
     """Two settled, one asked, one that failed, one without evidence; and one of another criterion."""
-    settled = [
-        CASCADE.settled(msgspec.structs.replace(checked(("supported", 1.0)), response_id=name), "server/m")
-        for name in ("R1", "R2")
-    ]
+    sure = msgspec.structs.replace(checked(("supported", 1.0)), cascade=NAME, model=None)
+    settled = [msgspec.structs.replace(sure, response_id=name) for name in ("R1", "R2")]
     asked = [
         judgment("1_1", "R3", 1, prompt=SENTENCES),
         msgspec.structs.replace(failure("1_1", "R4", "budget"), variant="sentences"),
@@ -162,22 +152,21 @@ def results() -> list[Judgment | Failure]:
 
 def test_results_say_how_much_was_settled() -> None:
     (row,) = settled_counts(results())
-    assert row == SettledCount("groundedness", NAME, "checker/overlap", 2, 2, 1)
-    assert row.share == 2 / (2 + 2)
-    assert [was_settled(one) for one in results()] == [True, True, False, False, False, False]
-    (note,) = cascade_notes(results())
+    assert row == SettledCount("groundedness", NAME, "checker/overlap", 2, 2, 1, 0)
+    assert [isinstance(one, Judgment) and one.settled for one in results()] == [True, True, *[False] * 4]
+    (note,) = settled_notes(results())
     assert note == (
         "groundedness: checker/overlap settled 2 of 4 judgments (50 %), and 2 went to server/m. So the grades are "
         f"those of two judges: {NAME}."
     )
-    assert cascade_notes([judgment("1_1", "R1", 3)]) == ()
+    assert settled_notes([judgment("1_1", "R1", 3)]) == ()
 
 
 def test_the_grades_are_of_two_judges_only_where_both_judged() -> None:
-    assert cascade_notes(results()[2:3]) == (
+    assert settled_notes(results()[2:3]) == (
         "groundedness: checker/overlap settled 0 of 1 judgment (0 %), and 1 went to server/m.",
     )
-    assert cascade_notes(results()[:2]) == (
+    assert settled_notes(results()[:2]) == (
         "groundedness: checker/overlap settled 2 of 2 judgments (100 %), and 0 went to server/m.",
     )
 
@@ -186,7 +175,7 @@ def test_items_on_which_the_checker_failed_are_counted() -> None:
     asked, unasked = (msgspec.structs.replace(one, checker_failed="provider_error") for one in results()[2:4])
     told = [*results()[:2], asked, unasked]
     assert settled_counts(told) == (SettledCount("groundedness", NAME, "checker/overlap", 2, 2, 0, 2),)
-    assert "went to server/m. On 2 of these the checker failed. So the grades" in cascade_notes(told)[0]
+    assert "went to server/m. On 2 of these the checker failed. So the grades" in settled_notes(told)[0]
 
 
 def test_the_two_judges_are_one_column_of_labels() -> None:
@@ -208,15 +197,24 @@ def test_records_without_a_cascade_are_written_as_before() -> None:
 
 def test_samples_of_one_question_share_the_answer_of_the_checker() -> None:
     two = pool(["a", "b"])
-    grounded, natural = criterion("groundedness"), criterion("naturalness")
+    grounded, natural = find_criterion(SENTENCES), criterion("naturalness")
     wanted = tasks(two, [natural, grounded]).varied(lambda prompt: ((prompt, 0), (prompt, 1)))
-    opened = OpenCascade(CASCADE, Scripted(), frozenset([grounded.digest]), None, Settings())
-    asked, numbers = opened.questions(wanted)
+    judge = CascadeJudge(CASCADE, Judge((), name="checker/overlap"), Judge((), name="server/m"))
     # Two responses in two samples go to the other judge alone, and four tasks are two questions.
-    assert list(numbers) == [-1, -1, -1, -1, 0, 0, 1, 1]
+    asked = judge.questions(wanted)
     assert [(task.response.response_id, task.criterion.name, task.sample) for task in asked] == [
         ("R00000", "groundedness", 0),
         ("R00001", "groundedness", 0),
+    ]
+    sure, unsure = checked(("supported", 1.0)), checked(("supported", 0.5))
+    assert [answer for _, answer in judge.beside(wanted, [sure, unsure])] == [None] * 4 + [sure] * 2 + [unsure] * 2
+    assert list(judge.left(wanted, [sure, unsure])) == [0, 1, 2, 3, 6, 7]
+    rest = [judgment("1_1", "R1", grade) for grade in range(4)] * 2
+    found = list(judge.results(wanted, [sure, unsure], rest[:6]))
+    assert [(one.cascade, one.judge, one.sample) for one in found] == [
+        *[(None, "server/m", 0)] * 4,
+        *[(NAME, "checker/overlap", sample) for sample in (0, 1)],
+        *[(NAME, "server/m", 0)] * 2,
     ]
 
 

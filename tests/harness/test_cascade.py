@@ -131,6 +131,15 @@ def test_other_criteria_go_to_the_model_whole(mock: Mock, tmp_path: Path) -> Non
     ]
 
 
+def test_a_prompt_that_shows_the_conversation_goes_to_both(mock: Mock, tmp_path: Path) -> None:
+    prompt = tmp_path / "talk.md"
+    shown = (PROJECT / "prompts/groundedness/sentences.md").read_text(encoding="utf-8")
+    shown = shown.replace('inputs = ["passages"', 'inputs = ["context", "passages"')
+    prompt.write_text(shown.replace("{{passages}}", "{{context}}\n{{passages}}"), encoding="utf-8")
+    assert main(arguments(tmp_path / "out", mock, "--cascade", CASCADE, prompt=str(prompt))) == 0
+    assert {row["judge"] for row in lines(tmp_path / "out" / "judgments.jsonl")} == {"checker/overlap", "server/m"}
+
+
 def test_the_same_command_again_asks_nothing_and_writes_the_same(mock: Mock, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(arguments(out, mock, "--cascade", CASCADE)) == 0

@@ -5,9 +5,9 @@ import ast
 import pytest
 
 from judge.ask.budget import given_price
-from judge.ask.cascade import asked_model, is_cascade, parse_cascade
+from judge.ask.cascade import parse_cascade
 from judge.errors import UsageError
-from judge.models.backends import BACKENDS, backend_facts
+from judge.models.backends import BACKENDS, backend_facts, judges_in
 from judge.models.batch.questions import OpenQuestion
 from judge.models.batch.service import offer_of
 from judge.models.model import FREE, Model, Price, Unfinished
@@ -39,8 +39,7 @@ def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.
             offer,
             OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model,
             cascade,
-            is_cascade(f"{judge}@0.1:0.8+openai/gpt-x"),
-            asked_model(f"{judge}@0.1:0.8+openai/gpt-x").replace(name, backend),
+            judges_in(f"{judge}@0.1:0.8+openai/gpt-x"),
             backend_facts(judge),
         ]
 

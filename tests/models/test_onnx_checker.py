@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from judge.ask.cascade import parse_cascade
-from judge.ask.cascading import open_cascade
+from judge.ask.asking import Judge
+from judge.ask.cascade import Cascade, CascadeJudge, open_first, parse_cascade
 from judge.ask.criteria import find_criterion
 from judge.ask.settings import Settings
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
@@ -214,13 +214,14 @@ def test_two_models_in_folders_of_one_name_are_two_judges(tmp_path: Path) -> Non
     assert names[0] != names[1]
     cascades = [parse_cascade(f"checker/onnx/{folder}@0.1:0.8") for folder in folders]
     assert [cascade.checker for cascade in cascades] == [f"checker/onnx/{folder}" for folder in folders]
-    opened = [
-        open_cascade(cascade, None, [CRITERION], ModelOptions(), Settings()).cascade.judge("openai/x")
-        for cascade in cascades
-    ]
-    assert opened == [f"{name}@0.1:0.8+openai/x" for name in names]
-    high = parse_cascade(f"checker/onnx/{folders[0]}@0.6:0.8")
-    assert str(open_cascade(high, None, [CRITERION], ModelOptions(), Settings()).cascade) == f"{names[0]}@0.6:0.8"
+    opened = [_opened(cascade) for cascade in cascades]
+    assert [judge.whole for judge in opened] == [f"{name}@0.1:0.8+openai/x" for name in names]
+    assert str(_opened(parse_cascade(f"checker/onnx/{folders[0]}@0.6:0.8")).cascade) == f"{names[0]}@0.6:0.8"
+
+
+def _opened(cascade: Cascade) -> CascadeJudge:
+    first = open_first(cascade, None, [CRITERION], ModelOptions(), Settings())
+    return CascadeJudge(cascade, first, Judge((), name="openai/x"))
 
 
 def broken(folder: Path, name: str, content: bytes | None) -> None:

@@ -1,6 +1,9 @@
 """Cascades against the judges that they ask: in two tables, in the report and in a line. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
 
 from judge.calibrate.findings import Calibration, CascadeBounds, CascadeCost, CascadeRow
 from judge.calibrate.report.lookup import of
@@ -27,36 +30,24 @@ BOUND_COLUMNS = (
 
 def cascades_tsv(rows: Iterable[CascadeRow]) -> str:
     """A row for each cascade and prompt; the difference is the cascade minus its judge alone."""
-    return tsv(
-        CASCADE_COLUMNS,
-        (
-            [
-                *(row.criterion, row.split, row.statistic, row.judge, row.alone, row.prompt),
-                *(row.items, row.settled, _share(row), row.value_alone, row.value_cascade),
-                *(row.difference.value, row.difference.low, row.difference.high, row.p, row.p_max_t),
-                *(row.difference.n, row.difference.topics),
-                *((None if row.cost is None else getattr(row.cost, name)) for name in _SAVED),
-                row.difference.reason,
-            ]
-            for row in rows
-        ),
-    )
+    return tsv(CASCADE_COLUMNS, (_cells(row, row.cost, CASCADE_COLUMNS) for row in rows))
 
 
 def cascade_bounds_tsv(rows: Iterable[CascadeBounds]) -> str:
     """A row for each pair of bounds that was tried of the answers that are there."""
-    return tsv(
-        BOUND_COLUMNS,
-        (
-            [
-                *(row.criterion, row.split, row.statistic, row.checker, row.alone, row.prompt, row.low, row.high),
-                *(row.items, row.settled, _share(row), row.value),
-                *(row.difference.value, row.difference.low, row.difference.high),
-                *(row.difference.n, row.difference.topics, row.difference.reason),
-            ]
-            for row in rows
-        ),
-    )
+    return tsv(BOUND_COLUMNS, (_cells(row, None, BOUND_COLUMNS) for row in rows))
+
+
+def _cells(row: CascadeRow | CascadeBounds, cost: CascadeCost | None, columns: Sequence[str]) -> list[Any]:
+    """The cells of a row; those without a value are empty."""
+    difference = row.difference
+    cells = msgspec.structs.asdict(row) | (msgspec.structs.asdict(cost) if cost else {})
+    cells |= {"share_settled": _share(row), "difference": difference.value, "note": difference.reason}
+    cells |= {"difference_lo": difference.low, "difference_hi": difference.high}
+    cells |= {"n": difference.n, "topics": difference.topics}
+    if isinstance(row, CascadeBounds):
+        cells["value_cascade"] = row.value
+    return [cells.get(name) for name in columns]
 
 
 def cascades(calibration: Calibration, criterion: str) -> Iterator[str]:

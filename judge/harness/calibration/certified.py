@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.ask.cascade import asked_model, is_cascade
-from judge.ask.cascading import address_option
+from judge.ask.opening import address_option
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import certified_options
@@ -18,6 +17,7 @@ from judge.errors import InputError
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
+from judge.models.backends import judges_in
 from judge.models.model import recorded_options
 from judge.models.secrets import scrub
 from judge.records import Estimate
@@ -54,8 +54,8 @@ def certified(
             if column is None:
                 continue
             origin = column.origin
-            endpoint = endpoints.get(asked_model(column.judge))
-            made = _made(plan, origin.source if origin else "", endpoint, cascade=is_cascade(column.judge))
+            endpoint = endpoints.get(judges_in(column.judge)[-1])
+            made = _made(plan, origin.source if origin else "", endpoint, cascade=len(judges_in(column.judge)) > 1)
             row = rows.get((verdict.criterion, verdict.judge, verdict.split))
             entries.append(
                 Certified(

@@ -2,28 +2,30 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
-from judge.ask.asking import Asking, Judge
+from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.budget import price_of
-from judge.ask.cascade import Cascade, parse_cascade
-from judge.ask.cascading import CascadeJudge, CheckerAnswers, OpenCascade, open_cascade
+from judge.ask.cascade import Cascade, CascadeJudge, open_first, parse_cascade
 from judge.ask.estimates import BYTES_PER_TOKEN, estimated_call, estimated_tokens
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import Task
+from judge.ask.settings import Settings
+from judge.ask.stored_results import StoredResults
+from judge.ask.tasks import PickedTasks, Task
 from judge.calibrate.cascades import cascade_bounds, tried_bounds
 from judge.calibrate.findings import CascadeBounds, CascadeCost, GroupCost
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.harness.calibration.plan import CalibrationPlan
-from judge.models.model import Model, Price
+from judge.models.model import Model
 from judge.models.records import Completion, Request
 from judge.records import Criterion
 
+_Call = tuple[Request, Completion]
+
 
 class PlannedCascades:
-    """The cascades of a plan, each with every judge of the plan.
+    """The cascades of a plan, each with every judge of the plan but its own checker.
 
     Args:
         plan: The options of the calibration.
@@ -39,18 +41,28 @@ class PlannedCascades:
         self, plan: CalibrationPlan, prompts: Sequence[Criterion], judges: Sequence[Judge], *, keys: bool
     ) -> None:
         self._seed = plan.seed
-        self.opened = tuple(
-            open_cascade(cascade, plan.cascade_url, prompts, plan.options, plan.settings, keys=keys)
-            for cascade in dict.fromkeys(map(parse_cascade, plan.cascades))
-        )
-        for opened in self.opened:
-            if all(judge.name == opened.checker.name for judge in judges):
-                raise UsageError(f"--cascade {opened.cascade}: no other --model is asked what its checker leaves open")
         self.judges: dict[str, CascadeJudge] = {}
         """The cascades with their other judges, by name."""
         self.costs: dict[tuple[str, str], CascadeCost] = {}
         """What the calls of a cascade took, by its name and the prompt."""
-        self._said: dict[str, CheckerAnswers] = {}
+        self._said: dict[str, StoredResults] = {}
+        """What each checker said, by its name."""
+        for cascade in dict.fromkeys(map(parse_cascade, plan.cascades)):
+            first = open_first(cascade, plan.cascade_url, prompts, plan.options, plan.settings, keys=keys)
+            made = [CascadeJudge(cascade, first, judge) for judge in judges if judge.name != first.name]
+            if not made:
+                raise UsageError(f"--cascade {cascade}: no other --model is asked what its checker leaves open")
+            self.judges |= {each.whole: each for each in made}
+
+    @property
+    def checkers(self) -> tuple[Model, ...]:
+        """The checkers, each once."""
+        return tuple({each.first.name: each.first.models[0] for each in self.judges.values()}.values())
+
+    def forecast(self, asking: Asking, wanted: Sequence[Task]) -> tuple[ModelForecast, ...]:
+        """What asking each checker would send."""
+        each = {cascade.first.name: cascade for cascade in self.judges.values()}
+        return tuple(row for cascade in each.values() for row in cascade.forecast_first(asking, wanted))
 
     def beside(
         self, asking: Asking, judge: Judge, wanted: Sequence[Task], answers: Sequence[Judgment | Failure]
@@ -64,20 +76,11 @@ class PlannedCascades:
             answers: Its judgments and failures.
         """
         results: list[Judgment | Failure] = []
-        for opened in self._before(judge):
-            cascade = CascadeJudge(opened, judge)
-            self.judges[cascade.whole] = cascade
-            name = opened.checker.name
-            if name not in self._said:
-                self._said[name] = opened.check(asking, wanted)
-            settled = cascade.settled(self._said[name])
-            results += _results(cascade, wanted, self._said[name], answers)
-            places = [place for place, task in enumerate(wanted) if opened.judges(task.criterion)]
-            for prompt in dict.fromkeys(wanted[place].criterion.prompt_id for place in places):
-                under = [place for place in places if wanted[place].criterion.prompt_id == prompt]
-                alone = [wanted[place] for place in under]
-                left = [wanted[place] for place in under if not settled[place]]
-                self.costs[cascade.whole, prompt] = _cost(asking, cascade, alone, left)
+        for cascade in self._before(judge):
+            if cascade.first.name not in self._said:
+                self._said[cascade.first.name] = cascade.check(asking, wanted)
+            results += self._results(cascade, wanted, answers)
+            self._count(asking, cascade, wanted)
         return results
 
     def bounds(
@@ -96,79 +99,69 @@ class PlannedCascades:
             panels: From results to gold and labels side by side.
         """
         rows: list[CascadeBounds] = []
-        for opened in {opened.checker.name: opened for opened in self._before(judge)}.values():
+        for name, first in {each.first.name: each.first for each in self._before(judge)}.items():
             tried: dict[str, Cascade] = {}
             results = list(answers)
-            same = [other.cascade for other in self.opened if other.checker.name == opened.checker.name]
-            for bounds in sorted({bounds for each in same for bounds in tried_bounds(each)}, key=_low_and_high):
-                cascade = CascadeJudge(opened._replace(cascade=bounds), judge)
+            same = [each.cascade for each in self._before(judge) if each.first.name == name]
+            for bounds in sorted({bounds for each in same for bounds in tried_bounds(each)}):
+                cascade = CascadeJudge(bounds, first, judge)
                 tried[cascade.whole] = bounds
-                results += _results(cascade, wanted, self._said[opened.checker.name], answers)
+                results += self._results(cascade, wanted, answers)
             for panel in panels(results):
                 rows += cascade_bounds(panel, tried, self._seed)
         return tuple(rows)
 
-    def _before(self, judge: Judge) -> list[OpenCascade]:
-        """The cascades that a judge can be the second judge of: all but those of its own."""
-        return [opened for opened in self.opened if opened.checker.name != judge.name]
+    def _before(self, judge: Judge) -> list[CascadeJudge]:
+        """The cascades that a judge is the second judge of."""
+        return [cascade for cascade in self.judges.values() if cascade.rest is judge]
+
+    def _results(
+        self, cascade: CascadeJudge, wanted: Sequence[Task], answers: Sequence[Judgment | Failure]
+    ) -> list[Judgment | Failure]:
+        """The results of a cascade, from those of a judge that was asked everything, where the checker judges too."""
+        said = self._said[cascade.first.name]
+        results = cascade.results(wanted, said, map(answers.__getitem__, cascade.left(wanted, said)))
+        return [result for result in results if result.cascade is not None]
+
+    def _count(self, asking: Asking, cascade: CascadeJudge, wanted: Sequence[Task]) -> None:
+        """Count the calls for the tasks of each prompt: to the judge alone, to it in a cascade, and to the checker."""
+        (model,), (checker,) = cascade.rest.models, cascade.first.models
+        questions, of_checker = asking.questions(model, asking.turns), asking.questions(checker, asking.turns)
+        left = PickedTasks(wanted, cascade.left(wanted, self._said[cascade.first.name]))
+        checked = cascade.questions(wanted)
+        for prompt in dict.fromkeys(task.criterion.prompt_id for task in checked):
+            alone, rest, first = (
+                calls_of(asked, (task for task in tasks if task.criterion.prompt_id == prompt))
+                for asked, tasks in ((questions, wanted), (questions, left), (of_checker, checked))
+            )
+            of_rest = _dollars(rest, model, cascade.settings)
+            of_first = _dollars(first, checker, cascade.first.settings)
+            self.costs[cascade.whole, prompt] = CascadeCost(
+                calls_alone=len(alone),
+                calls_cascade=len(rest),
+                calls_checker=len(first),
+                prompt_tokens_alone=sum(map(prompt_tokens_of, alone)),
+                prompt_tokens_cascade=sum(map(prompt_tokens_of, rest)),
+                reply_tokens_alone=sum(map(reply_tokens_of, alone)),
+                reply_tokens_cascade=sum(map(reply_tokens_of, rest)),
+                cost_alone=_dollars(alone, model, cascade.settings),
+                cost_cascade=None if of_rest is None or of_first is None else round(of_rest + of_first, 9),
+            )
 
 
-def _results(
-    cascade: CascadeJudge, wanted: Sequence[Task], said: CheckerAnswers, answers: Sequence[Judgment | Failure]
-) -> list[Judgment | Failure]:
-    """The results of a cascade, from those of a judge that was asked everything, where the checker judges too."""
-    settled = cascade.settled(said)
-    left = (answer for answer, stands in zip(answers, settled, strict=True) if not stands)
-    results = zip(wanted, cascade.results(wanted, said, settled, left), strict=True)
-    return [result for task, result in results if cascade.opened.judges(task.criterion)]
-
-
-def _low_and_high(cascade: Cascade) -> tuple[float, float]:
-    return cascade.low, cascade.high
-
-
-class _Calls(NamedTuple):
-    """Calls to one judge, and its price where it is known."""
-
-    made: Sequence[tuple[Request, Completion]]
-    judge: Model
-    price: Price | None
-
-    @property
-    def dollars(self) -> float | None:
-        """What they cost, by estimated tokens where nothing else is known; None where the cost of one is not known."""
-        costs: list[float] = []
-        for request, completion in self.made:
-            if completion.cost is not None:
-                costs.append(completion.cost)
-            elif self.price is None:
-                return None
-            else:
-                prompt, reply = estimated_call(self.judge, request, reply_tokens_of((request, completion)))
-                costs.append(self.price.cost(completion.prompt_tokens or prompt, 0, reply))
-        return round(math.fsum(sorted(costs)), 9)
-
-
-def _cost(asking: Asking, cascade: CascadeJudge, alone: Sequence[Task], left: Sequence[Task]) -> CascadeCost:
-    """What the calls for tasks of one prompt took, to the other judge alone and to a cascade that leaves it some."""
-    (model,), opened = cascade.rest.models, cascade.opened
-    questions, price = asking.questions(model, asking.turns), price_of(model, cascade.settings.known_prices)
-    of_alone, of_left = (_Calls(calls_of(questions, tasks), model, price) for tasks in (alone, left))
-    of_checker = asking.questions(opened.checker, None)
-    checks = calls_of(of_checker, [task._replace(sample=0) for task in alone])
-    checked = _Calls(checks, opened.checker, price_of(opened.checker, opened.settings.known_prices))
-    of_rest, of_checks = of_left.dollars, checked.dollars
-    return CascadeCost(
-        calls_alone=len(of_alone.made),
-        calls_cascade=len(of_left.made),
-        calls_checker=len(checked.made),
-        prompt_tokens_alone=sum(map(prompt_tokens_of, of_alone.made)),
-        prompt_tokens_cascade=sum(map(prompt_tokens_of, of_left.made)),
-        reply_tokens_alone=sum(map(reply_tokens_of, of_alone.made)),
-        reply_tokens_cascade=sum(map(reply_tokens_of, of_left.made)),
-        cost_alone=of_alone.dollars,
-        cost_cascade=None if of_rest is None or of_checks is None else round(of_rest + of_checks, 9),
-    )
+def _dollars(calls: Iterable[_Call], model: Model, settings: Settings) -> float | None:
+    """What calls cost, by estimated tokens where nothing else is known; None where the cost of one is not known."""
+    price = price_of(model, settings.known_prices)
+    costs: list[float] = []
+    for request, completion in calls:
+        if completion.cost is not None:
+            costs.append(completion.cost)
+        elif price is None:
+            return None
+        else:
+            prompt, reply = estimated_call(model, request, reply_tokens_of((request, completion)))
+            costs.append(price.cost(completion.prompt_tokens or prompt, 0, reply))
+    return round(math.fsum(sorted(costs)), 9)
 
 
 def group_costs(
@@ -190,42 +183,43 @@ def group_costs(
     for prompt in prompts:
         if prompt.together:
             groups.setdefault(tuple(part.digest for part in prompt.together), []).append(prompt)
-    return tuple(
-        _group_cost(judge, questions, tasks([asked[digest] for digest in digests]), tasks(group))
-        for digests, group in groups.items()
-        if len(group) == len(digests) and all(digest in asked for digest in digests)
-    )
+    rows: list[GroupCost] = []
+    for digests, group in groups.items():
+        if len(group) < len(digests) or not set(digests) <= asked.keys():
+            continue
+        parts = [asked[digest] for digest in digests]
+        tasks_alone = tasks(parts)
+        alone, together = calls_of(questions, tasks_alone), calls_of(questions, tasks(group))
+        rows.append(
+            GroupCost(
+                judge=judge,
+                prompts=tuple(dict.fromkeys(task.criterion.prompt_id for task in tasks_alone)),
+                calls_alone=len(alone),
+                calls_together=len(together),
+                prompt_tokens_alone=sum(map(prompt_tokens_of, alone)),
+                prompt_tokens_together=sum(map(prompt_tokens_of, together)),
+                reply_tokens_alone=sum(map(reply_tokens_of, alone)),
+                reply_tokens_together=sum(map(reply_tokens_of, together)),
+            )
+        )
+    return tuple(rows)
 
 
-def _group_cost(judge: str, questions: Questions, alone: Sequence[Task], together: Sequence[Task]) -> GroupCost:
-    of_alone, of_together = calls_of(questions, alone), calls_of(questions, together)
-    return GroupCost(
-        judge=judge,
-        prompts=tuple(dict.fromkeys(task.criterion.prompt_id for task in alone)),
-        calls_alone=len(of_alone),
-        calls_together=len(of_together),
-        prompt_tokens_alone=sum(map(prompt_tokens_of, of_alone)),
-        prompt_tokens_together=sum(map(prompt_tokens_of, of_together)),
-        reply_tokens_alone=sum(map(reply_tokens_of, of_alone)),
-        reply_tokens_together=sum(map(reply_tokens_of, of_together)),
-    )
-
-
-def calls_of(questions: Questions, tasks: Iterable[Task]) -> list[tuple[Request, Completion]]:
+def calls_of(questions: Questions, tasks: Iterable[Task]) -> list[_Call]:
     """Every call behind the outcomes of the tasks, once."""
-    calls: dict[str, tuple[Request, Completion]] = {}
+    calls: dict[str, _Call] = {}
     for task in questions.ahead(tasks):
         calls |= questions.calls(task)
     return list(calls.values())
 
 
-def prompt_tokens_of(call: tuple[Request, Completion]) -> int:
+def prompt_tokens_of(call: _Call) -> int:
     """The tokens of a call's prompt, estimated where the provider did not count them."""
     request, completion = call
     return completion.prompt_tokens or estimated_tokens(request)
 
 
-def reply_tokens_of(call: tuple[Request, Completion]) -> int:
+def reply_tokens_of(call: _Call) -> int:
     """The tokens of a call's reply, likewise."""
     _, completion = call
     return completion.completion_tokens or math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from judge.ask.asking import ModelForecast
-from judge.ask.cascading import check_cascade
+from judge.ask.cascade import check_cascade
 from judge.ask.opening import MOST_SAMPLES
 from judge.ask.settings import Settings
 from judge.calibrate.intake import OffScale
@@ -121,7 +121,7 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError("a journal is for models to ask (--journal goes with --model)")
     check_database(plan.journal)
     for cascade in plan.cascades or (None,):
-        check_cascade(cascade, plan.cascade_url, jury=False, together=False)
+        check_cascade(cascade, plan.cascade_url)
     seal_of(plan.test, plan.seal)
     check_cluster(plan.cluster)
     if not 0 <= plan.epsilon < 1:

@@ -11,10 +11,8 @@ import msgspec
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
-from judge.ask.cascade import asked_model
-from judge.ask.cascading import address_option
 from judge.ask.labels import FAILURES, JUDGMENTS, labels_of
-from judge.ask.opening import check_prices, open_one
+from judge.ask.opening import address_option, check_prices, open_one
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.subjects import check_unit
@@ -45,6 +43,7 @@ from judge.harness.calibration.look import GoldLook, check_dev, looked_often
 from judge.harness.calibration.plan import ASKING, CalibrationForecast, CalibrationPlan, check_plan
 from judge.harness.earlier import reported
 from judge.harness.manifest import MANIFEST
+from judge.models.backends import judges_in
 from judge.models.model import recorded_options
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
@@ -101,8 +100,7 @@ class ModelLabels:
         ]
         self._judges = [Judge((model,), plan.options, plan.settings) for model in models]
         self._cascades = PlannedCascades(plan, self._prompts, self._judges, keys=not dry)
-        checkers = [opened.checker for opened in self._cascades.opened]
-        check_prices(plan.models, [*models, *checkers], plan.settings)
+        check_prices(plan.models, [*models, *self._cascades.checkers], plan.settings)
         self.endpoints = {model.name: model.endpoint for model in models if model.endpoint is not None}
         """Judge to the address to which the environment moves it."""
         self.accounts: tuple[JudgeAccount, ...] = ()
@@ -181,10 +179,9 @@ class ModelLabels:
         """
         dev = self._checked(gold)
         wanted = self._tasks(dev, self._prompts)
-        checkers = {opened.checker.name: opened for opened in self._cascades.opened}.values()
         with self._asking() as asking:
             rows = tuple(row for judge in self._judges for row in asking.forecast(judge, wanted).rows)
-            rows += tuple(opened.forecast(asking, wanted, self._plan.options) for opened in checkers)
+            rows += self._cascades.forecast(asking, wanted)
         asked = {prompt.name for prompt in self._prompts}
         matched, unmatched = match(dev, self._pool, str(self._plan.gold[0]))
         return CalibrationForecast(
@@ -242,7 +239,7 @@ class ModelLabels:
         """What a look at the gold asks of it."""
         plan, endpoints = self._plan, self.endpoints
         options = recorded_options(plan.options)
-        judges = sorted({asked_model(column.judge) for column in chosen} & endpoints.keys())
+        judges = sorted({judges_in(column.judge)[-1] for column in chosen} & endpoints.keys())
         moved = {judge: endpoints[judge] for judge in judges}
         return {
             **({"endpoints": moved} if moved else {}),

@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.cascade import cascade_notes
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import model_notes
+from judge.ask.returned import model_notes, settled_notes
 from judge.ask.stored_results import read_results
 from judge.crowd.jury import SELF_JUDGING
 from judge.files.content import FileContent, Pieces, content_digest, jsonl_pieces
@@ -131,7 +130,7 @@ def _tables(public: JudgedFolder) -> dict[str, bytes]:
     juries = [_jury(about) for about in public.manifest.get("jury", {}).values()]
     warnings = dict.fromkeys(f"Warning: {text}" for about in juries for text in about["warnings"])
     notes = (
-        *cascade_notes(public.results),
+        *settled_notes(public.results),
         *model_notes(public.results),
         *warnings,
         *(f"{line}." for line in public.clustered),

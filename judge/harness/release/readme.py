@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from judge.ask.cascade import cascade_notes
+from judge.ask.returned import settled_notes
 from judge.files.bundle import __version__
 from judge.harness.index import TURNS_WORDS, listed_files
 from judge.harness.judged import JudgedFolder
@@ -68,7 +68,7 @@ def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: 
         worded("# Response assessment", unit),
         f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",
         f"**{markdown_cell(judged.banner)}**",
-        *map(markdown_cell, cascade_notes(judged.results)),
+        *map(markdown_cell, settled_notes(judged.results)),
         *_left_out(texts, unit, hidden),
         f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
         "\n".join(("| file | content |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in rows))),

@@ -1,6 +1,7 @@
 """Backends, one file for each: `open_model("backend/model")` returns the judge of that name."""
 
 import importlib
+import re
 
 from judge.errors import UsageError
 from judge.models.address import without_credentials
@@ -49,12 +50,23 @@ BACKENDS = {
     ),
 }
 """Backend name to its row. A new backend is a module and a row."""
+_CASCADE = re.compile(r"([^/]+/.+?)@[0-9.e-]+:[0-9.e-]+\+(.+)", re.DOTALL)
 
 
 def backend_facts(judge: str) -> BackendFacts:
     """What holds for a judge by its name alone; the defaults where the name is of no backend."""
     row = BACKENDS.get(judge.partition("/")[0])
     return BackendFacts() if row is None else row.facts
+
+
+def judges_in(name: str) -> tuple[str, ...]:
+    """The models behind the name of a judge, in the order of asking: two of a cascade, of another judge itself.
+
+    >>> judges_in("checker/overlap@0.1:0.8+openai/gpt-x"), judges_in("openai/gpt-x")
+    (('checker/overlap', 'openai/gpt-x'), ('openai/gpt-x',))
+    """
+    found = _CASCADE.fullmatch(name)
+    return found.groups() if found and backend_facts(name).checker else (name,)
 
 
 def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.ask.cascade import cascade_notes
 from judge.ask.records import Judgment
+from judge.ask.returned import settled_notes
 from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, ReportPart, Said, Section
@@ -61,7 +61,7 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
             f"{folder.judged.pool.unit}s. Means and ranks will change when all are judged.",
             "warn",
         )
-    for note in cascade_notes(folder.judged.results):
+    for note in settled_notes(folder.judged.results):
         yield Said(note)
     for warning in folder.judged.warnings:
         yield Said(capped(_without_places(warning, folder)), "warn")
