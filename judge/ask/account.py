@@ -89,8 +89,9 @@ class Account:
             calls.expected.add(request, sent)
 
     def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
-        """Enter the completions, by their digests, that a result rests on, each once."""
-        calls = self._judges[judge]
+        """Enter the completions, by their digests, that a result of an opened judge rests on, each once."""
+        if (calls := self._judges.get(judge)) is None:
+            return
         for digest, completion in completions.items():
             if (key := hash(digest)) not in calls.counted:
                 calls.counted.add(key)

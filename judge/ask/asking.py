@@ -13,7 +13,7 @@ import msgspec
 from judge.ask.account import Account, JudgeAccount
 from judge.ask.budget import price_of
 from judge.ask.estimates import CallSums
-from judge.ask.loop import assess
+from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, filler_notes
 from judge.ask.records import Failure, Judgment
@@ -36,24 +36,8 @@ JOURNAL = "journal.sqlite"
 """The journal of a folder."""
 
 
-class Assess(Protocol):
-    """Asks one model, as the loop's `assess` does, which describes the arguments."""
-
-    def __call__(
-        self,
-        wanted: Sequence[Task],
-        model: Model,
-        journal: Journal,
-        pool: Pool,
-        *,
-        turns: Mapping[str, Turn] | None,
-        settings: Settings,
-        report: Callable[[Progress], None] | None,
-        account: Account | None,
-        folder: Path | None,
-    ) -> StoredResults:
-        """A judgment or a failure for each task."""
-        ...
+Engine = Callable[[Model, int, Callable[[str], None]], Model]
+"""Gives the same model with calls that are made elsewhere, so many at once; the function is told what they wait for."""
 
 
 class ModelForecast(Record, frozen=True):
@@ -242,7 +226,7 @@ class Asking:
         pool: The pool of the responses.
         turns: The turns by id, for criteria that show the conversation.
         progress: Is told how far the asking is.
-        engine: Asks one model: the loop in this process, or one that spreads the calls.
+        engine: Where the calls are made; None for this process.
         dry: Only forecast: the journals are read, nothing is sent or written.
     """
 
@@ -252,7 +236,7 @@ class Asking:
         pool: Pool,
         turns: Mapping[str, Turn] | None,
         progress: JobProgress | None = None,
-        engine: Assess = assess,
+        engine: Engine | None = None,
         *,
         dry: bool = False,
     ) -> None:
@@ -349,25 +333,22 @@ class Asking:
             turns: The turns that its prompts may show.
         """
         self.prepare(model)
-        before = self.spent
+        before, last = self.spent, Progress(0, len(wanted), 0, 0, 0.0)
         if settings.max_cost is not None:
             settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before))
 
         def counted(progress: Progress) -> None:
-            self.spent = before + progress.cost
+            nonlocal last
+            self.spent, last = before + progress.cost, progress
             report(progress)
 
-        return self._engine(
-            wanted,
-            model,
-            self.journal,
-            self.pool,
-            turns=turns,
-            settings=settings,
-            report=counted,
-            account=self._account,
-            folder=self.place.out,
-        )
+        def waiting(why: str) -> None:
+            report(last._replace(limited=why))
+
+        if self._engine is not None:
+            model = self._engine(model, min(settings.concurrency, len(wanted)), waiting)
+        questions = Questions(model, self.journal, self.pool, turns, self._account)
+        return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
 
     def in_memory(self) -> "Asking":
         """The same asking with a journal in memory, for judges that send nothing."""

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from judge.ask.account import Account
 from judge.ask.budget import Budget
 from judge.ask.estimates import TYPICAL_REPLY, estimated_tokens, grades_of
 from judge.ask.pace import Pace, Ticket
@@ -107,7 +106,6 @@ class Calls:
         questions: The judge's questions.
         journal: Holds every paid completion.
         settings: The limits.
-        account: Where calls are entered.
         tell: Called when all calls are held back.
         clock: The time.
     """
@@ -117,7 +115,6 @@ class Calls:
         questions: Questions,
         journal: Journal,
         settings: Settings,
-        account: Account,
         tell: Callable[[], None],
         clock: Clock,
     ) -> None:
@@ -125,7 +122,7 @@ class Calls:
         self._model = questions.model
         self._journal = journal
         self._settings = settings
-        self._account = account
+        self._account = questions.account
         self.rule = StopRule(self._model.name, settings)
         self._tell = tell
         self._clock = clock

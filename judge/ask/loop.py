@@ -26,7 +26,6 @@ from judge.ask.settings import Settings
 from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.ask.tasks import Task, in_order
 from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported
-from judge.files.paths import StrPath
 from judge.models.journal import HeldElsewhere, Journal
 from judge.models.model import Model
 from judge.models.records import Completion, Request
@@ -45,9 +44,9 @@ class Loop:
         questions: The judge's questions about the pool.
         journal: Holds every paid completion.
         settings: Limits on calls and cost.
-        report: As for `assess`, like the arguments that follow.
-        account: Where calls and completions are entered.
-        folder: Where many results lie.
+        report: As for `assess`.
+        folder: Where a file without a name lies that holds many results; by default where the system keeps temporary
+            files.
         clock: The time.
     """
 
@@ -58,7 +57,6 @@ class Loop:
         settings: Settings,
         *,
         report: Callable[[Progress], None] | None = None,
-        account: Account | None = None,
         folder: Path | None = None,
         clock: Clock = Clock(),  # noqa: B008 - it holds two functions
     ) -> None:
@@ -66,11 +64,11 @@ class Loop:
         self._model = questions.model
         self._journal = journal
         self._settings = settings
-        self._account = account or Account()
+        self._account = questions.account
         self._account.open(self._model.name, price_of(self._model, settings.known_prices), questions.rates())
         self._report = report
         self._folder = folder
-        self.calls = Calls(questions, journal, settings, self._account, self._tell, clock)
+        self.calls = Calls(questions, journal, settings, self._tell, clock)
         self._wanted: Sequence[Task] = ()
         self._results = ResultWriter(0, folder)
         self._recalled = self._failures = 0
@@ -106,7 +104,13 @@ class Loop:
         return self._results.results()
 
     def run_to_end(self, wanted: Sequence[Task]) -> StoredResults:
-        """As `run`, from synchronous code, even inside a running event loop; the judge is closed then."""
+        """As `run`, from synchronous code, even inside a running event loop; the judge is closed then.
+
+        Raises:
+            UsageError: The judge cannot answer one of the criteria.
+        """
+        with contextlib.suppress(MissingKeyError):
+            self._model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
         return finish(functools.partial(self._run_and_close, wanted), self.drain)
 
     async def _run_and_close(self, wanted: Sequence[Task]) -> StoredResults:
@@ -292,8 +296,6 @@ def assess(
     settings: Settings | None = None,
     report: Callable[[Progress], None] | None = None,
     progress: bool = False,
-    account: Account | None = None,
-    folder: StrPath | None = None,
 ) -> StoredResults:
     """Run the loop to its end from synchronous code, even inside a running event loop.
 
@@ -306,9 +308,6 @@ def assess(
         settings: Limits on calls and cost.
         report: Called after each judgment, and when a rate limit holds the calls back.
         progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then.
-        account: Where calls and completions are entered.
-        folder: Where a file without a name lies that holds many results; by default where the system keeps temporary
-            files.
 
     Returns:
         A judgment or a failure for each task, in the order of the tasks.
@@ -317,13 +316,8 @@ def assess(
         UsageError: The judge cannot answer one of the criteria.
         OperationalError: The run stopped early; every paid completion is in the journal.
     """
-    wanted, account = sequence(wanted), account or Account()
-    with contextlib.suppress(MissingKeyError):
-        model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))
     with contextlib.ExitStack() as shown:
         if progress:
             report = shown.enter_context(Reporter(model.name, sys.stderr, report))
-        questions = Questions(model, journal, pool, turns, account, journal.set_meta)
-        results = None if folder is None else Path(folder)
-        loop = Loop(questions, journal, settings or Settings(), report=report, account=account, folder=results)
-        return loop.run_to_end(wanted)
+        questions = Questions(model, journal, pool, turns, Account())
+        return Loop(questions, journal, settings or Settings(), report=report).run_to_end(sequence(wanted))

@@ -1,6 +1,6 @@
 """What a judge is asked about a pool, and which of it the journal answers already."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from judge.ask.account import Account
@@ -33,8 +33,7 @@ class Questions:
         journal: The journal.
         pool: The pool.
         turns: The turns by id, for criteria that show the conversation.
-        account: Where recalled completions are entered; None where nobody wants to know.
-        remember: Keeps a fact about the judge, by its name, in the journal; None where the judge is not asked.
+        account: Where calls and completions are entered; None where nobody wants to know.
     """
 
     def __init__(
@@ -44,14 +43,12 @@ class Questions:
         pool: Pool,
         turns: Mapping[str, Turn] | None,
         account: Account | None = None,
-        remember: Callable[[str, str], None] | None = None,
     ) -> None:
         self.model = model
         self._journal = journal
         self._pool = pool
         self._turns = turns or {}
-        self._account = account
-        self._remember = remember or (lambda key, value: None)
+        self.account = account or Account()
         self._structured = journal.meta(_form_key(model.name)) != "text"
         self._replies = self._filler = 0
         """Replies to the JSON schema, and those of them that were white space."""
@@ -77,6 +74,11 @@ class Questions:
         if self._structured:
             self._structured = False
             self._remember(_form_key(self.model.name), "text")
+
+    def _remember(self, key: str, value: str) -> None:
+        # A view is for those who ask nothing.
+        if isinstance(self._journal, Journal):
+            self._journal.set_meta(key, value)
 
     def is_lost(self, answer: Answer) -> bool:
         """Whether white space under the JSON schema cost a judgment, so that the next form is to be tried."""
@@ -133,8 +135,7 @@ class Questions:
             return None
         for answer in found.answers:
             self._count(answer)
-        if self._account is not None:
-            self._account.rest(self.model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
+        self.account.rest(self.model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
         return outcome(task, found.answers[-1], self.model.name, found.digest)
 
     def settled(self, tasks: Iterable[Task]) -> Iterator[Judgment | Failure | None]:

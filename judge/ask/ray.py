@@ -29,10 +29,6 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.loop import assess
-from judge.ask.progress import Progress
-from judge.ask.stored_results import StoredResults
-from judge.ask.tasks import Task
 from judge.errors import InputError, JudgeError, OperationalError, TransientError, UsageError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model
@@ -79,29 +75,19 @@ class RayEngine:
         self._loss = f"the Ray cluster{f' at {address}' if address else ''} cannot be used: Ray ended its process"
         """What it means if the process ends."""
 
-    def assess(
-        self, wanted: Sequence[Task], model: Model, *place: Any, settings: Any, report: Any = None, **more: Any
-    ) -> StoredResults:
-        """Run the loop here; arguments, results and errors are those of the loop's `assess`."""
-        last = Progress(0, len(wanted), 0, 0, 0.0)
-
-        def noted(progress: Progress) -> None:
-            nonlocal last
-            last = progress
-            if report is not None:
-                report(progress)
+    def model(self, model: Model, calls: int, waiting: Callable[[str], None]) -> "RayModel":
+        """The same judge, whose calls workers make, so many at once; `waiting` is told what they wait for."""
 
         async def open_workers() -> None:
             if self._process is None:
                 self._start()
                 await asyncio.wrap_future(self.call("connect", self._address, str(self._folder), self._workers))
                 self._loss = "the Ray cluster does not answer; the same command goes on from here"
-            noted(last._replace(limited="waiting for CPUs of the cluster"))
-            judge, calls = (self._names[model.name], self._options), min(settings.concurrency, len(wanted))
+            waiting("waiting for CPUs of the cluster")
+            judge = self._names[model.name], self._options
             await asyncio.wrap_future(self.call("open", *judge, model.uses_cores, self._workers, calls))
 
-        there = RayModel(model, self.call, open_workers)
-        return assess(wanted, there, *place, settings=settings, report=noted, **more)
+        return RayModel(model, self.call, open_workers)
 
     def call(self, method: str, *arguments: object) -> "Future[Any]":
         """Call a method of `Workers` in the process; the future has its result, or the JudgeError that it raised."""

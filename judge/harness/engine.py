@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Literal, get_args
 
-from judge.ask.asking import Assess
-from judge.ask.loop import assess
+from judge.ask.asking import Engine
 from judge.errors import UsageError
 from judge.files.extras import need_extra
 from judge.models.model import ModelOptions
@@ -46,8 +45,8 @@ def check_engine(engine: str | None, address: str | None, workers: int | None, *
 @contextmanager
 def open_engine(
     engine: EngineName | None, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions
-) -> Iterator[Assess]:
-    """What asks the models, until the block ends.
+) -> Iterator[Engine | None]:
+    """What makes the calls of models elsewhere, until the block ends; None where this process makes them.
 
     Args:
         engine: The engine; None for the loop in this process.
@@ -57,12 +56,12 @@ def open_engine(
         options: How they are called.
     """
     if engine is None:
-        yield assess
+        yield None
         return
     from judge.ask.ray import RayEngine  # most runs need no engine
 
     with closing(RayEngine(address_of(address), workers, names, options)) as opened:
-        yield opened.assess
+        yield opened.model
 
 
 def address_of(address: str | None) -> str | None:

@@ -46,6 +46,5 @@ def assess_at_once(
     time: VirtualTime | None = None,
 ) -> StoredResults:
     """`assess`, but nobody waits."""
-    account, clock = account or Account(), (time or VirtualTime()).clock()
-    questions = Questions(model, journal, pool, None, account, journal.set_meta)
-    return Loop(questions, journal, settings, report=report, account=account, clock=clock).run_to_end(wanted)
+    questions = Questions(model, journal, pool, None, account)
+    return Loop(questions, journal, settings, report=report, clock=(time or VirtualTime()).clock()).run_to_end(wanted)

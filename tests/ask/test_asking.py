@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from judge.ask.progress import JobProgress, Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
-from judge.models.model import Price
+from judge.models.model import Model, Price
 from tests.ask.test_loop import Scripted, criterion, pool
 
 pytestmark = pytest.mark.fast
@@ -50,6 +51,21 @@ def test_models_are_asked_in_turn_and_their_progress_is_one(tmp_path: Path) -> N
     assert ([progress.done for progress in seen], {progress.total for progress in seen}) == ([*range(1, 13)], {12})
     assert seen[-1].cost == pytest.approx(0.12)
     assert [model.prepared for model in models] == [1, 1]
+
+
+def test_an_engine_makes_the_calls_and_says_what_they_wait_for(tmp_path: Path) -> None:
+    seen, elsewhere = list[Progress](), Named()
+
+    def engine(model: Model, calls: int, waiting: Callable[[str], None]) -> Model:
+        assert (model.name, calls) == (elsewhere.name, 4)
+        waiting("waiting for CPUs")
+        return elsewhere
+
+    model = Named()
+    with Asking(JournalPlace(tmp_path), POOL, None, JobProgress(report=seen.append), engine) as asking:
+        asking.ask(Judge([model], settings=Settings(concurrency=4)), WANTED)
+    assert (len(model.asked), len(elsewhere.asked)) == (0, 6)
+    assert (seen[0].done, seen[0].total, seen[0].limited) == (0, 6, "waiting for CPUs")
 
 
 def test_a_model_is_prepared_once_however_often_it_is_asked(tmp_path: Path) -> None:

@@ -128,7 +128,6 @@ class Play:
 
     def engine(self, model: Scripted, lives: Sequence[int] = (), cpus: float = 2) -> PlayedEngine:
         self.monkeypatch.setattr(ours, "open_model", lambda name, options: model)
-        self.monkeypatch.setattr(ours, "assess", assess_at_once)
         self.played = PlayedEngine(None, None, [model.name], ModelOptions())
         self.played.ray, self.played.home = PlayedRay(cpus, lives), self.home
         return self.played
@@ -143,9 +142,11 @@ class Play:
         journal: Journal | None = None,
         **more: Any,
     ) -> list[Judgment | Failure]:
-        ask, one = self.engine(model, lives).assess, pool(texts)
+        self.waits = list[str]()
+        calls, one = min(settings.concurrency, len(texts)), pool(texts)
+        there = self.engine(model, lives).model(model, calls, self.waits.append)
         with Journal(None) if journal is None else journal as opened:
-            return list(ask(tasks(one, [criterion()]), model, opened, one, settings=settings, **more))
+            return list(assess_at_once(tasks(one, [criterion()]), there, opened, one, settings=settings, **more))
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_results_and_accounts_are_those_of_the_loop(run: Play) -> None:
     here, there = (account.rows()[0] for account in accounts)
     assert here.expected == there.expected
     assert msgspec.structs.replace(here.asked, seconds=0) == msgspec.structs.replace(there.asked, seconds=0)
-    assert seen[0].limited == "waiting for CPUs of the cluster"
+    assert run.waits == ["waiting for CPUs of the cluster"]
     assert (seen[-1][:4], seen[-1].limited) == ((30, 30, 0, 2), "")
 
 
@@ -202,13 +203,14 @@ def test_one_process_serves_several_judges_and_none_is_needed_for_what_is_recall
     opened = run.engine(model)
     for _ in range(2):
         with Journal(None) as journal:
-            opened.assess(tasks(one, [criterion()]), model, journal, one, settings=TWO)
+            assess_at_once(tasks(one, [criterion()]), opened.model(model, 2, print), journal, one, settings=TWO)
     assert Counter(opened.log) == {"start": 1, "connect": 1, "open": 2, "complete": 60, "close": 2}
     assert len(opened.ray.workers) == opened.ray.killed == 4
     with Journal(tmp_path / "journal") as journal:
         alone_too = assess_at_once(tasks(one, [criterion()]), model, journal, one, settings=TWO)
         again = run.engine(model)
-        assert list(again.assess(tasks(one, [criterion()]), model, journal, one, settings=TWO)) == list(alone_too)
+        there = again.model(model, 2, print)
+        assert list(assess_at_once(tasks(one, [criterion()]), there, journal, one, settings=TWO)) == list(alone_too)
         assert again._process is None
 
 

@@ -2,7 +2,6 @@ import sys
 
 import pytest
 
-from judge.ask.loop import assess
 from judge.errors import UsageError
 from judge.harness.engine import check_engine, open_engine
 from judge.models.model import ModelOptions
@@ -61,4 +60,4 @@ def test_an_absent_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_an_engine_the_loop_asks() -> None:
     with open_engine(None, None, None, ["baseline/overlap"], ModelOptions()) as engine:
-        assert engine is assess
+        assert engine is None
