@@ -97,7 +97,7 @@ def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | F
         form=answer.request.form,
         repaired=answer.repaired,
         sample=task.sample,
-        support=_support(verdict, task.response.passages),
+        support=_support(verdict, task.response.passages) if verdict.support else (),
         nuggets=verdict.nuggets,
     )
 

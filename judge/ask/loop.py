@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from judge.ask.budget import price_of
 from judge.ask.calls import AnsweredInForm, Calls, Clock
 from judge.ask.inquiry import Answer, failure, inquiry, outcome
 from judge.ask.own_loop import finish
-from judge.ask.progress import Progress, Reporter
+from judge.ask.progress import Progress, job_progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
@@ -316,8 +315,7 @@ def assess(
         UsageError: The judge cannot answer one of the criteria.
         OperationalError: The run stopped early; every paid completion is in the journal.
     """
-    with contextlib.ExitStack() as shown:
-        if progress:
-            report = shown.enter_context(Reporter(model.name, sys.stderr, report))
+    with job_progress(progress, report) as told:
+        report = told.of(model.name) if progress else report
         questions = Questions(model, journal, pool, turns, Account())
         return Loop(questions, journal, settings or Settings(), report=report).run_to_end(sequence(wanted))

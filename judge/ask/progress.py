@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Self, TextIO
+from typing import NamedTuple
 
 from judge.files.progress import ProgressLine
 from judge.models.endpoints import Endpoint
@@ -48,34 +48,21 @@ class Progress(NamedTuple):
 
 
 class Reporter:
-    """Shows the progress of a judge on a stream or on a line that others share, and passes it on to `then`."""
+    """Shows the progress of a judge on a line that others share, and passes it on to `then`."""
 
-    def __init__(
-        self, judge: str, shown: TextIO | ProgressLine, then: Callable[[Progress], None] | None = None
-    ) -> None:
+    def __init__(self, judge: str, line: ProgressLine, then: Callable[[Progress], None] | None = None) -> None:
         self._then = then
         self._judge = judge
-        self._line = shown if isinstance(shown, ProgressLine) else ProgressLine(shown)
-        self._own = not isinstance(shown, ProgressLine)
+        self._line = line
         self._last: Progress | None = None
         self._set_aside: set[str] = set()
-
-    def __enter__(self) -> Self:
-        if self._own:
-            self._line.__enter__()
-        return self
-
-    def __exit__(self, *exit_info: object) -> None:
-        self._finish()
-        if self._own:
-            self._line.__exit__(*exit_info)
 
     def __call__(self, progress: Progress) -> None:
         """Show the progress; cheap enough to be called after every judgment."""
         self._last = progress
         self._name_set_aside(progress.servers)
         if progress.done == progress.total:
-            self._finish()
+            self.close()
         else:
             self._line(Step(self._judge, progress.done, progress.total, free=progress.recalled, note=_extra(progress)))
         if self._then is not None:
@@ -90,7 +77,7 @@ class Reporter:
                 self._set_aside.add(server.url)
                 self._line.say(f"{self._judge}: {server.url} is set aside, and tried again later: {server.trouble}")
 
-    def _finish(self) -> None:
+    def close(self) -> None:
         """Say how it ended, once."""
         if self._last is None:
             return
@@ -102,36 +89,21 @@ class Reporter:
         self._line.say(f"{self._judge}: {', '.join(filter(None, told))}")
 
 
-class FetchReporter:
-    """Shows how much of a model's weights has been fetched."""
+def fetch_reporter(line: ProgressLine) -> Fetching:
+    """What shows on a line how much of a model's weights has been fetched."""
+    named: set[str] = set()
 
-    def __init__(self, shown: TextIO | ProgressLine) -> None:
-        self._line = shown if isinstance(shown, ProgressLine) else ProgressLine(shown)
-        self._own = not isinstance(shown, ProgressLine)
-        self._begun = False
-        self._named: set[str] = set()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exit_info: object) -> None:
-        if self._begun:
-            self._line.__exit__(*exit_info)
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        """Show that the step `step` has done `done` of `total` bytes."""
-        if self._own and not self._begun:
-            # A command that fetches nothing has no clock for it.
-            self._begun = True
-            self._line.__enter__()
-        if step not in self._named and not step.startswith("verifying"):
+    def show(step: str, done: int, total: int) -> None:
+        if step not in named and not step.startswith("verifying"):
             # Nobody should wonder what comes over the line, however fast it is.
-            self._named.add(step)
-            self._line.say(f"{step}: {total / 1e6:,.0f} MB")
-        self._line(Step(step, done, total, "bytes"))
+            named.add(step)
+            line.say(f"{step}: {total / 1e6:,.0f} MB")
+        line(Step(step, done, total, "bytes"))
         if done == total:
             # Two bars cannot share a terminal, and the bar of the loop may come next.
-            self._line.clear()
+            line.clear()
+
+    return show
 
 
 class JobProgress:
@@ -148,7 +120,7 @@ class JobProgress:
         self._reporters: dict[str, Reporter] = {}
         self.steps: Steps = quiet if line is None else line
         """Takes the steps of the job."""
-        self.fetching: Fetching = _unseen if line is None else FetchReporter(line)
+        self.fetching: Fetching = (lambda step, done, total: None) if line is None else fetch_reporter(line)
         """Takes how much of a model's weights has been fetched."""
 
     def of(self, judge: str) -> Callable[[Progress], None]:
@@ -162,11 +134,7 @@ class JobProgress:
     def close(self) -> None:
         """Say how far each judge came that did not come to its end."""
         for reporter in self._reporters.values():
-            reporter.__exit__()
-
-
-def _unseen(step: str, done: int, total: int) -> None:
-    """Show nothing of what is fetched."""
+            reporter.close()
 
 
 @contextlib.contextmanager

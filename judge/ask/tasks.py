@@ -34,33 +34,11 @@ Variant = tuple[Criterion, int]
 """A prompt, and the number of the repetition."""
 
 
-class _Block(NamedTuple):
-    """Responses, each under every one of some variants."""
+class _LazyTasks(Sequence[Task]):
+    """Tasks, each made when it is read, so that millions need no memory; a slice is a tuple."""
 
-    responses: Sequence[PooledResponse]
-    variants: tuple[Variant, ...]
-
-
-class Tasks(Sequence[Task]):
-    """Judgments to make, each made when it is read, so that millions need no memory; a slice is a tuple.
-
-    Args:
-        blocks: Responses with the variants that each of them is judged under, in the order of asking.
-    """
-
-    def __init__(self, blocks: Iterable[tuple[Sequence[PooledResponse], tuple[Variant, ...]]]) -> None:
-        self._blocks = tuple(_Block(*block) for block in blocks)
-
-    def __len__(self) -> int:
-        return sum(len(block.responses) * len(block.variants) for block in self._blocks)
-
-    def __iter__(self) -> Iterator[Task]:
-        return (
-            Task(response, criterion, sample)
-            for block in self._blocks
-            for response in block.responses
-            for criterion, sample in block.variants
-        )
+    def _at(self, number: int) -> Task:
+        raise NotImplementedError
 
     @overload
     def __getitem__(self, key: SupportsIndex) -> Task: ...
@@ -68,30 +46,54 @@ class Tasks(Sequence[Task]):
     def __getitem__(self, key: slice) -> tuple[Task, ...]: ...
     def __getitem__(self, key: Any) -> Any:
         """A task; for a slice, a tuple of them."""
-        if isinstance(key, slice):
-            return tuple(self[number] for number in range(*key.indices(len(self))))
-        number = range(len(self))[key]
+        numbers = range(len(self))[key]
+        return tuple(map(self._at, numbers)) if isinstance(numbers, range) else self._at(numbers)
+
+
+class Tasks(_LazyTasks):
+    """Judgments to make.
+
+    Args:
+        blocks: Responses with the variants that each of them is judged under, in the order of asking.
+    """
+
+    def __init__(self, blocks: Iterable[tuple[Sequence[PooledResponse], tuple[Variant, ...]]]) -> None:
+        self._blocks = tuple(blocks)
+        self._size = sum(len(responses) * len(variants) for responses, variants in self._blocks)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Task]:
+        return (
+            Task(response, criterion, sample)
+            for responses, variants in self._blocks
+            for response in responses
+            for criterion, sample in variants
+        )
+
+    def _at(self, number: int) -> Task:
         for responses, variants in self._blocks:
             if number < len(responses) * len(variants):
                 place, variant = divmod(number, len(variants))
                 return Task(responses[place], *variants[variant])
             number -= len(responses) * len(variants)
-        raise IndexError(key)
+        raise IndexError(number)
 
     def varied(self, variants: Callable[[Criterion], tuple[Variant, ...]]) -> "Tasks":
         """The same responses, each under the variants of its prompt."""
         return Tasks(
-            (block.responses, tuple(variant for criterion, _ in block.variants for variant in variants(criterion)))
-            for block in self._blocks
+            (responses, tuple(variant for criterion, _ in under for variant in variants(criterion)))
+            for responses, under in self._blocks
         )
 
     def spread(self, limit: int) -> "Tasks":
         """At most `limit` responses of each block, evenly spaced, so that a trial covers all topics."""
-        return Tasks((_spread(block.responses, limit), block.variants) for block in self._blocks)
+        return Tasks((_spread(responses, limit), variants) for responses, variants in self._blocks)
 
 
-class PickedTasks(Sequence[Task]):
-    """Some of the tasks of a sequence, each made when it is read; a slice is a tuple.
+class PickedTasks(_LazyTasks):
+    """Some of the tasks of a sequence.
 
     Args:
         tasks: The sequence.
@@ -105,18 +107,8 @@ class PickedTasks(Sequence[Task]):
     def __len__(self) -> int:
         return len(self._places)
 
-    @overload
-    def __getitem__(self, key: SupportsIndex) -> Task: ...
-    @overload
-    def __getitem__(self, key: slice) -> tuple[Task, ...]: ...
-    def __getitem__(self, key: Any) -> Any:
-        """A task; for a slice, a tuple of them."""
-        if isinstance(key, slice):
-            return tuple(self._of(place) for place in self._places[key])
-        return self._of(self._places[key])
-
-    def _of(self, place: int) -> Task:
-        task = self._tasks[place]
+    def _at(self, number: int) -> Task:
+        task = self._tasks[self._places[number]]
         return task if self._sample is None else task._replace(sample=self._sample)
 
 

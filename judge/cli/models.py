@@ -9,9 +9,10 @@ import argparse
 import sys
 from typing import Any
 
-from judge.ask.progress import FetchReporter
+from judge.ask.progress import fetch_reporter
 from judge.cli.options import add_actions
 from judge.cli.printing import print_json, print_text, say
+from judge.files.progress import ProgressLine
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.weights import cache_folder, ensure, is_here
 from judge.text.hints import did_you_mean
@@ -38,8 +39,8 @@ def main(args: argparse.Namespace) -> int:
         say(f"weights are kept in {cache_folder() / 'models'}")
     else:
         for name in dict.fromkeys(args.names):
-            with FetchReporter(sys.stderr) as report:
-                print(ensure(CATALOG[name], report))
+            with ProgressLine(sys.stderr) as line:
+                print(ensure(CATALOG[name], fetch_reporter(line)))
     return 0
 
 

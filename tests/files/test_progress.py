@@ -6,11 +6,12 @@ import pty
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from judge.ask.progress import FetchReporter, Progress, Reporter
+from judge.ask.progress import Progress, Reporter, fetch_reporter
 from judge.files.progress import FIRST, ProgressLine
 from judge.models.endpoints import Endpoint
 from judge.text.steps import Step, counted, quiet, stepped
@@ -100,7 +101,7 @@ def test_each_step_has_a_rate_of_its_own() -> None:
 def test_the_judging_loop_keeps_its_cost_and_tells_the_time_left() -> None:
     stream, clock = io.StringIO(), Clock()
     line = ProgressLine(stream, clock=clock, ticking=False)
-    with line, Reporter("some/judge", line) as reporter:
+    with line, closing(Reporter("some/judge", line)) as reporter:
         reporter(Progress(10, 110, 10, 0, 0.0))
         clock.now += 20
         # Twenty calls in twenty seconds: what the journal had took no time.
@@ -115,7 +116,7 @@ def test_the_judging_loop_keeps_its_cost_and_tells_the_time_left() -> None:
 
 def test_what_is_fetched_is_named_at_once() -> None:
     stream, clock = io.StringIO(), Clock()
-    fetching = FetchReporter(ProgressLine(stream, clock=clock, ticking=False))
+    fetching = fetch_reporter(ProgressLine(stream, clock=clock, ticking=False))
     fetching("fetching tiny", 0, 500_000_000)
     clock.now += 5
     fetching("fetching tiny", 250_000_000, 500_000_000)
@@ -217,7 +218,7 @@ def test_several_servers_are_told_apart() -> None:
     stream, clock = io.StringIO(), Clock()
     line = ProgressLine(stream, clock=clock, ticking=False)
     first, second = servers = (Endpoint("http://a/v1"), Endpoint("http://b/v1"))
-    with line, Reporter("server/m", line) as reporter:
+    with line, closing(Reporter("server/m", line)) as reporter:
         first.answered, second.trouble = 1, "status 500\x1b[2J"
         reporter(Progress(1, 4, 0, 0, 0.0, servers=servers))
         clock.now += 4
