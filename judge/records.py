@@ -4,6 +4,7 @@ Ids are always strings. `turn_id` is `<topic_id>_<turn number>` in every track (
 """
 
 from collections.abc import Collection
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -84,7 +85,7 @@ class Level(Record, frozen=True):
     description: str
 
 
-class Scale(Record, frozen=True):
+class Scale(Record, frozen=True, dict=True):
     """The allowed grades, which end is good, and which grades count as positive."""
 
     levels: tuple[Level, ...]
@@ -94,7 +95,7 @@ class Scale(Record, frozen=True):
     unable: Level | None
     """The level for "unable to judge", which is in no mean and in no qrels; None if the scale has none."""
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """All labels that a judge may write; the label of `unable` comes last."""
         return tuple(level.label for level in (*self.levels, *((self.unable,) if self.unable else ())))

@@ -36,7 +36,7 @@ JOURNAL = "journal.sqlite"
 """The journal of a folder."""
 
 
-Engine = Callable[[Model, int, Callable[[str], None]], Model]
+CallEngine = Callable[[Model, int, Callable[[str], None]], Model]
 """Gives the same model with calls that are made elsewhere, so many at once; the function is told what they wait for."""
 
 
@@ -236,7 +236,7 @@ class Asking:
         pool: Pool,
         turns: Mapping[str, Turn] | None,
         progress: JobProgress | None = None,
-        engine: Engine | None = None,
+        engine: CallEngine | None = None,
         *,
         dry: bool = False,
     ) -> None:

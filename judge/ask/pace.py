@@ -68,6 +68,8 @@ class Pace:
     def wait(self, tokens: int) -> float:
         """Seconds until a call of so many tokens may be sent; 0 if it may be sent now."""
         now = self._clock()
+        if not self.limits and now >= self._until and self._rate.value(now) is None:
+            return 0.0
         return max(self.held(tokens), self._rate.wait(now), *(bucket.wait((1, tokens), now) for bucket in self._own))
 
     def sent(self, tokens: int) -> Ticket:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Literal, get_args
 
-from judge.ask.asking import Engine
+from judge.ask.asking import CallEngine
 from judge.errors import UsageError
 from judge.files.extras import need_extra
 from judge.models.model import ModelOptions
@@ -45,7 +45,7 @@ def check_engine(engine: str | None, address: str | None, workers: int | None, *
 @contextmanager
 def open_engine(
     engine: EngineName | None, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions
-) -> Iterator[Engine | None]:
+) -> Iterator[CallEngine | None]:
     """What makes the calls of models elsewhere, until the block ends; None where this process makes them.
 
     Args:
