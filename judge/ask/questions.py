@@ -116,9 +116,10 @@ class Questions:
     def rates(self) -> TokenRates:
         """What the judge's tokens come to, as far as the journal tells."""
         sizes, prompts, replies = [], [], []
-        for messages, call in self._journal.sample(self.model.name, _SAMPLE):
+        for entry in self._journal.sample(self.model.name, _SAMPLE):
+            call = entry.completion
             if call.prompt_tokens and call.completion_tokens:
-                sizes.append(prompt_bytes(messages))
+                sizes.append(prompt_bytes(entry.messages))
                 prompts.append(call.prompt_tokens)
                 replies.append(call.completion_tokens)
         return learned_rates(len(sizes), sum(sizes), sum(prompts), sum(replies))

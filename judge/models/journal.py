@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-import msgspec
-
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.files.extras import need_extra
 from judge.files.paths import StrPath
 from judge.models.journal_file import SHARED, open_store
 from judge.models.journal_rows import (
     ADD_META,
+    NAMES,
     SET_META,
     Recorded,
     Row,
@@ -30,7 +29,7 @@ from judge.models.journal_rows import (
     recorded,
 )
 from judge.models.journal_store import Store, paged
-from judge.models.records import Completion, Message, Request
+from judge.models.records import Completion, Request
 
 _TOGETHER = 1000
 """Completions that are taken over in one transaction."""
@@ -160,20 +159,17 @@ class JournalView:
             yield from page
         self._fetched = {}
 
-    def sample(self, judge: str, most: int) -> list[tuple[tuple[Message, ...], Completion]]:
-        """What a judge was asked and what the calls took, of at most `most` calls; the same ones each time."""
+    def sample(self, judge: str, most: int) -> list[Recorded]:
+        """What a judge was asked and what came back, of at most `most` calls; the same ones each time."""
         # Digests are as good as random, so the first ones are a fair sample.
-        query = "SELECT digest, messages, completion FROM completion WHERE judge = ? ORDER BY digest LIMIT ?"
-        drawn: dict[str, tuple[tuple[Message, ...], Completion]] = {}
+        query = f"SELECT {NAMES} FROM completion WHERE judge = ? ORDER BY digest LIMIT ?"  # noqa: S608 - names of columns only
+        drawn: dict[str, Recorded] = {}
         for store in reversed(self._stores):
             # What is damaged is said where its completion is wanted.
             with contextlib.suppress(InputError):
-                for digest, messages, completion in store.query(query, (judge, most)):
-                    with contextlib.suppress(msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
-                        drawn[digest] = (
-                            msgspec.json.decode(messages, type=tuple[Message, ...]),
-                            msgspec.json.decode(completion, type=Completion),
-                        )
+                for row in store.query(query, (judge, most)):
+                    with contextlib.suppress(InputError):
+                        drawn[row[0]] = store.sound(row, recorded)
         return [drawn[digest] for digest in sorted(drawn)[:most]]
 
 

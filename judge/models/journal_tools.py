@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -173,41 +173,35 @@ class JournalReport(NamedTuple):
     """Completions of an older journal that were asked for at another address too, and are left out."""
 
 
-class _Check:
-    """The completions of a journal, sound and damaged, as they are read."""
+def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
+    """Hand over the sound completions of a journal, as this version records them, and report on all of them.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.unsealed = 0
-        self.sound: set[int] = set()
-        """Hashes of the digests, as they are stored: a journal may hold millions."""
-        self._problems: dict[str, str] = {}
-
-    def rows(self) -> Iterator[Row]:
-        """The sound rows, as this version records them.
-
-        Raises:
-            InputError: The journal cannot be read for another reason than damage.
-        """
-        for row in self._store.scan():
+    Raises:
+        InputError: The journal cannot be read for another reason than damage.
+    """
+    # By hashes of the digests: a journal may hold millions.
+    sound: set[int] = set()
+    problems: dict[str, str] = {}
+    unsealed = 0
+    for page in paged(store.scan(), _TOGETHER):
+        kept: dict[int, Row] = {}
+        for row in page:
             try:
-                today = _todays_row(row, self._store.version)
+                today = _todays_row(row, store.version)
                 recorded(today)
             except DamagedRow as error:
-                self._problems.setdefault(str(row[0]), str(error))
-                continue
-            if hash(row[0]) not in self.sound:
-                self.sound.add(hash(row[0]))
-                self.unsealed += row[-1] is None
-                yield today
-        with contextlib.suppress(InputError):
-            for page in self._store.pages("digest"):
-                for (digest,) in page:
-                    self._problems.setdefault(str(digest), "its page cannot be read")
-
-    def lost(self) -> tuple[tuple[str, str], ...]:
-        """Digest of each completion that is damaged and not sound elsewhere, and what is wrong."""
-        return tuple(sorted(problem for problem in self._problems.items() if hash(problem[0]) not in self.sound))
+                problems.setdefault(str(row[0]), str(error))
+            else:
+                kept[hash(row[0])] = today
+                unsealed += row[-1] is None
+        take([row for key, row in kept.items() if key not in sound])
+        sound |= kept.keys()
+    with contextlib.suppress(InputError):
+        for page in store.pages("digest"):
+            for (digest,) in page:
+                problems.setdefault(str(digest), "its page cannot be read")
+    lost = sorted(problem for problem in problems.items() if hash(problem[0]) not in sound)
+    return JournalReport(len(sound), unsealed, tuple(lost))
 
 
 def _todays_row(row: Row, version: str | None) -> Row:
@@ -256,15 +250,12 @@ def verify_journal(place: StrPath) -> JournalReport:
         name = Path(place).name
         more.append(("", f"its -wal file is missing: bring {name}-wal, which may hold later completions"))
     with contextlib.closing(open_store(place, "salvage")) as store:
-        check = _Check(store)
-        for _ in check.rows():
-            pass
+        report = _check(store, lambda rows: None)
         if isinstance(store, FileStore):
             more += [("", f"SQLite: {line}") for line in store.problems(_SHOWN)]
-    lost = check.lost()
-    if not check.sound and more and not lost:
+    if not report.sound and more and not report.problems:
         raise InputError(f"{place}: cannot be read as a journal: {more[0][1]}")
-    return JournalReport(len(check.sound), check.unsealed, tuple(sorted((*more, *lost))))
+    return report._replace(problems=tuple(sorted((*more, *report.problems))))
 
 
 def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
@@ -280,15 +271,13 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
         OperationalError: The new journal cannot be written.
     """
     with contextlib.closing(open_store(path, "salvage")) as store, _new_journal(new) as target:
-        check = _Check(store)
-        for page in paged(check.rows(), _TOGETHER):
-            target.record(page)
-        if not check.sound:
+        report = _check(store, target.record)
+        if not report.sound:
             raise InputError(f"{path}: holds no completion that is sound")
         with contextlib.suppress(InputError):
             target.store.change(ADD_META, store.facts())
-        repeated = len(check.sound) - len(target)
-    return JournalReport(len(check.sound) - repeated, check.unsealed, check.lost(), repeated)
+        taken = len(target)
+    return report._replace(sound=taken, repeated=report.sound - taken)
 
 
 @contextlib.contextmanager

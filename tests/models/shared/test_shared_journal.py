@@ -89,7 +89,7 @@ def test_a_completion_is_there_after_reopening(url: str) -> None:
         assert journal.get(DIGESTS[2]) is None
         assert journal.meta("form:b/m") == "text"
         assert list(journal.times(DIGESTS)) == list(DIGESTS[:2])
-        assert [messages for messages, _ in journal.sample("b/m", 5)] == [request().messages] * 2
+        assert [entry.messages for entry in journal.sample("b/m", 5)] == [request().messages] * 2
         journal.check_there()
 
 
