@@ -273,7 +273,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     with contextlib.closing(open_store(path, "salvage")) as store, _new_journal(new) as target:
         report = _check(store, target.record)
         if not report.sound:
-            raise InputError(f"{path}: holds no completion that is sound")
+            raise InputError(f"{store.name}: holds no completion that is sound")
         with contextlib.suppress(InputError):
             target.store.change(ADD_META, store.facts())
         taken = len(target)

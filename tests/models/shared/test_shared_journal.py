@@ -311,6 +311,8 @@ def test_a_shared_journal_of_an_older_version_is_converted_by_a_salvage(
     postgres: Postgres, url: str, tmp_path: Path
 ) -> None:
     opened(url).close()
+    with pytest.raises(InputError, match=r"^postgresql://127.0.0.1:\d+/\w+: holds no completion that is sound$"):
+        salvage_journal(url.replace("judge@", "judge:forest@"), tmp_path / "new")
     marks = ", ".join(["%s"] * 12)
     for index in range(3):
         row = old_row(index, "http://localhost:8000/v1", f"Grade: {index}")
