@@ -58,7 +58,7 @@ from judge.evaluate.cards.comparison import ReadCard, compare_cards
 from judge.evaluate.datasets.catalog import DATASETS
 from judge.evaluate.intake import passage_ranking, ranked_runs
 from judge.evaluate.published import reproduce_publication
-from judge.files.jsonl import json_bytes
+from judge.files.jsonl import json_bytes, jsonl_bytes
 from judge.files.stored import unpack
 from judge.files.tabular import read_table
 from judge.files.trec import parse_qrels
@@ -80,12 +80,11 @@ from judge.models.onnx_checker import open_tokenizer, read_model_files, windows
 from judge.models.prices import read_prices
 from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.models.server_checker import read_scores
-from judge.nuggets.claims import claims_jsonl, join_claims, parse_claims
 from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.nuggets.forms.edits import edited, edits_jsonl, parse_edits
-from judge.nuggets.matches import join, read_matches
+from judge.nuggets.label_files import parse_claims, read_matches, read_study
+from judge.nuggets.labels import join, join_claims
 from judge.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
-from judge.nuggets.study import read_study
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
@@ -582,8 +581,8 @@ def _matches(folder: Path, content: bytes) -> None:
 def _claims(folder: Path, content: bytes) -> None:
     """Labels of claims, joined to a pool and a bank that have one of each, and written again."""
     rows = parse_claims(content, "x")
-    written = claims_jsonl(rows)
-    assert claims_jsonl(parse_claims(written, "y")) == written
+    written = jsonl_bytes(rows)
+    assert jsonl_bytes(parse_claims(written, "y")) == written
     join_claims(rows, (), parse_bank(_NUGGETS[1], "bank"), _POOL, "x")
 
 

@@ -79,21 +79,21 @@ if TYPE_CHECKING:
     from judge.harness.gold_sheet import GoldSheetPlan as GoldSheetPlan
     from judge.harness.gold_sheet import write_gold_sheet as write_gold_sheet
     from judge.harness.judged import read_judged as read_judged
-    from judge.harness.nuggets.agreement import NuggetAgreePlan as NuggetAgreePlan
-    from judge.harness.nuggets.agreement import compare_matches as compare_matches
-    from judge.harness.nuggets.conversion import NuggetConvertPlan as NuggetConvertPlan
-    from judge.harness.nuggets.conversion import convert_bank as convert_bank
+    from judge.harness.nuggets.banks import NuggetConvertPlan as NuggetConvertPlan
+    from judge.harness.nuggets.banks import NuggetImportPlan as NuggetImportPlan
+    from judge.harness.nuggets.banks import NuggetSheetPlan as NuggetSheetPlan
+    from judge.harness.nuggets.banks import convert_bank as convert_bank
+    from judge.harness.nuggets.banks import import_nugget_edits as import_nugget_edits
+    from judge.harness.nuggets.banks import write_nugget_sheet as write_nugget_sheet
     from judge.harness.nuggets.creation import NuggetCreatePlan as NuggetCreatePlan
     from judge.harness.nuggets.creation import create_nuggets as create_nuggets
-    from judge.harness.nuggets.editing import NuggetImportPlan as NuggetImportPlan
-    from judge.harness.nuggets.editing import NuggetSheetPlan as NuggetSheetPlan
-    from judge.harness.nuggets.editing import import_nugget_edits as import_nugget_edits
-    from judge.harness.nuggets.editing import write_nugget_sheet as write_nugget_sheet
     from judge.harness.nuggets.questions import NuggetClaimsPlan as NuggetClaimsPlan
     from judge.harness.nuggets.questions import NuggetMatchPlan as NuggetMatchPlan
     from judge.harness.nuggets.questions import label_claims as label_claims
     from judge.harness.nuggets.questions import match_nuggets as match_nuggets
+    from judge.harness.nuggets.scoring import NuggetAgreePlan as NuggetAgreePlan
     from judge.harness.nuggets.scoring import NuggetScorePlan as NuggetScorePlan
+    from judge.harness.nuggets.scoring import compare_matches as compare_matches
     from judge.harness.nuggets.scoring import score_nuggets as score_nuggets
     from judge.harness.passages import ExtractPlan as ExtractPlan
     from judge.harness.passages import IndexPlan as IndexPlan

@@ -86,6 +86,15 @@ class JudgeForecast(NamedTuple):
     """Tasks that it has yet to be asked about; they are in `left`."""
 
 
+class JobForecast(Record, frozen=True):
+    """What carrying out the plan of a job would send."""
+
+    counts: dict[str, int]
+    """How many of each thing that the job is about."""
+    models: tuple[ModelForecast, ...]
+    """What each model would be asked."""
+
+
 class Judge:
     """One that judges: a model, or several models that are asked one after the other; subclasses combine judges.
 

@@ -22,8 +22,7 @@ from judge.cli.config import add_config_arguments
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_journal_option, add_output_option, positive, refuse_unused
 from judge.cli.printing import print_fact, progress, say
-from judge.cli.run import ASK_AGAIN
-from judge.cli.spending import print_forecast, say_accounts
+from judge.cli.spending import asks_again, print_forecast, say_accounts
 from judge.errors import UsageError
 from judge.evaluate.cards.card import JudgeCard
 from judge.evaluate.cards.comparison import ReadCard, judge_grids
@@ -110,8 +109,7 @@ def _close(outcome: BenchOutcome, out: Path) -> int:
         _say_verdict(card)
     say(f"{count(len(outcome.cards), 'judge card')} in {out}")
     answered = any(dataset.answered for card in outcome.cards for dataset in card.datasets)
-    if any(failure.reason in ASK_AGAIN for failure in outcome.failures):
-        say("the same command asks again where a passing failure or the budget stopped a judgment")
+    if asks_again(failure.reason for failure in outcome.failures):
         return 3
     return 0 if answered else 1
 
@@ -132,7 +130,6 @@ def _print_forecast(forecast: BenchForecast) -> None:
     print_fact("  without evidence", str(counts.without_evidence))
     print_fact("  by a shared call", str(counts.shared))
     print_fact("calls to be made", str(counts.calls))
-    print_forecast([counts])
     for note in forecast.notes:
         say(f"note: {note}")
-    say("nothing was sent and nothing was written")
+    print_forecast([counts])

@@ -238,4 +238,3 @@ def _print_forecast(forecast: CalibrationForecast, *, as_json: bool) -> None:
     if forecast.test_judgments:
         print_fact("test grades", f"at most {count(forecast.test_judgments, 'judgment')} on top, by the chosen judges")
     print_forecast(forecast.by_model)
-    say("nothing was sent and nothing was written")

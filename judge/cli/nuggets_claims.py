@@ -9,10 +9,11 @@ import argparse
 
 from judge.ask.subjects import NUGGET_PRECISION
 from judge.cli.asking import say_lacking_log
-from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, end_asking, print_asking_forecast
+from judge.cli.nuggets_options import add_asking_arguments, end_asking, job_fields
 from judge.cli.printing import progress
+from judge.cli.spending import print_calls, print_forecast
 from judge.harness.nuggets.questions import NuggetClaimsPlan, forecast_nuggets, label_claims
-from judge.nuggets.claim_tasks import claim_counts
+from judge.nuggets.questions import claim_counts
 from judge.text.cells import count
 
 
@@ -23,20 +24,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Ask and write; 3 if asking again may bring missing labels, 1 if no response has labels."""
-    plan = NuggetClaimsPlan(**asked_fields(args))
+    plan = NuggetClaimsPlan(**job_fields(args), bank=args.bank, prompt=args.prompt)
     if args.dry_run:
         forecast = forecast_nuggets(plan)
-        print_asking_forecast(forecast.forecast, "responses", f"{forecast.nuggets} nuggets")
+        of = f"{forecast.counts['nuggets']} nuggets"
+        print_calls(forecast.models[0], {"responses": f"{forecast.models[0].judgments}: {of}"})
+        print_forecast(forecast.models)
         return 0
     say_lacking_log(args.out)
     with progress("reading the pool") as line:
         outcome = label_claims(plan, progress=line)
-    given = ", ".join(f"{number} {label}" for label, number in claim_counts(outcome.claims).items())
-    return end_asking(
-        *(outcome.account, outcome.notes, len(outcome.claims), outcome.failures),
-        (
-            f"sentences of {count(len(outcome.claims), 'response')} in {args.out}: {given}",
-            f"{count(len(outcome.failures), 'response')} without labels",
-            "an answer",
-        ),
-    )
+    labels = ", ".join(f"{number} {label}" for label, number in claim_counts(outcome.answers).items())
+    given = f"sentences of {count(len(outcome.answers), 'response')} in {args.out}: {labels}"
+    return end_asking(outcome, given, f"{count(len(outcome.failures), 'response')} without labels", "an answer")

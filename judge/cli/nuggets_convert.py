@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from judge.cli.printing import print_json, say
-from judge.harness.nuggets.conversion import NuggetConvertPlan, convert_bank
+from judge.harness.nuggets.banks import NuggetConvertPlan, convert_bank
 from judge.nuggets.forms import FORMS, WRITTEN
 from judge.text.cells import count
 

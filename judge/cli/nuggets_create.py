@@ -10,21 +10,13 @@ from collections import Counter
 from pathlib import Path
 
 from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING
-from judge.cli.asking import (
-    add_dry_run_option,
-    add_judge_arguments,
-    add_loop_arguments,
-    loop_settings,
-    model_options,
-    say_lacking_log,
-)
-from judge.cli.config import add_config_arguments
-from judge.cli.options import add_journal_option, add_output_option, positive, refuse_unused
-from judge.cli.printing import print_fact, progress, say
-from judge.cli.run import ASK_AGAIN
-from judge.cli.spending import print_forecast, say_accounts
-from judge.harness.nuggets.creation import MOST, CreationForecast, NuggetCreatePlan, create_nuggets, forecast_creation
-from judge.nuggets.sources import SOURCE_KINDS
+from judge.cli.asking import say_lacking_log
+from judge.cli.nuggets_options import add_job_arguments, job_fields
+from judge.cli.options import positive, refuse_unused
+from judge.cli.printing import progress, say
+from judge.cli.spending import asks_again, print_calls, print_forecast, say_accounts
+from judge.harness.nuggets.creation import MOST, NuggetCreatePlan, create_nuggets, forecast_creation
+from judge.nuggets.creation import SOURCE_KINDS
 from judge.text.cells import count
 
 
@@ -68,13 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         asking.add_argument(
             option, default=default, metavar="NAME|PATH", help=f"prompt {what} (default {default}/graded)"
         )
-    add_judge_arguments(asking)
-    loop = parser.add_argument_group("the loop")
-    add_loop_arguments(loop)
-    add_dry_run_option(loop, "questions")
-    add_output_option(parser, "DIR", "folder for bank and journal", required=True)
-    add_journal_option(parser)
-    add_config_arguments(parser)
+    add_job_arguments(parser, asking, "folder for bank and journal")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -82,11 +68,7 @@ def main(args: argparse.Namespace) -> int:
     if args.qrels is None:
         refuse_unused(args, ["relevant-from"], "it is about the grades of --qrels")
     plan = NuggetCreatePlan(
-        pool=args.pool,
-        model=args.model,
-        out=args.out,
-        journal=args.journal,
-        topics=args.topics,
+        **job_fields(args),
         sources=args.sources,
         qrels=args.qrels,
         relevant_from=args.relevant_from,
@@ -94,12 +76,14 @@ def main(args: argparse.Namespace) -> int:
         creation=args.creation_prompt,
         merging=args.merging_prompt,
         importance=args.importance_prompt,
-        options=model_options(args),
-        settings=loop_settings(args),
-        limit=args.limit,
     )
     if args.dry_run:
-        _print_forecast(forecast_creation(plan))
+        forecast = forecast_creation(plan)
+        counts, (row,) = forecast.counts, forecast.models
+        of = f"{counts['passages']} passages, {counts['responses']} responses"
+        print_calls(row, {"turns": str(counts["turns"]), "sources": f"{row.judgments}: {of}"})
+        say("repeats and importance come on top, with two calls or more a turn that depend on these replies")
+        print_forecast(forecast.models)
         return 0
     say_lacking_log(args.out)
     with progress("reading the pool") as line:
@@ -116,20 +100,6 @@ def main(args: argparse.Namespace) -> int:
         say(f"{count(len(outcome.without), 'turn')} without nuggets, see bank.json")
     if outcome.failures:
         say(f"{count(len(outcome.failures), 'answer')} missing, see failures.jsonl")
-    if any(failure.reason in ASK_AGAIN for failure in outcome.failures):
-        say("the same command asks again where a passing failure or the budget stopped an answer")
+    if asks_again((failure.reason for failure in outcome.failures), "an answer"):
         return 3
     return 0 if outcome.nuggets else 1
-
-
-def _print_forecast(forecast: CreationForecast) -> None:
-    counts = forecast.forecast
-    print_fact("judge", counts.model)
-    print_fact("turns", str(forecast.turns))
-    print_fact("sources", f"{counts.judgments}: {forecast.passages} passages, {forecast.responses} responses")
-    print_fact("  from the journal", str(counts.recalled))
-    print_fact("  by a shared call", str(counts.shared))
-    print_fact("calls to be made", str(counts.calls))
-    print_forecast([counts])
-    say("repeats and importance come on top, with two calls or more a turn that depend on these replies")
-    say("nothing was sent and nothing was written")

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from judge.cli.printing import say
-from judge.harness.nuggets.editing import NuggetImportPlan, import_nugget_edits
+from judge.harness.nuggets.banks import NuggetImportPlan, import_nugget_edits
 from judge.text.cells import count
 
 

@@ -8,10 +8,11 @@ import argparse
 
 from judge.ask.subjects import NUGGET
 from judge.cli.asking import say_lacking_log
-from judge.cli.nuggets_asking import add_asking_arguments, asked_fields, end_asking, print_asking_forecast
+from judge.cli.nuggets_options import add_asking_arguments, end_asking, job_fields
 from judge.cli.printing import progress
+from judge.cli.spending import print_calls, print_forecast
 from judge.harness.nuggets.questions import NuggetMatchPlan, forecast_nuggets, match_nuggets
-from judge.nuggets.pairs import label_counts
+from judge.nuggets.questions import match_counts
 from judge.text.cells import count
 
 
@@ -22,20 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Ask and write; 3 if asking again may bring missing matches, 1 if there is no match."""
-    plan = NuggetMatchPlan(**asked_fields(args))
+    plan = NuggetMatchPlan(**job_fields(args), bank=args.bank, prompt=args.prompt)
     if args.dry_run:
         forecast = forecast_nuggets(plan)
-        print_asking_forecast(forecast.forecast, "pairs", f"{forecast.responses} responses, {forecast.nuggets} nuggets")
+        of = f"{forecast.counts['responses']} responses, {forecast.counts['nuggets']} nuggets"
+        print_calls(forecast.models[0], {"pairs": f"{forecast.models[0].judgments}: {of}"})
+        print_forecast(forecast.models)
         return 0
     say_lacking_log(args.out)
     with progress("reading the pool") as line:
         outcome = match_nuggets(plan, progress=line)
-    given = ", ".join(f"{number} {label}" for label, number in label_counts(outcome.matches).items())
-    return end_asking(
-        *(outcome.account, outcome.notes, len(outcome.matches), outcome.failures),
-        (
-            f"{count(len(outcome.matches), 'match', 'matches')} in {args.out}: {given}",
-            f"{len(outcome.failures)} missing",
-            "a match",
-        ),
-    )
+    labels = ", ".join(f"{number} {label}" for label, number in match_counts(outcome.answers).items())
+    given = f"{count(len(outcome.answers), 'match', 'matches')} in {args.out}: {labels}"
+    return end_asking(outcome, given, f"{len(outcome.failures)} missing", "a match")

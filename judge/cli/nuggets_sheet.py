@@ -8,7 +8,7 @@ from pathlib import Path
 
 from judge.cli.options import add_output_option
 from judge.cli.printing import say
-from judge.harness.nuggets.editing import NuggetSheetPlan, write_nugget_sheet
+from judge.harness.nuggets.banks import NuggetSheetPlan, write_nugget_sheet
 from judge.text.cells import count
 
 

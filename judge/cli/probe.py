@@ -25,9 +25,8 @@ from judge.cli.config import add_config_arguments
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_journal_option, add_output_option, add_runs_option, positive, positive_amount, seed
 from judge.cli.printing import print_fact, print_text, progress, say
-from judge.cli.run import ASK_AGAIN
-from judge.cli.spending import print_forecast, say_accounts
-from judge.harness.probe.job import ProbeForecast, ProbeOutcome, forecast_probe, probe_judges
+from judge.cli.spending import asks_again, print_calls, print_forecast, say_accounts
+from judge.harness.probe.job import ProbeOutcome, forecast_probe, probe_judges
 from judge.harness.probe.plan import ITEMS, SEED, ProbePlan
 from judge.text.cells import count
 
@@ -131,7 +130,11 @@ def main(args: argparse.Namespace) -> int:
     if args.dry_run:
         with progress("reading the pool") as line:
             forecast = forecast_probe(plan, line)
-        _print_forecast(forecast)
+        print_fact("items", str(forecast.counts["items"]))
+        print_fact("twins", f"{forecast.counts['twins']}, under all prompts")
+        for row in forecast.models:
+            print_calls(row, {"judgments": str(row.judgments)})
+        print_forecast(forecast.models)
         return 0
     say_lacking_log(args.out)
     with progress("reading the pool") as line:
@@ -152,21 +155,7 @@ def _close(outcome: ProbeOutcome, out: Path) -> int:
     if outcome.failures:
         reasons = ", ".join(sorted({failure.reason for failure in outcome.failures}))
         say(f"missing: {count(len(outcome.failures), 'judgment')} ({reasons}), see twins.jsonl")
-    if any(failure.reason in ASK_AGAIN for failure in outcome.failures):
-        say("the same command asks again where a passing failure or the budget stopped a judgment")
+    if asks_again(failure.reason for failure in outcome.failures):
         return 3
     graded = any(pair.altered is not None for pair in outcome.pairs)
     return 1 if outcome.fails or not graded else 0
-
-
-def _print_forecast(forecast: ProbeForecast) -> None:
-    print_fact("items", str(forecast.items))
-    print_fact("twins", f"{forecast.twins}, under all prompts")
-    for row in forecast.judges:
-        print_fact("judge", row.model)
-        print_fact("judgments", str(row.judgments))
-        print_fact("  from the journal", str(row.recalled))
-        print_fact("  by a shared call", str(row.shared))
-        print_fact("calls to be made", str(row.calls))
-    print_forecast(forecast.judges)
-    say("nothing was sent and nothing was written")

@@ -34,7 +34,7 @@ from judge.cli.options import add_cluster_option, add_journal_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
 from judge.cli.reporting import name_results
-from judge.cli.spending import print_forecast, say_accounts
+from judge.cli.spending import asks_again, print_forecast, say_accounts
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
 from judge.harness.engine import ENGINES
@@ -43,8 +43,6 @@ from judge.harness.requests import under_way
 from judge.harness.run import Outcome, carry_out, dry_run
 from judge.text.cells import count
 
-ASK_AGAIN = {"provider_error", "budget"}
-"""Reasons of failures that running the same command again may remove."""
 _SHOWN = 28
 """Longest value of a certificate that the terminal shows, in characters."""
 
@@ -247,8 +245,7 @@ def _close(outcome: Outcome) -> int:
         are = "is" if of_members.total() == 1 else "are"
         said = f"{count(of_members.total(), 'judgment')} of members {are} missing"
         say(f"{said} ({', '.join(sorted(of_members))}), see member_failures.jsonl")
-    if any(reason in ASK_AGAIN for reason in (*failures, *of_members)):
-        say("the same command asks again where a passing failure or the budget stopped a judgment")
+    if asks_again((*failures, *of_members)):
         return 3
     return 1 if missing == judgments else 0
 
@@ -282,4 +279,3 @@ def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
     if counts.rechecked:
         print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {prepared.plan.recheck})")
     print_forecast(counts.by_model)
-    say("nothing was sent and nothing was written")

@@ -1,6 +1,6 @@
 """What asking a judge will cost, and what it took: facts of a dry run, and a table after the asking."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.account import JudgeAccount, in_all
 from judge.ask.asking import ModelForecast
@@ -14,8 +14,40 @@ from judge.text.safe import printable
 
 GIVES_PRICE = "--price IN/OUT or a file (--prices) gives one"
 
+ASK_AGAIN = {"provider_error", "budget"}
+"""Failures that another call of the same command may end."""
 _TOOK = ("judge", "calls", "attempts", "prompt", "cached", "reply", "cost", "time")
 _EXPECTED = ("model", "calls", "prompt tokens", "reply tokens", "cost", "at most", "calls counted")
+
+
+def asks_again(reasons: Iterable[str], what: str = "a judgment") -> bool:
+    """Whether the same command asks again for what is missing for these reasons; if so, say it.
+
+    Args:
+        reasons: Why each is missing, as codes.
+        what: What was stopped.
+    """
+    again = any(reason in ASK_AGAIN for reason in reasons)
+    if again:
+        say(f"the same command asks again where a passing failure or the budget stopped {what}")
+    return again
+
+
+def print_calls(row: ModelForecast, facts: Mapping[str, str]) -> None:
+    """Print what a model would be asked in a dry run.
+
+    Args:
+        row: The calls.
+        facts: What they are about, by name.
+    """
+    for name, fact in {
+        "judge": row.model,
+        **facts,
+        "  from the journal": str(row.recalled),
+        "  by a shared call": str(row.shared),
+        "calls to be made": str(row.calls),
+    }.items():
+        print_fact(name, fact)
 
 
 def print_forecast(rows: Sequence[ModelForecast]) -> None:
@@ -34,6 +66,7 @@ def print_forecast(rows: Sequence[ModelForecast]) -> None:
     if len(rows) > 1:
         print()
         print_table(_EXPECTED, [_expected(row) for row in rows])
+    say("nothing was sent and nothing was written")
 
 
 def _costs(row: ModelForecast) -> tuple[float | None, float | None]:

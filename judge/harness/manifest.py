@@ -102,6 +102,17 @@ def configuration(
     }
 
 
+def job_manifest(status: str, configured: Mapping[str, Any], **facts: object) -> bytes:
+    """What the files of a job were made of; a rerun gives the same bytes, because no time of day is recorded.
+
+    Args:
+        status: How far the job came.
+        configured: Everything that determines its results, as JSON values.
+        facts: What else is recorded.
+    """
+    return json_bytes({"judge_version": __version__, "status": status, "configuration": configured, **facts})
+
+
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of an output folder; None if it has none.
 

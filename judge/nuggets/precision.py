@@ -13,10 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from judge.nuggets.claims import ClaimLabel, KnownClaims
-from judge.nuggets.measures import MEASURES
-from judge.nuggets.scores import value_of
-from judge.nuggets.units import RunUnit, counts_against_nobody
+from judge.nuggets.labels import KnownClaims
+from judge.nuggets.records import ClaimLabel
+from judge.nuggets.scores import MEASURES, RunUnit, counts_against_nobody, value_of
 from judge.records import Estimate, Record
 from judge.results.turns import HARNESS
 from judge.stats.means import mean_interval

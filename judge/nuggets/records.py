@@ -1,4 +1,4 @@
-"""Nuggets, the matches of responses with them, and the matches that are missing. Pure."""
+"""Nuggets, what responses do with them, what carries the sentences of responses, and what is missing. Pure."""
 
 from typing import Literal, get_args
 
@@ -14,6 +14,14 @@ supports: it says all of it. partly: it says a part. does_not: it says nothing o
 CreationStep = Literal["creation", "merging", "importance"]
 """A step in making a bank: nuggets of one source, the removal of repeats, and how important nuggets are."""
 MATCH_LABELS: tuple[MatchLabel, ...] = get_args(MatchLabel)
+ClaimLabel = Literal["none", "no_claim", "passage", "nugget"]
+"""What carries a sentence.
+
+nugget: nuggets of its turn or topic say what it claims. passage: they do not, but the passages that its response used
+do. none: neither does. no_claim: it claims nothing.
+"""
+CLAIM_LABELS: tuple[ClaimLabel, ...] = get_args(ClaimLabel)
+"""From worst to best for the response."""
 
 
 class Nugget(Record, frozen=True):
@@ -92,6 +100,35 @@ class MatchedNugget(Record, frozen=True, omit_defaults=True):
     """Whether the first reply was unreadable and the judge was asked again."""
 
 
+class ResponseClaims(Record, frozen=True, omit_defaults=True):
+    """What one judge or one assessor says of the sentences of a response."""
+
+    turn_id: str
+    response_id: str
+    labels: tuple[ClaimLabel, ...]
+    """One for each sentence of the response, in order."""
+    passages: bool = False
+    """Whether the passages of the response were shown, so that they may carry a sentence."""
+    text_sha256: str | None = None
+    """As in `MatchedNugget`."""
+    nuggets_sha256: str | None = None
+    """SHA-256 over the texts of the nuggets that were shown."""
+    assessor: str | None = None
+    """Who labeled; None where a judge did."""
+    judge: str | None = None
+    """`backend/model`; None where a person labeled."""
+    rationale: str | None = None
+    model: str | None = None
+    """The model, as the provider names it."""
+    prompt: str | None = None
+    """`criterion/variant`."""
+    prompt_digest: str | None = None
+    """SHA-256 of the prompt file."""
+    request_digest: str | None = None
+    repaired: bool = False
+    """Whether the first reply was unreadable and the judge was asked again."""
+
+
 class NuggetFailure(Record, frozen=True, omit_defaults=True):
     """A step in making a bank that failed, and why; what it would have added is missing from the bank."""
 
@@ -109,11 +146,12 @@ class NuggetFailure(Record, frozen=True, omit_defaults=True):
     request_digest: str | None = None
 
 
-class MatchFailure(Record, frozen=True, omit_defaults=True):
-    """A match that is missing, and why; never the label `does_not`."""
+class LabelFailure(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """A match or the labels of a response that are missing, and why; never a label."""
 
     turn_id: str
-    nugget_id: str
+    nugget_id: str | None = None
+    """None where the sentences of the response have no labels."""
     response_id: str
     reason: FailureReason | Literal["unable"]
     """unable: the judge said that it cannot tell."""

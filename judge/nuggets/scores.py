@@ -1,18 +1,181 @@
-"""The scores of runs by their nuggets: means over turns or topics with intervals, and bounds. Pure."""
+"""Recall of runs by nuggets: measures of a response, the turns and topics that runs had to answer, and means. Pure.
+
+Recall has the names of nuggetizer: R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG
+Track with the AutoNuggetizer Framework, arXiv:2411.09607.
+"""
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
-from judge.nuggets.measures import MEASURES, NuggetMeasure
-from judge.nuggets.units import RunUnit
+from judge.nuggets.labels import PairLabels
+from judge.nuggets.records import MatchLabel, Nugget, NuggetBank
+from judge.pool.records import Pool, PooledResponse
 from judge.records import Estimate, Record
 from judge.results.leaderboard import ROUNDING
+from judge.results.turns import HARNESS, first_ranked, had_to_answer
 from judge.stats.means import mean_interval
 from judge.text.grid import Cell, Grid
-from judge.text.ids import Cluster, cluster_of, natural_key
+from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
+
+SUPPORT: Mapping[MatchLabel, float] = {"supports": 1.0, "partly": 0.5, "does_not": 0.0, "contradicts": 0.0}
+"""What a nugget counts in a weighted recall."""
+
+
+class NuggetMeasure(Record, frozen=True):
+    """A row of MEASURES: which nuggets count, and what each label is worth."""
+
+    about: str
+    """The explanation in notes, without a period."""
+    worth: Mapping[MatchLabel, float]
+    vital: bool = False
+    """Whether only vital nuggets count."""
+    recall: bool = True
+    """Whether runs are ranked by it, with a missing label as `does_not`."""
+
+    def __call__(self, nuggets: Sequence[Nugget], labels: Mapping[str, MatchLabel]) -> float | None:
+        """The mean worth over the nuggets; None if no nugget counts.
+
+        Args:
+            nuggets: The nuggets of the turn or topic.
+            labels: Nugget id to label, for every one of them.
+        """
+        counted = [nugget for nugget in nuggets if nugget.importance == "vital" or not self.vital]
+        return math.fsum(self.worth[labels[nugget.nugget_id]] for nugget in counted) / len(counted) if counted else None
+
+
+_STRICT: Mapping[MatchLabel, float] = {**SUPPORT, "partly": 0.0}
+_CONTRADICTED: Mapping[MatchLabel, float] = {"supports": 0.0, "partly": 0.0, "does_not": 0.0, "contradicts": 1.0}
+
+MEASURES: dict[str, NuggetMeasure] = {
+    "all_score": NuggetMeasure("recall of all nuggets, where one that is partly supported counts half", SUPPORT),
+    "strict_all_score": NuggetMeasure("share of all nuggets that are supported in full", _STRICT),
+    "vital_score": NuggetMeasure(
+        "recall of the vital nuggets, where one that is partly supported counts half", SUPPORT, True
+    ),
+    "strict_vital_score": NuggetMeasure("share of the vital nuggets that are supported in full", _STRICT, True),
+    "contradicted": NuggetMeasure("share of all nuggets that the response contradicts", _CONTRADICTED, recall=False),
+}
+"""Name to measure; a measure is a row."""
+MAIN = "all_score"
+RECALLS = tuple(name for name, measure in MEASURES.items() if measure.recall)
+"""The measures that runs are ranked by."""
+
+UnitStatus = Literal["matched", "incomplete", "left_out", "unanswered"]
+"""matched: every nugget has a label. incomplete: a label is missing, which counts against the run. left_out: a label is
+missing for a reason that counts against no run. unanswered: the run ranked no pooled response first."""
+
+
+class RunUnit(Record, frozen=True):
+    """A turn or topic with nuggets that a run had to answer."""
+
+    run_id: str
+    scope: str
+    """The turn, or the topic for nuggets of a whole topic."""
+    topic_id: str
+    responses: tuple[str, ...]
+    """The pooled responses that the run ranked first there."""
+    nuggets: tuple[Nugget, ...]
+    labels: dict[str, MatchLabel]
+    """Nugget id to its label, where it is known; of several responses the best label."""
+    status: UnitStatus
+    reasons: dict[str, str]
+    """Nugget id to the reason of a missing label."""
+
+
+def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit, ...]:
+    """The units of every run, in natural order of runs and then of turns and topics.
+
+    Only the response that a run ranked first stands for it in a turn. Of a nugget of a whole topic, the best label over
+    the run's responses counts; it is contradicted if a response contradicts it and none supports it.
+
+    A missing label counts against the run, because it may be the run's doing, as on the leaderboard. It counts against
+    nobody where nobody asked for it, where the budget was spent, or where the judge answered about no response of the
+    turn or topic at all.
+
+    Args:
+        pool: The responses, and the turns that each run had to answer.
+        bank: The bank.
+        known: The labels.
+    """
+    firsts = first_ranked(pool)
+    expected = had_to_answer(pool)
+    every = {response.turn_id for response in pool.responses}.union(*expected.values())
+    scopes = bank.by_scope()
+    reached = _reached(pool, scopes, known)
+    units: list[RunUnit] = []
+    for run_id in runs_to_score(pool):
+        answered = firsts.get(run_id, {})
+        turns = {*expected.get(run_id, every), *answered}
+        for scope in sorted({*turns, *map(topic_of, turns)} & scopes.keys(), key=natural_key):
+            there = [answered[turn] for turn in sorted(answered, key=natural_key) if scope in (turn, topic_of(turn))]
+            units.append(_run_unit(run_id, scope, there, scopes[scope], known, scope in reached))
+    return tuple(units)
+
+
+def runs_to_score(pool: Pool) -> list[str]:
+    """The ids of the runs that were to be judged, in natural order."""
+    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
+    declined.update(run.run_id for run in pool.runs if not run.selected)
+    run_ids = {*first_ranked(pool), *had_to_answer(pool), *(row.run_id for row in pool.exclusions)} - declined
+    return sorted(run_ids, key=natural_key)
+
+
+def _reached(pool: Pool, scopes: Mapping[str, Sequence[Nugget]], known: PairLabels) -> set[str]:
+    """The turns and topics about which the judge answered at least once."""
+    scope_of = {nugget.nugget_id: scope for scope, nuggets in scopes.items() for nugget in nuggets}
+    answered = {nugget_id for _, nugget_id in known.labels}
+    answered |= {key[1] for key, failure in known.failures.items() if failure.reason not in HARNESS}
+    return {scope_of[nugget_id] for nugget_id in answered if nugget_id in scope_of}
+
+
+def _run_unit(
+    run_id: str,
+    scope: str,
+    responses: Sequence[PooledResponse],
+    nuggets: Sequence[Nugget],
+    known: PairLabels,
+    reached: bool,
+) -> RunUnit:
+    labels: dict[str, MatchLabel] = {}
+    reasons: dict[str, str] = {}
+    for nugget in nuggets if responses else ():
+        keys = [(response.response_id, nugget.nugget_id) for response in responses]
+        found = {known.labels[key] for key in keys if key in known.labels}
+        lacking = [key for key in keys if key not in known.labels]
+        if "supports" in found or not lacking:
+            order: tuple[MatchLabel, ...] = ("supports", "partly", "contradicts", "does_not")
+            labels[nugget.nugget_id] = next(label for label in order if label in found)
+        else:
+            why = [known.failures[key].reason if key in known.failures else "not_asked" for key in lacking]
+            # One reason that counts against nobody is enough: the label might have been the best one.
+            why.sort(key=lambda reason: not counts_against_nobody(reason, reached))
+            reasons[nugget.nugget_id] = why[0]
+    status: UnitStatus = "matched"
+    if not responses:
+        status = "unanswered"
+    elif any(counts_against_nobody(reason, reached) for reason in reasons.values()):
+        status = "left_out"
+    elif reasons:
+        status = "incomplete"
+    return RunUnit(
+        run_id=run_id,
+        scope=scope,
+        topic_id=nuggets[0].topic_id,
+        responses=tuple(response.response_id for response in responses),
+        nuggets=tuple(nuggets),
+        labels=labels,
+        status=status,
+        reasons=reasons,
+    )
+
+
+def counts_against_nobody(reason: str, reached: bool) -> bool:
+    """Whether the lack of a label counts against no run."""
+    return reason in ("budget", "not_asked") or (reason == "provider_error" and not reached)
 
 
 class NuggetScore(Record, frozen=True):

@@ -8,11 +8,9 @@ from judge.files.tabular import TableRow
 from judge.gold.sheets.items import readable
 from judge.gold.sheets.table import table_bytes
 from judge.nuggets.forms.edits import NuggetEdit, edited
-from judge.nuggets.forms.problems import BankProblems, usable_topic_id
+from judge.nuggets.forms.problems import BankProblems, scope_problem
 from judge.nuggets.records import Importance, Nugget
-from judge.runs.fields import usable_turn_id
 from judge.text.cells import count
-from judge.text.ids import topic_of
 from judge.text.safe import digest, disarmed, shown
 
 COLUMNS = (
@@ -185,14 +183,9 @@ def _addition(row: TableRow, path: str, edited_by: str, problems: BankProblems) 
     """The nugget that a row without an id adds; None, and a problem, if it cannot be one."""
     before = len(problems)
     turn_id, topic_id = row.cells["turn_id"], row.cells["topic_id"]
-    if turn_id and not usable_turn_id(turn_id):
-        problems.add("bad_id", f"{path}: turn_id", f"expected a turn id such as 9-1_3, found {shown(turn_id)}")
-    elif topic_id and not usable_topic_id(topic_id):
-        problems.add("bad_id", f"{path}: topic_id", f"expected a topic id such as 9-1, found {shown(topic_id)}")
-    elif turn_id and topic_id and topic_of(turn_id) != topic_id:
-        problems.add("bad_id", f"{path}: topic_id", f"{shown(topic_id)} is not the topic of {shown(turn_id)}")
-    elif not turn_id and not topic_id:
-        problems.add("missing_field", path, "a new nugget needs `turn_id`, or `topic_id` for the whole topic")
+    if (found := scope_problem(turn_id or None, topic_id or None)) is not None:
+        field, message = found
+        problems.add("bad_id" if field else "missing_field", f"{path}: {field}" if field else path, message)
     text = problems.text(f"{path}: text", _armed(row.cells["text"]))
     importance = _importance(row, path, problems)
     if text is None or len(problems) > before:

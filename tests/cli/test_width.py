@@ -16,8 +16,7 @@ from judge.cli import main
 from judge.cli.look import columns, known_columns, shows_color, styled
 from judge.cli.printing import print_fact, print_listed, print_table, print_text
 from judge.cli.tables import print_leaderboard
-from judge.nuggets.claims import CLAIM_LABELS
-from judge.nuggets.records import MATCH_LABELS
+from judge.nuggets.records import CLAIM_LABELS, MATCH_LABELS
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
 from judge.text.cells import columns_of

@@ -11,7 +11,7 @@ from judge.errors import InputError
 from judge.evaluate.published import PUBLICATIONS, beside_ours, counted, reproduce_publication
 from judge.evaluate.published.gpt4_labels import MOST_RUNS
 from judge.evaluate.published.released import ReleasedFile, find_all, find_released
-from judge.nuggets.study import read_study
+from judge.nuggets.label_files import read_study
 from judge.records import Estimate
 from judge.text.grid import Grid
 

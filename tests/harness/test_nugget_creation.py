@@ -61,13 +61,14 @@ HM = {
 def test_every_source_is_asked_once_and_never_again(server: Mock, pooled: Path, tmp_path: Path) -> None:
     server.reset()
     forecast = forecast_creation(plan(server, pooled, tmp_path / "out"))
-    assert (forecast.turns, forecast.passages + forecast.responses) == (16, SOURCES)
+    counts = forecast.counts
+    assert (counts["turns"], counts["passages"] + counts["responses"]) == (16, SOURCES)
     assert not (tmp_path / "out").exists()
     first = create_nuggets(plan(server, pooled, tmp_path / "out"))
     paid, written = server.stats()["paid"], results(tmp_path / "out")
     assert not first.failures and not first.without and first.turns == 16
     assert set(server.paid_per_item().values()) == {1}
-    assert forecast.forecast.calls < paid
+    assert forecast.models[0].calls < paid
     bank = read_bank(tmp_path / "out")
     assert bank.nuggets == tuple(first.nuggets)
     assert {nugget.made_by for nugget in bank.nuggets} == {"server/mock"}
@@ -78,7 +79,7 @@ def test_every_source_is_asked_once_and_never_again(server: Mock, pooled: Path, 
     again = create_nuggets(plan(server, pooled, tmp_path / "out"))
     assert again.nuggets == first.nuggets
     assert (server.stats()["paid"], results(tmp_path / "out")) == (paid, written)
-    assert forecast_creation(plan(server, pooled, tmp_path / "out")).forecast.calls == 0
+    assert forecast_creation(plan(server, pooled, tmp_path / "out")).models[0].calls == 0
     other = create_nuggets(plan(server, pooled, tmp_path / "other", settings=Settings(concurrency=1)))
     assert other.nuggets == first.nuggets
     assert results(tmp_path / "other") == written
@@ -135,7 +136,7 @@ def test_an_unreadable_source_is_a_failure_and_the_others_count(server: Mock, po
 def test_a_turn_without_a_readable_list_has_no_nuggets(server: Mock, pooled: Path, tmp_path: Path, step: str) -> None:
     server.reset()
     one = plan(server, pooled, tmp_path, limit=1, settings=Settings(concurrency=1))
-    sources = forecast_creation(one).forecast.calls
+    sources = forecast_creation(one).models[0].calls
     before = [reply([f"Fact {n}."], "some") for n in range(sources)]
     # Two facts or more of different sources, so the second step has one call.
     if step == "importance":
@@ -153,7 +154,7 @@ def test_a_turn_without_a_readable_list_has_no_nuggets(server: Mock, pooled: Pat
 def test_a_source_that_says_nothing_has_no_nugget_and_is_no_failure(server: Mock, pooled: Path, tmp_path: Path) -> None:
     server.reset()
     one = plan(server, pooled, tmp_path, limit=1, settings=Settings(concurrency=1))
-    server.script(*[reply([], "none")] * forecast_creation(one).forecast.calls)
+    server.script(*[reply([], "none")] * forecast_creation(one).models[0].calls)
     outcome = create_nuggets(one)
     assert not outcome.failures and not outcome.nuggets
     assert created(tmp_path)["turns_without_nuggets"] == list(outcome.without)

@@ -270,9 +270,9 @@ def test_a_dry_run_counts_and_writes_nothing(folder: Path, asked: Asked) -> None
     before = forecast_probe(plan)
     assert not out.exists() and ruled.calls == 0
     probe_judges(plan)
-    (counts,) = before.judges
-    assert counts.calls == ruled.calls and counts.judgments == before.items + before.twins
-    assert [row.calls for row in forecast_probe(plan).judges] == [0]
+    (counts,) = before.models
+    assert counts.calls == ruled.calls and counts.judgments == sum(before.counts.values())
+    assert [row.calls for row in forecast_probe(plan).models] == [0]
 
 
 # ---------------------------------------------------------------- certificates

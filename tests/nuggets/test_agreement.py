@@ -8,10 +8,11 @@ from judge.ask.criteria import find_criterion
 from judge.ask.loop import assess
 from judge.models.backends import open_model
 from judge.models.journal import Journal
-from judge.nuggets.agreement import agreement_grids, match_agreement
 from judge.nuggets.forms import parse_bank, read_bank
-from judge.nuggets.matches import PairLabels, join, read_matches
-from judge.nuggets.pairs import matched, nugget_pairs, pair_task
+from judge.nuggets.label_files import read_matches
+from judge.nuggets.labels import PairLabels, join
+from judge.nuggets.people import agreement_grids, match_agreement
+from judge.nuggets.questions import answers_of, match_of, match_questions, question_task
 from judge.nuggets.records import MatchLabel, NuggetBank
 from judge.pool.records import Pool
 from tests.conftest import PROJECT
@@ -76,10 +77,12 @@ def test_word_overlap_against_labels_in_the_form_of_the_study(tmp_path: Path) ->
 
 def overlap(bank: NuggetBank, there: Pool) -> PairLabels:
     """The labels of word overlap."""
-    criterion, pairs = find_criterion("nugget/yes_no"), nugget_pairs(there, bank)
+    criterion, pairs = find_criterion("nugget/yes_no"), match_questions(there, bank)
     with Journal(None) as journal:
-        results = assess([pair_task(pair, criterion) for pair in pairs], open_model("baseline/overlap"), journal, there)
-    return join(*matched(pairs, results, criterion), bank, there, "overlap")
+        results = assess(
+            [question_task(pair, criterion) for pair in pairs], open_model("baseline/overlap"), journal, there
+        )
+    return join(*answers_of(pairs, results, criterion, match_of), bank, there, "overlap")
 
 
 STUDY = PROJECT.parent / "shared/data/cone-rag"

@@ -7,11 +7,10 @@ import pytest
 
 from judge.errors import InputError
 from judge.nuggets.forms import parse_bank
-from judge.nuggets.matches import join, parse_matches, read_matches
-from judge.nuggets.measures import MEASURES
+from judge.nuggets.label_files import parse_matches, read_matches
+from judge.nuggets.labels import join
 from judge.nuggets.records import NuggetBank
-from judge.nuggets.scores import nugget_scores
-from judge.nuggets.units import run_units
+from judge.nuggets.scores import MEASURES, nugget_scores, run_units
 from judge.pool.records import Pool
 from tests.nuggets.world import pool, response
 

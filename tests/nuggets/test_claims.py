@@ -13,18 +13,12 @@ from judge.ask.prompt import render
 from judge.ask.subjects import NUGGET_PRECISION
 from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
+from judge.files.jsonl import jsonl_bytes
 from judge.gold.rows import text_digest
-from judge.nuggets.claim_tasks import check_claim_prompt, claim_questions, claim_task
-from judge.nuggets.claims import (
-    CLAIM_LABELS,
-    ClaimLabel,
-    ResponseClaims,
-    claims_jsonl,
-    join_claims,
-    nuggets_digest,
-    parse_claims,
-    read_claims,
-)
+from judge.nuggets.label_files import parse_claims, read_claims
+from judge.nuggets.labels import join_claims, nuggets_digest
+from judge.nuggets.questions import check_claim_prompt, claim_questions, question_task
+from judge.nuggets.records import CLAIM_LABELS, ClaimLabel, ResponseClaims
 from tests.conftest import PROJECT
 from tests.nuggets.world import bank, nugget, pool, response
 
@@ -55,7 +49,7 @@ def test_a_question_has_the_nuggets_of_the_turn_and_then_of_the_topic() -> None:
         ("R00001", ["1-1_1/1", "1-1/1"]),
         ("R00002", ["1-1/1"]),
     ]
-    assert claim_task(questions[0], find_criterion(NUGGET_PRECISION)).nuggets == ("Fact 1-1_1/1.", "Fact 1-1/1.")
+    assert question_task(questions[0], find_criterion(NUGGET_PRECISION)).nuggets == ("Fact 1-1_1/1.", "Fact 1-1/1.")
 
 
 def test_several_judges_vote_by_sentence_and_ties_go_to_the_worse_label() -> None:
@@ -123,7 +117,7 @@ def test_a_bad_line_is_named(line: dict[str, object], message: str) -> None:
 
 def test_a_response_twice_and_an_empty_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
-        parse_claims(claims_jsonl([said(2, "none"), said(2, "nugget")]), "claims.jsonl")
+        parse_claims(jsonl_bytes([said(2, "none"), said(2, "nugget")]), "claims.jsonl")
     assert error.value.problems[0].message == "the same response by the same assessor is on line 1"
     (tmp_path / "claims.jsonl").write_bytes(b"")
     with pytest.raises(InputError, match="1 problem"):
@@ -136,8 +130,8 @@ def test_rows_are_read_as_they_were_written(labels: list[list[ClaimLabel]]) -> N
         ResponseClaims("1-1_1", f"R{number:05d}", tuple(each), passages=True, assessor="ann")
         for number, each in enumerate(labels)
     ]
-    content = claims_jsonl(rows)
-    assert claims_jsonl(parse_claims(content, "claims.jsonl")) == content
+    content = jsonl_bytes(rows)
+    assert jsonl_bytes(parse_claims(content, "claims.jsonl")) == content
 
 
 @pytest.mark.parametrize("variant", ["graded", "passages"])

@@ -7,14 +7,16 @@ from judge.ask.records import Failure, Judgment
 from judge.nuggets.creation import (
     BLOCK,
     NuggetCandidate,
+    NuggetSource,
+    SourceKind,
     TurnMerging,
     candidates_of,
     creation_failure,
     importance_task,
     source_task,
+    turn_sources,
     weighed,
 )
-from judge.nuggets.sources import NuggetSource, SourceKind, turn_sources
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
 from tests.nuggets.world import TOKENS, response

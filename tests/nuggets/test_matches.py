@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
+from judge.files.jsonl import jsonl_bytes
 from judge.gold.rows import text_digest
-from judge.nuggets.matches import join, matches_jsonl, parse_matches, read_matches
+from judge.nuggets.label_files import parse_matches, read_matches
+from judge.nuggets.labels import join
 from judge.nuggets.records import MatchedNugget, MatchLabel
 from judge.text.safe import digest
 from tests.nuggets.world import bank, nugget, pool, response, row
@@ -17,8 +19,8 @@ BANK = bank(nugget("1-1_1/1"), nugget("1-1_2/1"), nugget("1-1/1"))
 
 def test_matches_are_read_as_they_were_written() -> None:
     rows = (row(1, "1-1_1/1", "contradicts"), row(3, "1-1/1", "partly", "1-1_2", inclusion_probability=0.5))
-    assert matches_jsonl(rows).count(b"\n") == 2
-    again = parse_matches(matches_jsonl(rows), "m")
+    assert jsonl_bytes(rows).count(b"\n") == 2
+    again = parse_matches(jsonl_bytes(rows), "m")
     assert [fields(each) for each in again] == [fields(each) for each in rows]
 
 

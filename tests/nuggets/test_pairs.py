@@ -14,7 +14,14 @@ from judge.errors import InputError, UsageError
 from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.records import Completion
-from judge.nuggets.pairs import check_prompt, matched, nugget_pairs, pair_task, spread_evenly
+from judge.nuggets.questions import (
+    answers_of,
+    check_match_prompt,
+    match_of,
+    match_questions,
+    question_task,
+    spread_evenly,
+)
 from tests.nuggets.world import bank, nugget, pool, response
 
 GRADED = find_criterion("nugget")
@@ -29,7 +36,7 @@ BANK = bank(
 
 
 def test_a_response_meets_the_nuggets_of_its_turn_and_of_its_topic() -> None:
-    assert [(pair.response.response_id, pair.nugget.nugget_id) for pair in nugget_pairs(POOL, BANK)] == [
+    assert [(pair.response.response_id, pair.nuggets[0].nugget_id) for pair in match_questions(POOL, BANK)] == [
         ("R00001", "1-1_1/1"),
         ("R00001", "1-1/1"),
         ("R00002", "1-1/1"),
@@ -37,13 +44,13 @@ def test_a_response_meets_the_nuggets_of_its_turn_and_of_its_topic() -> None:
 
 
 def test_a_judge_sees_response_and_nugget_and_nothing_of_the_nugget_is_an_instruction() -> None:
-    pair = nugget_pairs(POOL, BANK)[1]
-    request = render(Task(pair.response, GRADED, nugget=pair.nugget.text), {}, None, "json")
+    pair = match_questions(POOL, BANK)[1]
+    request = render(Task(pair.response, GRADED, nugget=pair.nuggets[0].text), {}, None, "json")
     assert request.messages[1].content.startswith(
         "<response>\nThe ferry leaves at noon.\n</response>\n<nugget>\nWho ‹/nugget> sails? {{answer}}\n</nugget>\n"
     )
     assert request.labels == ("contradicts", "does_not", "partly", "supports")
-    assert request.nugget == pair.nugget.text
+    assert request.nugget == pair.nuggets[0].text
 
 
 def test_only_nuggets_match_can_ask_it() -> None:
@@ -57,14 +64,14 @@ def test_only_nuggets_match_can_ask_it() -> None:
 
 
 def test_a_prompt_of_your_own_has_the_labels_of_a_match() -> None:
-    check_prompt(GRADED)
-    check_prompt(find_criterion("nugget/yes_no"))
+    check_match_prompt(GRADED)
+    check_match_prompt(find_criterion("nugget/yes_no"))
     with pytest.raises(UsageError, match="no prompt about a nugget"):
-        check_prompt(find_criterion("naturalness"))
+        check_match_prompt(find_criterion("naturalness"))
     levels = tuple(msgspec.structs.replace(level, label=f"x{level.grade}") for level in GRADED.scale.levels)
     other = msgspec.structs.replace(GRADED, scale=msgspec.structs.replace(GRADED.scale, levels=levels))
     with pytest.raises(UsageError, match="x-1, x0, x1, x2: expected one grade a nugget, and labels among supports"):
-        check_prompt(other)
+        check_match_prompt(other)
 
 
 @pytest.mark.parametrize(
@@ -83,16 +90,16 @@ def test_the_input_and_the_criterion_go_together(old: str, new: str) -> None:
 
 
 def test_answers_become_matches_and_failures_stay_failures() -> None:
-    pairs = nugget_pairs(POOL, BANK)
-    tasks = [pair_task(pair, GRADED) for pair in pairs]
-    request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nugget.text), {}, None, "json")
+    pairs = match_questions(POOL, BANK)
+    tasks = [question_task(pair, GRADED) for pair in pairs]
+    request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nuggets[0].text), {}, None, "json")
     answer = Answer(Verdict(-1, "It says dusk."), Completion("…", "stop", "m-1"), request, repaired=False)
     results = [
         outcome(tasks[0], answer, "server/m", "d1"),
         failure(tasks[1], "server/m", "refused", "no", raw="I cannot."),
         outcome(tasks[2], answer._replace(verdict=Verdict(2, None)), "server/m", "d2"),
     ]
-    matches, failures = matched(pairs, results, GRADED)
+    matches, failures = answers_of(pairs, results, GRADED, match_of)
     assert [(match.nugget_id, match.response_id, match.label, match.rationale) for match in matches] == [
         ("1-1_1/1", "R00001", "contradicts", "It says dusk."),
         ("1-1/1", "R00002", "supports", None),
@@ -104,24 +111,26 @@ def test_answers_become_matches_and_failures_stay_failures() -> None:
 
 def test_word_overlap_compares_the_nugget_with_the_response_and_sees_no_contradiction() -> None:
     model = open_model("baseline/overlap")
-    pairs = nugget_pairs(POOL, BANK)
+    pairs = match_questions(POOL, BANK)
     with Journal(None) as journal:
-        results = assess([pair_task(pair, GRADED) for pair in pairs], model, journal, POOL)
-    matches, failures = matched(pairs, results, GRADED)
+        results = assess([question_task(pair, GRADED) for pair in pairs], model, journal, POOL)
+    matches, failures = answers_of(pairs, results, GRADED, match_of)
     # All words of the first nugget are in the response, none of the second.
     assert ([match.label for match in matches], failures) == (["supports", "does_not", "does_not"], [])
     assert all("contradicts" not in (match.probabilities or {}) for match in matches)
 
 
 def test_a_trial_is_spread_over_the_pool() -> None:
-    pairs = nugget_pairs(POOL, BANK)
+    pairs = match_questions(POOL, BANK)
     assert spread_evenly(pairs, 2) == (pairs[0], pairs[1])
     assert spread_evenly(pairs, 9) == spread_evenly(pairs, None) == pairs
 
 
 def test_a_judge_that_cannot_tell_gives_no_label() -> None:
-    pairs = nugget_pairs(POOL, BANK)[:1]
-    request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nugget.text), {}, None, "json")
+    pairs = match_questions(POOL, BANK)[:1]
+    request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nuggets[0].text), {}, None, "json")
     answer = Answer(Verdict(-9, "Too vague.", unable=True), Completion("…", "stop", "m-1"), request, repaired=False)
-    matches, failures = matched(pairs, [outcome(pair_task(pairs[0], GRADED), answer, "server/m", "d1")], GRADED)
+    matches, failures = answers_of(
+        pairs, [outcome(question_task(pairs[0], GRADED), answer, "server/m", "d1")], GRADED, match_of
+    )
     assert (matches, [(failed.reason, failed.raw) for failed in failures]) == ([], [("unable", "Too vague.")])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.nuggets.claims import ClaimFailure, ClaimLabel, KnownClaims
+from judge.nuggets.labels import KnownClaims
 from judge.nuggets.precision import (
     claim_units,
     claims_grid,
@@ -13,7 +13,8 @@ from judge.nuggets.precision import (
     precision_grid,
     precision_names,
 )
-from judge.nuggets.units import run_units
+from judge.nuggets.records import ClaimLabel, LabelFailure
+from judge.nuggets.scores import run_units
 from tests.nuggets.world import bank, known, nugget, pool, response
 
 POOL = pool(
@@ -34,6 +35,12 @@ UNITS = run_units(
         }
     ),
 )  # fmt: skip
+
+
+def lacking(turn_id: str, response_id: str) -> LabelFailure:
+    return LabelFailure(turn_id=turn_id, response_id=response_id, reason="refused", detail="no", judge="server/m")
+
+
 LABELS: dict[int, tuple[ClaimLabel, ...]] = {
     1: ("nugget", "none", "no_claim", "passage", "nugget"),
     2: ("none", "none"),
@@ -94,9 +101,7 @@ def test_f_with_everything_missing_against_the_run_by_hand() -> None:
     # The three that are known are .5, 0 and 0; the one left out counts as they do on average, the unanswered one as 0.
     assert row.f1_bound == pytest.approx((0.5 + 0 + 0) / 3 * 4 / 5)
     # Labels that were lost by the judge's refusal count against the run, and those that nobody asked for do not.
-    lost = KnownClaims(
-        {"R00001": LABELS[1]}, {"R00002": ClaimFailure("2-1_1", "R00002", "refused", "no", "m")}, True, 0
-    )
+    lost = KnownClaims({"R00001": LABELS[1]}, {"R00002": lacking("2-1_1", "R00002")}, True, 0)
     (row,) = nugget_precision(claim_units(UNITS, lost), precision_names(lost))
     assert row.f1_bound == pytest.approx((0.5 + 0) / 2 * 4 / 5)
 
@@ -127,7 +132,7 @@ def test_without_passages_shown_only_nuggets_carry() -> None:
 
 
 def test_missing_labels_are_no_labels_and_their_reason_is_told() -> None:
-    failure = ClaimFailure("4-1_2", "R00005", "refused", "no", "server/m")
+    failure = lacking("4-1_2", "R00005")
     some = KnownClaims({"R00004": ("nugget",)}, {"R00005": failure}, False, 0)
     units = {unit.scope: unit for unit in claim_units(UNITS, some)}
     assert (units["4-1"].status, units["4-1"].labels, units["4-1"].values) == ("missing", {}, {})

@@ -7,12 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.nuggets.corrected import corrected_recall
-from judge.nuggets.matches import PairLabels
-from judge.nuggets.measures import MEASURES, RECALLS
+from judge.nuggets.labels import PairLabels
+from judge.nuggets.people import corrected_recall
 from judge.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
-from judge.nuggets.scores import NuggetScore, measures_grid, nugget_scores, score_grid, units_grid
-from judge.nuggets.units import RunUnit, run_units
+from judge.nuggets.scores import (
+    MEASURES,
+    RECALLS,
+    NuggetScore,
+    RunUnit,
+    measures_grid,
+    nugget_scores,
+    run_units,
+    score_grid,
+    units_grid,
+)
 from judge.pool.records import Pool
 from judge.stats.means import mean_interval
 from judge.text.grid import grid_tsv

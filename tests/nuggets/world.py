@@ -1,7 +1,7 @@
 """A small pool and a bank, as records."""
 
-from judge.nuggets.matches import PairLabels
-from judge.nuggets.records import Importance, MatchedNugget, MatchFailure, MatchLabel, Nugget, NuggetBank
+from judge.nuggets.labels import PairLabels
+from judge.nuggets.records import Importance, LabelFailure, MatchedNugget, MatchLabel, Nugget, NuggetBank
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
 from judge.runs.records import TokenCount
 from judge.text.ids import topic_of
@@ -40,7 +40,14 @@ def known(labels: dict[tuple[int, str], MatchLabel], **failures: str) -> PairLab
 
 def fail(labels: PairLabels, number: int, name: str, reason: str) -> PairLabels:
     """The same, with the failure of one pair."""
-    failure = MatchFailure(name.partition("/")[0], name, f"R{number:05d}", reason, "why", "server/m")  # type: ignore[arg-type]
+    failure = LabelFailure(
+        turn_id=name.partition("/")[0],
+        nugget_id=name,
+        response_id=f"R{number:05d}",
+        reason=reason,  # type: ignore[arg-type]
+        detail="why",
+        judge="server/m",
+    )
     return labels._replace(failures={**labels.failures, (f"R{number:05d}", name): failure})
 
 

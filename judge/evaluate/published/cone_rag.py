@@ -13,7 +13,7 @@ from judge.evaluate.published.nugget_matches import matches_grid
 from judge.evaluate.published.released import ReleasedFile, find_released, nothing_found
 from judge.files.lines import text_of
 from judge.files.trec import QrelRow, parse_qrels
-from judge.nuggets.study import read_study
+from judge.nuggets.label_files import read_study
 from judge.records import Estimate
 from judge.runs.document import open_document
 from judge.runs.fields import ProblemLog, member, usable_turn_id

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from judge.nuggets.study import NuggetMatch
+from judge.nuggets.label_files import NuggetMatch
 from judge.stats.means import mean_interval
 from judge.text.grid import Cell, Grid
 from judge.text.ids import natural_key, topic_of

@@ -6,52 +6,50 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, Judge, ModelForecast
-from judge.ask.blocks import needs_turn
+from judge.ask.asking import Asking, JobForecast, Judge
 from judge.ask.criteria import find_criterion
-from judge.ask.opening import judging_options, open_judge, recalls
+from judge.ask.opening import check_turns, judging_options
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
-from judge.ask.settings import Settings
 from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import UsageError
-from judge.files.bundle import __version__
 from judge.files.folder import check_apart, replace_folder
 from judge.files.jsonl import json_bytes, jsonl_bytes
-from judge.files.paths import JobPlan, StrPath
+from judge.files.paths import StrPath
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
-from judge.harness.nuggets.questions import CREATED, check_same
-from judge.models.journal import check_database
-from judge.models.model import ModelOptions
+from judge.harness.manifest import job_manifest
+from judge.harness.nuggets.questions import CREATED, NuggetJobPlan, check_same, nugget_turns, open_nugget_judge
 from judge.nuggets.creation import (
     BLOCK,
     NEW,
     OKAY,
     REPEAT,
+    SOURCE_KINDS,
     VITAL,
+    NuggetSource,
+    SourceKind,
     TurnMerging,
+    TurnSources,
     candidates_of,
     creation_failure,
     importance_task,
     source_task,
+    turn_sources,
     weighed,
 )
 from judge.nuggets.forms import BANK, bank_bytes
+from judge.nuggets.questions import spread_evenly
 from judge.nuggets.records import Nugget, NuggetFailure
-from judge.nuggets.sources import SOURCE_KINDS, NuggetSource, SourceKind, TurnSources, turn_sources
 from judge.pool.bank import pool_jsonl
-from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file, read_pool_folder
-from judge.pool.intake import turns_by_id
 from judge.pool.lists import read_relevance
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
-from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.hints import did_you_mean
 from judge.text.table import Table
@@ -61,20 +59,9 @@ MOST = 30
 _LABELS = {NUGGET_MERGING: (NEW, REPEAT), NUGGET_IMPORTANCE: (VITAL, OKAY)}
 
 
-class NuggetCreatePlan(JobPlan, frozen=True, kw_only=True):
+class NuggetCreatePlan(NuggetJobPlan, frozen=True, kw_only=True):
     """Everything `judge nuggets create` can be told; paths may be strings."""
 
-    pool: StrPath
-    """The output folder with the pool and its passages."""
-    model: str
-    """The judge, as `backend/model`."""
-    out: StrPath
-    """The folder for bank and journal."""
-    journal: str | None = None
-    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
-    in `out`."""
-    topics: StrPath | None = None
-    """Topics file; needed unless no prompt shows the conversation."""
     sources: SourceKind = "both"
     """What nuggets are taken from: passages, responses, or both."""
     qrels: StrPath | None = None
@@ -89,24 +76,6 @@ class NuggetCreatePlan(JobPlan, frozen=True, kw_only=True):
     """The prompt that tells new candidates from repeats, as `nugget_merging/variant` or a path."""
     importance: StrPath = NUGGET_IMPORTANCE
     """The prompt that says how important nuggets are, as `nugget_importance/variant` or a path."""
-    options: ModelOptions = ModelOptions()
-    """How the model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
-    settings: Settings = Settings()
-    """How many calls run at once, how often one is tried, and what may be spent."""
-    limit: int | None = None
-    """Make nuggets of only this many turns, spread over the pool."""
-
-
-class CreationPrompts(Record, frozen=True):
-    """The prompts of the three steps."""
-
-    creation: Criterion
-    merging: Criterion
-    importance: Criterion
-
-    def all(self) -> tuple[Criterion, ...]:
-        """The prompts in the order of the steps."""
-        return self.creation, self.merging, self.importance
 
 
 class CreationInputs(Record, frozen=True):
@@ -114,7 +83,8 @@ class CreationInputs(Record, frozen=True):
 
     plan: NuggetCreatePlan
     judge: Judge
-    prompts: CreationPrompts
+    prompts: tuple[Criterion, Criterion, Criterion]
+    """Of the three steps: creation, merging and importance."""
     pool: Pool
     turns: dict[str, Turn]
     found: TurnSources
@@ -125,7 +95,7 @@ class CreationInputs(Record, frozen=True):
 
     def first_tasks(self) -> list[Task]:
         """The questions for the nuggets of every source."""
-        return [source_task(source, self.prompts.creation) for listed in self.sources.values() for source in listed]
+        return [source_task(source, self.prompts[0]) for listed in self.sources.values() for source in listed]
 
 
 def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInputs:
@@ -140,20 +110,20 @@ def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInput
         InputError: An input is bad, or the folder has a bank of something else; every problem is listed.
     """
     _check(plan)
-    prompts = CreationPrompts(
+    prompts = (
         _prompt(plan.creation, NUGGET_CREATION),
         _prompt(plan.merging, NUGGET_MERGING),
         _prompt(plan.importance, NUGGET_IMPORTANCE),
     )
-    judge = open_judge((plan.model,), plan.options, prompts.all(), plan.settings, keys=keys and not recalls(plan))
+    judge = open_nugget_judge(plan, prompts, keys=keys)
     pool = read_pool_folder(Path(plan.pool), *(() if plan.sources == "responses" else ("passages.jsonl",)))
-    check_unit(prompts.all(), pool.unit)
-    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
+    check_unit(prompts, pool.unit)
+    turns = nugget_turns(plan, pool)
     found = _sources(plan, prompts, pool, turns)
     configured = {
         "judge": judge.name,
         "options": judging_options(plan.options, judge.models),
-        "prompts": {prompt.prompt_id: prompt.digest for prompt in prompts.all()},
+        "prompts": {prompt.prompt_id: prompt.digest for prompt in prompts},
         "sources": {
             "from": plan.sources,
             "pool": sha256(pool_jsonl(pool)),
@@ -166,10 +136,7 @@ def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInput
     out = Path(plan.out)
     check_apart(out, [pool_file(Path(plan.pool)), *(Path(path) for path in (plan.topics, plan.qrels) if path)])
     check_same(out / CREATED, configured, "a bank made with other", "judge nuggets create")
-    names = list(found.by_turn)
-    if plan.limit is not None and plan.limit < len(names):
-        names = [names[place * len(names) // plan.limit] for place in range(plan.limit)]
-    sources = {name: found.by_turn[name] for name in names}
+    sources = {turn_id: found.by_turn[turn_id] for turn_id in spread_evenly(tuple(found.by_turn), plan.limit)}
     return CreationInputs(plan, judge, prompts, pool, turns, found, sources, configured)
 
 
@@ -187,10 +154,11 @@ def _check(plan: NuggetCreatePlan) -> None:
         raise UsageError(f"--most {plan.most}: expected 1 or more")
     if plan.qrels is not None and plan.sources == "responses":
         raise UsageError("--qrels says which passages are relevant, and --from responses takes none")
-    check_database(plan.journal)
 
 
-def _sources(plan: NuggetCreatePlan, prompts: CreationPrompts, pool: Pool, turns: Mapping[str, Turn]) -> TurnSources:
+def _sources(
+    plan: NuggetCreatePlan, prompts: Sequence[Criterion], pool: Pool, turns: Mapping[str, Turn]
+) -> TurnSources:
     """What nuggets are taken from.
 
     Raises:
@@ -203,11 +171,7 @@ def _sources(plan: NuggetCreatePlan, prompts: CreationPrompts, pool: Pool, turns
     found = turn_sources(pool, plan.sources, relevance.grades if relevance else None, plan.relevant_from)
     if not found.by_turn:
         raise UsageError(f"{plan.pool}: no {_named(plan)} to take nuggets from{_why(found)}")
-    unknown = [turn_id for turn_id in found.by_turn if turn_id not in turns]
-    showing = [prompt.prompt_id for prompt in prompts.all() if needs_turn(prompt)]
-    if showing and unknown:
-        lacks = "so a topics file is needed (--topics)" if plan.topics is None else f"and {plan.topics} lacks turns"
-        raise UsageError(f"{', '.join(showing)}: shown with the conversation, {lacks}: {', '.join(unknown[:5])}")
+    check_turns(prompts, found.by_turn, turns, plan.topics)
     return found
 
 
@@ -260,15 +224,6 @@ class NuggetCreation(Record, frozen=True):
     """A sentence each."""
 
 
-class CreationForecast(Record, frozen=True):
-    """What the first step of a plan would send; the calls of the other steps depend on its replies."""
-
-    turns: int
-    passages: int
-    responses: int
-    forecast: ModelForecast
-
-
 def create_nuggets(
     plan: NuggetCreatePlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
 ) -> NuggetCreation:
@@ -290,7 +245,7 @@ def create_nuggets(
         with Asking.of(plan, inputs.pool, inputs.turns, shown) as asking:
             asking.prepare(judge.models[0])
             # Left by a job that is stopped too, so that nothing else is asked into its folder.
-            replace_folder(out, {CREATED: _manifest(inputs, "unfinished")}, RECORD, more=True)
+            replace_folder(out, {CREATED: job_manifest("unfinished", inputs.configured)}, RECORD, more=True)
             job = _Creation(inputs, asking)
             job.merge()
             job.weigh()
@@ -298,7 +253,7 @@ def create_nuggets(
         return _written(inputs, job, (*notes, *_notes(inputs.found)), asking.accounts[0])
 
 
-def forecast_creation(plan: NuggetCreatePlan) -> CreationForecast:
+def forecast_creation(plan: NuggetCreatePlan) -> JobForecast:
     """Count what the first step of `create_nuggets` would send beyond what the journals hold.
 
     Raises:
@@ -307,10 +262,11 @@ def forecast_creation(plan: NuggetCreatePlan) -> CreationForecast:
     """
     inputs = read_creation(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
-        (row,) = asking.forecast(inputs.judge, inputs.first_tasks()).rows
+        forecast = asking.forecast(inputs.judge, inputs.first_tasks())
     listed = [source for sources in inputs.sources.values() for source in sources]
     passages = sum(source.passage is not None for source in listed)
-    return CreationForecast(len(inputs.sources), passages, len(listed) - passages, row)
+    counts = {"turns": len(inputs.sources), "passages": passages, "responses": len(listed) - passages}
+    return JobForecast(counts, forecast.rows)
 
 
 class _Creation:
@@ -344,7 +300,7 @@ class _Creation:
         merged = [TurnMerging(turn_id, candidates_of(pairs), inputs.plan.most) for turn_id, pairs in of_turns.items()]
         # A block is compared with what the blocks before it left, so the blocks of a turn are asked one after another.
         while open_ones := [merging for merging in merged if not merging.done]:
-            answers = self._ask([merging.task(inputs.prompts.merging) for merging in open_ones])
+            answers = self._ask([merging.task(inputs.prompts[1]) for merging in open_ones])
             for merging, answer in zip(open_ones, answers, strict=True):
                 merging.take(answer)
         self.failures += [creation_failure("merging", each.failure) for each in merged if each.failure is not None]
@@ -354,7 +310,7 @@ class _Creation:
         """Ask how important the nuggets are."""
         inputs = self._inputs
         whole = [merging for merging in self.merged if merging.failure is None]
-        tasks = [importance_task(merging.turn_id, merging.kept, inputs.prompts.importance) for merging in whole]
+        tasks = [importance_task(merging.turn_id, merging.kept, inputs.prompts[2]) for merging in whole]
         for merging, answer in zip(whole, self._ask(tasks) if tasks else (), strict=True):
             if isinstance(answer, Failure):
                 self.failures.append(creation_failure("importance", answer))
@@ -383,7 +339,7 @@ def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], acc
     files = {
         BANK: bank_bytes(nuggets, "judge"),
         FAILURES: jsonl_bytes(failures),
-        CREATED: _manifest(inputs, status, counts),
+        CREATED: job_manifest(status, inputs.configured, **counts),
     }
     replace_folder(Path(inputs.plan.out), files, RECORD)
     return NuggetCreation(Table(nuggets), Table(failures), len(with_nuggets), without, account, notes)
@@ -400,9 +356,3 @@ def _notes(found: TurnSources) -> tuple[str, ...]:
             f"{count(found.own_turns, 'response')} of interactive runs, whose turns are the runs' own: left out"
         )
     return tuple(notes)
-
-
-def _manifest(inputs: CreationInputs, status: str, counts: dict[str, Any] | None = None) -> bytes:
-    """What the bank was made of, and what came of it; the same bytes for the same bank."""
-    head = {"judge_version": __version__, "status": status, "configuration": inputs.configured}
-    return json_bytes(head | (counts or {}))

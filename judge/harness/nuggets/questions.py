@@ -1,40 +1,50 @@
 """Questions to a judge about nuggets: what `judge nuggets match` and `claims` do, for use from Python."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, Judge, ModelForecast
+from judge.ask.asking import Asking, JobForecast, Judge
 from judge.ask.criteria import find_criterion
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Judgment
 from judge.ask.settings import Settings
 from judge.ask.subjects import NUGGET, NUGGET_PRECISION, check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
-from judge.files.bundle import __version__
 from judge.files.folder import check_apart, replace_folder
-from judge.files.jsonl import json_bytes
+from judge.files.jsonl import jsonl_bytes
 from judge.files.paths import JobPlan, StrPath
 from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256
-from judge.harness.manifest import MANIFEST
+from judge.harness.manifest import MANIFEST, job_manifest
 from judge.harness.nuggets.scoring import read_pool_with_runs
 from judge.models.journal import check_database
 from judge.models.model import ModelOptions
-from judge.nuggets.claim_tasks import check_claim_prompt, claim_counts, claim_questions, claim_task, claimed
-from judge.nuggets.claims import CLAIM_FAILURES, CLAIMS, ClaimFailure, ResponseClaims, claims_jsonl
 from judge.nuggets.forms import bank_bytes, read_bank
-from judge.nuggets.matches import MATCH_FAILURES, MATCHES, matches_jsonl
-from judge.nuggets.pairs import check_prompt, label_counts, matched, nugget_pairs, pair_task, spread_evenly
-from judge.nuggets.records import MatchedNugget, MatchFailure, Nugget, NuggetBank
+from judge.nuggets.label_files import CLAIMS, LABEL_FAILURES, MATCHES
+from judge.nuggets.questions import (
+    NuggetQuestion,
+    answers_of,
+    check_claim_prompt,
+    check_match_prompt,
+    claim_counts,
+    claim_questions,
+    claims_of,
+    match_counts,
+    match_of,
+    match_questions,
+    question_task,
+    spread_evenly,
+)
+from judge.nuggets.records import LabelFailure, MatchedNugget, NuggetBank, ResponseClaims
 from judge.pool.bank import pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import Beside, pool_file
@@ -52,7 +62,7 @@ CREATED = "bank.json"
 
 
 class NuggetCommand(NamedTuple):
-    """What a command asks a judge about nuggets, and what it writes; its functions share the type of the questions."""
+    """What a command asks a judge about nuggets, and what it writes."""
 
     command: str
     what: str
@@ -61,55 +71,48 @@ class NuggetCommand(NamedTuple):
     """What the manifest calls the questions."""
     check: Callable[[Criterion], None]
     """Refuses a prompt that asks something else."""
-    questions: Callable[[Pool, NuggetBank], tuple[Any, ...]]
-    nuggets: Callable[[Any], Iterable[Nugget]]
-    task: Callable[[Any, Criterion], Task]
-    read: Callable[[Sequence[Any], Sequence[Judgment | Failure], Criterion], tuple[list[Any], list[Any]]]
+    questions: Callable[[Pool, NuggetBank], tuple[NuggetQuestion, ...]]
+    answer_of: Callable[[NuggetQuestion, Judgment, Criterion], MatchedNugget | ResponseClaims]
     labels: Callable[[Sequence[Any]], dict[str, int]]
     """How many answers have each label."""
-    jsonl: Callable[[Sequence[Any]], bytes]
     answers_file: str
-    missing_file: str
     record: str
     """The list of the files of the folder, for `sha256sum -c`."""
     beside: tuple[Beside, ...] = ()
     """Files of the pool to read beside its runs and exclusions, where the prompt shows passages."""
 
 
-class NuggetAskPlan(JobPlan, frozen=True, kw_only=True):
-    """What every command that asks a judge about nuggets can be told; paths may be strings."""
+class NuggetJobPlan(JobPlan, frozen=True, kw_only=True):
+    """What every job that asks a judge about nuggets can be told; paths may be strings."""
 
-    command: ClassVar[NuggetCommand]
-    """What is asked."""
     pool: StrPath
-    """The output folder with the pool, or its `pool.jsonl`."""
-    bank: StrPath
-    """The bank of nuggets."""
+    """The output folder with the pool and its passages, or its `pool.jsonl`."""
     model: str
     """The judge, as `backend/model`."""
     out: StrPath
-    """The folder for answers and journal."""
+    """The folder for what the judge said, and journal."""
     journal: str | None = None
     """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
     in `out`."""
-    prompt: StrPath
-    """The prompt, as `criterion/variant` or a path."""
     topics: StrPath | None = None
-    """Topics file, for a prompt that shows the conversation; the pool has that of interactive runs."""
+    """Topics file, for prompts that show the conversation; the pool has that of interactive runs."""
     options: ModelOptions = ModelOptions()
     """How the model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
     settings: Settings = Settings()
     """How many calls run at once, how often one is tried, and what may be spent."""
     limit: int | None = None
-    """Ask only so many questions, spread over the pool."""
+    """Ask only about so many turns, responses or pairs, spread over the pool."""
 
 
-class NuggetForecast(Record, frozen=True):
-    """What carrying out a plan would send."""
+class NuggetAskPlan(NuggetJobPlan, frozen=True, kw_only=True):
+    """The part of the plans of `judge nuggets match` and `claims` that is the same."""
 
-    responses: int
-    nuggets: int
-    forecast: ModelForecast
+    command: ClassVar[NuggetCommand]
+    """What is asked."""
+    bank: StrPath
+    """The bank of nuggets."""
+    prompt: StrPath
+    """The prompt, as `criterion/variant` or a path."""
 
 
 class QuestionInputs(Record, frozen=True):
@@ -121,10 +124,29 @@ class QuestionInputs(Record, frozen=True):
     turns: dict[str, Turn]
     configured: dict[str, Any]
     """Everything that determines the answers."""
-    questions: tuple[Any, ...]
-    """What is asked about, of the type of the command."""
+    questions: tuple[NuggetQuestion, ...]
     tasks: tuple[Task, ...]
     """A task for each of them."""
+
+
+def open_nugget_judge(plan: NuggetJobPlan, prompts: Sequence[Criterion], *, keys: bool) -> Judge:
+    """The judge of a plan.
+
+    Args:
+        plan: The plan.
+        prompts: What it is asked.
+        keys: Refuse a model without its key where no journal can have its completions; a dry run needs none.
+
+    Raises:
+        UsageError: It cannot be asked.
+    """
+    check_database(plan.journal)
+    return open_judge((plan.model,), plan.options, prompts, plan.settings, keys=keys and not recalls(plan))
+
+
+def nugget_turns(plan: NuggetJobPlan, pool: Pool) -> dict[str, Turn]:
+    """The turns of the topics file, and those of the interactive runs of a pool, by id."""
+    return turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
 
 
 def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
@@ -139,14 +161,13 @@ def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
         InputError: An input is bad, or the folder has answers to something else; every problem is listed.
     """
     row = plan.command
-    check_database(plan.journal)
     prompt = find_criterion(plan.prompt)
     row.check(prompt)
-    judge = open_judge((plan.model,), plan.options, (prompt,), plan.settings, keys=keys and not recalls(plan))
+    judge = open_nugget_judge(plan, (prompt,), keys=keys)
     bank = read_bank(plan.bank)
     pool = read_pool_with_runs(Path(plan.pool), *(row.beside if "passages" in prompt.inputs else ()))
     check_unit((prompt,), pool.unit)
-    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
+    turns = nugget_turns(plan, pool)
     configured = {
         "judge": judge.name,
         "options": judging_options(plan.options, judge.models),
@@ -163,7 +184,7 @@ def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
     check_apart(out, [pool_file(Path(plan.pool)), Path(plan.bank)])
     check_same(out / NUGGETS, configured, f"{row.what} made with another", row.command)
     questions = spread_evenly(questions, plan.limit)
-    tasks = tuple(row.task(question, prompt) for question in questions)
+    tasks = tuple(question_task(question, prompt) for question in questions)
     return QuestionInputs(judge, prompt, pool, turns, configured, questions, tasks)
 
 
@@ -211,7 +232,7 @@ def bank_notes(bank: StrPath) -> tuple[str, ...]:
     return (f"{path} says {status}: turns may lack nuggets there, so recall counts too few",)
 
 
-def forecast_nuggets(plan: NuggetAskPlan) -> NuggetForecast:
+def forecast_nuggets(plan: NuggetAskPlan) -> JobForecast:
     """Count what asking would send beyond what the journals hold.
 
     Raises:
@@ -220,24 +241,35 @@ def forecast_nuggets(plan: NuggetAskPlan) -> NuggetForecast:
     """
     inputs = read_questions(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
-        (forecast,) = asking.forecast(inputs.judge, inputs.tasks).rows
-    return NuggetForecast(
-        len({question.response.response_id for question in inputs.questions}),
-        len({nugget.nugget_id for question in inputs.questions for nugget in plan.command.nuggets(question)}),
-        forecast,
-    )
+        forecast = asking.forecast(inputs.judge, inputs.tasks)
+    counts = {
+        "responses": len({question.response.response_id for question in inputs.questions}),
+        "nuggets": len({nugget.nugget_id for question in inputs.questions for nugget in question.nuggets}),
+    }
+    return JobForecast(counts, forecast.rows)
+
+
+class NuggetAnswers(Record, frozen=True):
+    """What a judge answered about nuggets, and what it took."""
+
+    answers: Table[Any]
+    """A match for each pair of response and nugget, or the labels of the sentences of each response."""
+    failures: Table[LabelFailure]
+    account: JudgeAccount
+    notes: tuple[str, ...]
+    """A sentence each."""
 
 
 def _ask(
     plan: NuggetAskPlan, report: Callable[[Progress], None] | None, progress: bool | ProgressLine
-) -> tuple[list[Any], list[Any], JudgeAccount, tuple[str, ...]]:
-    """Ask a judge, and write its answers: the answers, what is missing, what it took, and a sentence each."""
+) -> NuggetAnswers:
+    """Ask a judge, and write its answers."""
     inputs, row = read_questions(plan), plan.command
     out, judge, questions = Path(plan.out), inputs.judge, inputs.questions
 
     def manifest(status: str, labels: Any = None, missing: Any = None, models: Any = None) -> bytes:
         facts = {row.counted: len(questions), "labels": labels, "missing": missing, "models": models}
-        return json_bytes({"judge_version": __version__, "status": status, "configuration": inputs.configured, **facts})
+        return job_manifest(status, inputs.configured, **facts)
 
     with job_progress(progress, report) as shown, Asking.of(plan, inputs.pool, inputs.turns, shown) as asking:
         asking.prepare(judge.models[0])
@@ -245,10 +277,10 @@ def _ask(
         replace_folder(out, {NUGGETS: manifest("unfinished")}, row.record, more=True)
         results = asking.ask(judge, inputs.tasks)
         notes = (*bank_notes(plan.bank), *asking.notes(judge.models, results))
-    answers, missing = row.read(questions, results, inputs.prompt)
+    answers, missing = answers_of(questions, results, inputs.prompt, row.answer_of)
     files = {
-        row.answers_file: row.jsonl(answers),
-        row.missing_file: row.jsonl(missing),
+        row.answers_file: jsonl_bytes(answers),
+        LABEL_FAILURES: jsonl_bytes(missing),
         NUGGETS: manifest(
             "complete" if plan.limit is None else "trial",
             row.labels(answers),
@@ -257,111 +289,34 @@ def _ask(
         ),
     }
     replace_folder(out, files, row.record)
-    return answers, missing, asking.accounts[0], notes
-
-
-MATCHING = NuggetCommand(
-    command="judge nuggets match",
-    what="matches",
-    counted="pairs",
-    check=check_prompt,
-    questions=nugget_pairs,
-    nuggets=lambda pair: (pair.nugget,),
-    task=pair_task,
-    read=matched,
-    labels=label_counts,
-    jsonl=matches_jsonl,
-    answers_file=MATCHES,
-    missing_file=MATCH_FAILURES,
-    record="matches.sha256",
-)
+    return NuggetAnswers(Table(answers), Table(missing), asking.accounts[0], notes)
 
 
 class NuggetMatchPlan(NuggetAskPlan, frozen=True, kw_only=True):
     """Everything `judge nuggets match` can be told; a question is about a pair of response and nugget."""
 
-    command = MATCHING
+    command = NuggetCommand(
+        command="judge nuggets match",
+        what="matches",
+        counted="pairs",
+        check=check_match_prompt,
+        questions=match_questions,
+        answer_of=match_of,
+        labels=match_counts,
+        answers_file=MATCHES,
+        record="matches.sha256",
+    )
     prompt: StrPath = NUGGET
 
 
-class NuggetMatching(Record, frozen=True):
-    """The matches of a judge, and what they took."""
-
-    matches: Table[MatchedNugget]
-    failures: Table[MatchFailure]
-    account: JudgeAccount
-    notes: tuple[str, ...]
-    """A sentence each."""
-
-
 def match_nuggets(
-    plan: NuggetMatchPlan,
-    report: Callable[[Progress], None] | None = None,
-    *,
-    progress: bool | ProgressLine = False,
-) -> NuggetMatching:
+    plan: NuggetMatchPlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
+) -> NuggetAnswers:
     """Ask a judge about every response and nugget of its turn or topic, and write the matches.
 
     Args:
         plan: What to do.
-        report: Called after each match.
-        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad, or the folder has matches of something else; every problem is listed.
-        OperationalError: Asking stopped early; the same call goes on from there.
-    """
-    answers, missing, account, notes = _ask(plan, report, progress)
-    return NuggetMatching(Table(answers), Table(missing), account, notes)
-
-
-CLAIMING = NuggetCommand(
-    command="judge nuggets claims",
-    what="claims",
-    counted="responses",
-    check=check_claim_prompt,
-    questions=claim_questions,
-    nuggets=lambda asked: asked.nuggets,
-    task=claim_task,
-    read=claimed,
-    labels=claim_counts,
-    jsonl=claims_jsonl,
-    answers_file=CLAIMS,
-    missing_file=CLAIM_FAILURES,
-    record="claims.sha256",
-    beside=("passages.jsonl",),
-)
-
-
-class NuggetClaimsPlan(NuggetAskPlan, frozen=True, kw_only=True):
-    """Everything `judge nuggets claims` can be told; a question is about the sentences of a response."""
-
-    command = CLAIMING
-    prompt: StrPath = NUGGET_PRECISION
-
-
-class NuggetClaims(Record, frozen=True):
-    """What carries the sentences of responses by a judge, and what it took to ask."""
-
-    claims: Table[ResponseClaims]
-    failures: Table[ClaimFailure]
-    account: JudgeAccount
-    notes: tuple[str, ...]
-    """A sentence each."""
-
-
-def label_claims(
-    plan: NuggetClaimsPlan,
-    report: Callable[[Progress], None] | None = None,
-    *,
-    progress: bool | ProgressLine = False,
-) -> NuggetClaims:
-    """Ask a judge what carries each sentence of every response whose turn or topic has nuggets, and write the labels.
-
-    Args:
-        plan: What to do.
-        report: Called after each response.
+        report: Called after each answer.
         progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
 
     Raises:
@@ -369,5 +324,32 @@ def label_claims(
         InputError: An input is bad, or the folder has answers to something else; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    answers, missing, account, notes = _ask(plan, report, progress)
-    return NuggetClaims(Table(answers), Table(missing), account, notes)
+    return _ask(plan, report, progress)
+
+
+class NuggetClaimsPlan(NuggetAskPlan, frozen=True, kw_only=True):
+    """Everything `judge nuggets claims` can be told; a question is about the sentences of a response."""
+
+    command = NuggetCommand(
+        command="judge nuggets claims",
+        what="claims",
+        counted="responses",
+        check=check_claim_prompt,
+        questions=claim_questions,
+        answer_of=claims_of,
+        labels=claim_counts,
+        answers_file=CLAIMS,
+        record="claims.sha256",
+        beside=("passages.jsonl",),
+    )
+    prompt: StrPath = NUGGET_PRECISION
+
+
+def label_claims(
+    plan: NuggetClaimsPlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
+) -> NuggetAnswers:
+    """Ask a judge what carries each sentence of every response whose turn or topic has nuggets, and write the labels.
+
+    Arguments and errors are those of `match_nuggets`.
+    """
+    return _ask(plan, report, progress)

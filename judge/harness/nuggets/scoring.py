@@ -1,25 +1,15 @@
-"""Recall of runs by matched nuggets, and precision by claims: what `judge nuggets score` does, for use from Python."""
+"""Recall and precision of runs, and a judge beside people: what `judge nuggets score` and `agree` do, in Python."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from judge.errors import UsageError
 from judge.files.folder import check_apart, replace_folder
-from judge.files.paths import JobPlan, StrPath, file_in
-from judge.nuggets.claims import (
-    CLAIM_FAILURES,
-    CLAIMS,
-    ClaimFailure,
-    KnownClaims,
-    ResponseClaims,
-    join_claims,
-    read_claim_failures,
-    read_claims,
-)
-from judge.nuggets.corrected import CorrectedRecall, corrected_grid, corrected_recall
+from judge.files.paths import JobPlan, StrPath
 from judge.nuggets.forms import read_bank
-from judge.nuggets.matches import MATCH_FAILURES, MATCHES, PairLabels, join, read_match_failures, read_matches
-from judge.nuggets.measures import MAIN, RECALLS
+from judge.nuggets.label_files import read_claims_of, read_labels_of
+from judge.nuggets.labels import PairLabels
+from judge.nuggets.people import CorrectedRecall, MatchAgreement, corrected_grid, corrected_recall, match_agreement
 from judge.nuggets.precision import (
     ClaimUnit,
     NuggetPrecision,
@@ -29,21 +19,30 @@ from judge.nuggets.precision import (
     precision_grid,
     precision_names,
 )
-from judge.nuggets.records import MatchedNugget, MatchFailure, NuggetBank
-from judge.nuggets.scores import NuggetScore, measures_grid, nugget_scores, score_grid, units_grid
-from judge.nuggets.units import RunUnit, run_units, runs_to_score
+from judge.nuggets.records import NuggetBank
+from judge.nuggets.scores import (
+    MAIN,
+    RECALLS,
+    NuggetScore,
+    RunUnit,
+    measures_grid,
+    nugget_scores,
+    run_units,
+    runs_to_score,
+    score_grid,
+    units_grid,
+)
 from judge.pool.folder import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Record
 from judge.text.cells import count
 from judge.text.grid import Grid, grid_files
 from judge.text.hints import did_you_mean
-from judge.text.ids import Cluster, check_cluster, clustering
+from judge.text.ids import Cluster, check_cluster, cluster_of, clustering
 from judge.text.table import Table
 
 RECORD = "scores.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
-UNITS, CLAIM_UNITS = "units.tsv", "claims.tsv"
 
 
 class NuggetScorePlan(JobPlan, frozen=True, kw_only=True):
@@ -98,15 +97,8 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    check_cluster(plan.cluster)
-    if plan.main not in RECALLS:
-        hint = did_you_mean(plan.main, RECALLS)
-        raise UsageError(f"no recall called {plan.main!r}{hint} (there are {', '.join(RECALLS)})")
-    if plan.inclusion is not None and not 0 < plan.inclusion <= 1:
-        raise UsageError(f"--inclusion {plan.inclusion}: expected a probability above 0 and at most 1")
-    folder = Path(plan.pool)
-    bank = read_bank(plan.bank)
-    pool = read_pool_with_runs(folder)
+    _check(plan)
+    folder, bank, pool = Path(plan.pool), read_bank(plan.bank), read_pool_with_runs(Path(plan.pool))
     files = [*map(Path, plan.matches), *map(Path, plan.gold), *map(Path, plan.claims)]
     if plan.out is not None:
         check_apart(Path(plan.out), [pool_file(folder), Path(plan.bank), *files])
@@ -117,35 +109,25 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     scores = nugget_scores(units, plan.cluster)
     notes = _notes(pool, bank, known, units)
     notes += clustering((response.topic_id for response in pool.responses), plan.cluster)
-    grids = [score_grid(scores, plan.main), measures_grid(scores)]
+    grids = {"runs": score_grid(scores, plan.main), "measures": measures_grid(scores)}
     corrected: tuple[CorrectedRecall, ...] = ()
     if plan.gold:
-        if known.people:
-            raise UsageError("--gold corrects the matches of a judge, and --matches has those of people")
-        gold = read_labels_of(plan.gold, bank, pool, plan.renamed)
-        if not gold.people:
-            raise UsageError("--gold: expected people's matches, with `assessor` in every row")
-        name = ", ".join(map(str, plan.gold))
-        people = run_units(pool, bank, gold)
-        corrected = corrected_recall(units, people, gold, plan.main, name, plan.inclusion, plan.cluster)
-        grids.append(corrected_grid(corrected, plan.main))
+        corrected = _corrected(plan, pool, bank, known, units)
+        grids["corrected"] = corrected_grid(corrected, plan.main)
     precision: tuple[NuggetPrecision, ...] = ()
     claims: tuple[ClaimUnit, ...] = ()
-    names: tuple[str, ...] = ()
+    lines = {"units": units_grid(units)}
     if plan.claims:
         carried = read_claims_of(plan.claims, bank, pool)
         names, claims = precision_names(carried), claim_units(units, carried)
         precision = nugget_precision(claims, names, plan.cluster)
-        grids.append(precision_grid(precision, names))
+        grids["precision"] = precision_grid(precision, names)
+        lines["claims"] = claims_grid(claims, names)
         if carried.outside:
             notes += (f"{count(carried.outside, 'row')} of claims of responses that are not in the pool",)
     if plan.out is not None:
-        written = {**grid_files("runs", grids[0]), **grid_files("measures", grids[1])}
-        written |= grid_files("corrected", grids[2]) if plan.gold else {}
-        if plan.claims:
-            written |= grid_files("precision", grids[-1])
-            written |= {CLAIM_UNITS: grid_files("claims", claims_grid(claims, names))[CLAIM_UNITS]}
-        written |= {UNITS: grid_files("units", units_grid(units))[UNITS]}
+        written = {name: content for stem, grid in grids.items() for name, content in grid_files(stem, grid).items()}
+        written |= {f"{stem}.tsv": grid_files(stem, grid)[f"{stem}.tsv"] for stem, grid in lines.items()}
         replace_folder(Path(plan.out), written, RECORD, inputs=files)
     return NuggetScores(
         scores=Table(scores),
@@ -153,9 +135,41 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
         corrected=Table(corrected),
         precision=Table(precision),
         claims=Table(claims),
-        grids=tuple(grids),
+        grids=tuple(grids.values()),
         notes=notes,
     )
+
+
+def _check(plan: NuggetScorePlan) -> None:
+    """Refuse options that cannot be.
+
+    Raises:
+        UsageError: There are some.
+    """
+    check_cluster(plan.cluster)
+    if plan.main not in RECALLS:
+        hint = did_you_mean(plan.main, RECALLS)
+        raise UsageError(f"no recall called {plan.main!r}{hint} (there are {', '.join(RECALLS)})")
+    if plan.inclusion is not None and not 0 < plan.inclusion <= 1:
+        raise UsageError(f"--inclusion {plan.inclusion}: expected a probability above 0 and at most 1")
+
+
+def _corrected(
+    plan: NuggetScorePlan, pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]
+) -> tuple[CorrectedRecall, ...]:
+    """The recall of runs, corrected by people's matches.
+
+    Raises:
+        UsageError: What should be of judges is of people, or the other way round.
+    """
+    if known.people:
+        raise UsageError("--gold corrects the matches of a judge, and --matches has those of people")
+    gold = read_labels_of(plan.gold, bank, pool, plan.renamed)
+    if not gold.people:
+        raise UsageError("--gold: expected people's matches, with `assessor` in every row")
+    name = ", ".join(map(str, plan.gold))
+    people = run_units(pool, bank, gold)
+    return corrected_recall(units, people, gold, plan.main, name, plan.inclusion, plan.cluster)
 
 
 def read_pool_with_runs(path: Path, *more: Beside) -> Pool:
@@ -171,34 +185,6 @@ def read_pool_with_runs(path: Path, *more: Beside) -> Pool:
     beside: tuple[Beside, ...] = ("excluded.tsv", "runs.jsonl")
     there = (name for name in beside if pool_file(path).with_name(name).exists())
     return read_pool_folder(path, *there, *more)
-
-
-def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
-    """The labels of files and folders of matches, joined to a bank and a pool.
-
-    Raises:
-        InputError: A file is bad or of another bank or pool; every problem is listed.
-    """
-    rows: list[MatchedNugget] = []
-    failures: list[MatchFailure] = []
-    for path in map(Path, given):
-        rows += read_matches(file_in(path, MATCHES))
-        failures += read_match_failures(path / MATCH_FAILURES) if path.is_dir() else ()
-    return join(rows, failures, bank, pool, ", ".join(map(str, given)), renamed)
-
-
-def read_claims_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool) -> KnownClaims:
-    """The labels of files and folders of claims, joined to a bank and a pool.
-
-    Raises:
-        InputError: A file is bad or of another bank or pool; every problem is listed.
-    """
-    rows: list[ResponseClaims] = []
-    failures: list[ClaimFailure] = []
-    for path in map(Path, given):
-        rows += read_claims(file_in(path, CLAIMS))
-        failures += read_claim_failures(path / CLAIM_FAILURES) if path.is_dir() else ()
-    return join_claims(rows, failures, bank, pool, ", ".join(map(str, given)))
 
 
 def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]) -> tuple[str, ...]:
@@ -226,3 +212,45 @@ def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunU
     if not any(nugget.importance for nugget in bank.nuggets):
         notes.append("the bank says of no nugget how important it is, so there is no vital_score")
     return tuple(notes)
+
+
+SEED = 2023
+
+
+class NuggetAgreePlan(JobPlan, frozen=True, kw_only=True):
+    """Everything `judge nuggets agree` can be told; paths may be strings, and one may stand where several may."""
+
+    pool: StrPath
+    """The output folder with the pool."""
+    bank: StrPath
+    """The bank of nuggets."""
+    gold: Sequence[StrPath]
+    """People's matches."""
+    matches: Sequence[StrPath]
+    """Files or folders of a judge's matches; of several judges the majority counts."""
+    renamed: Mapping[str, str] = {}
+    """Name of a run in the matches to its id in the pool."""
+    cluster: Cluster = "topic"
+    """What the intervals are over."""
+    seed: int = SEED
+    """Of the resamples."""
+
+
+def compare_matches(plan: NuggetAgreePlan) -> MatchAgreement:
+    """Compare a judge's matches with people's.
+
+    Raises:
+        UsageError: The gold is of judges, the matches are of people, or they share no pair.
+        InputError: An input is bad; every problem is listed.
+    """
+    check_cluster(plan.cluster)
+    bank, pool = read_bank(plan.bank), read_pool_with_runs(Path(plan.pool))
+    people = read_labels_of(plan.gold, bank, pool, plan.renamed)
+    judge = read_labels_of(plan.matches, bank, pool, plan.renamed)
+    if not people.people or judge.people:
+        raise UsageError("expected people's matches as --gold, and a judge's as --matches")
+    topics = {response.response_id: response.topic_id for response in pool.responses}
+    clusters = {key: cluster_of(topics[key[0]], plan.cluster) for key in people.labels}
+    if not people.labels.keys() & judge.labels.keys():
+        raise UsageError("people and the judge matched no pair in common")
+    return match_agreement(people, judge, clusters, plan.seed)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, ModelForecast
+from judge.ask.asking import Asking, JobForecast
 from judge.ask.opening import ask_free, judging_options, takes
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
@@ -263,16 +263,6 @@ class ProbeOutcome(Record, frozen=True):
         return any(row.word == "fails" for of in self.card.judges for row in of.rows)
 
 
-class ProbeForecast(Record, frozen=True):
-    """What carrying out a plan would send."""
-
-    items: int
-    twins: int
-    """Twins under all prompts."""
-    judges: tuple[ModelForecast, ...]
-    """What each model would be asked, and what that costs."""
-
-
 def probe_judges(
     plan: ProbePlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
 ) -> ProbeOutcome:
@@ -299,7 +289,7 @@ def probe_judges(
         return _outcome(inputs, answered, notes, asking.accounts)
 
 
-def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
+def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
     """Count what `probe_judges` would send beyond what the journals hold.
 
     Raises:
@@ -311,11 +301,8 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> ProbeForecast:
         _check_out(inputs)
     with Asking.of(plan, inputs.pool, inputs.turns, known=inputs.known, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
-    return ProbeForecast(
-        items=len(inputs.items),
-        twins=len(inputs.tasks) - len(inputs.items) * len(inputs.criteria),
-        judges=forecast.rows,
-    )
+    twins = len(inputs.tasks) - len(inputs.items) * len(inputs.criteria)
+    return JobForecast({"items": len(inputs.items), "twins": twins}, forecast.rows)
 
 
 def _inputs(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:

@@ -12,10 +12,9 @@ import msgspec
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.files.limits import MAX_PROBLEMS
-from judge.nuggets.forms.problems import BankProblems, usable_topic_id
+from judge.nuggets.forms.problems import BankProblems, scope_problem
 from judge.nuggets.records import Importance, Nugget
 from judge.records import Problem, Record
-from judge.runs.fields import usable_turn_id
 from judge.text.cells import count
 from judge.text.ids import topic_of
 from judge.text.safe import digest, has_content, shown, storable
@@ -50,12 +49,7 @@ def parse_edits(content: bytes, name: str) -> tuple[NuggetEdit, ...]:
     edits: list[NuggetEdit] = []
     problems = BankProblems(name)
     lines: dict[str, int] = {}
-    for number, line in decode_lines(content.removeprefix(b"\xef\xbb\xbf"), NuggetEdit, name, "bad_edit"):
-        if problems.full:
-            break
-        if isinstance(line, Problem):
-            problems.append(line)
-            continue
+    for number, line in problems.sound(decode_lines(content, NuggetEdit, name, "bad_edit")):
         before = len(problems)
         for path, message in _problems(line):
             problems.add("bad_edit", f"line {number}: {path}", message)
@@ -82,14 +76,8 @@ def _problems(edit: NuggetEdit) -> Iterable[tuple[str, str]]:
             yield "$.text", "an addition needs a text"
         if edit.nugget_sha256 is not None:
             yield "$.nugget_sha256", "an addition is of no earlier text"
-        if edit.turn_id is not None and not usable_turn_id(edit.turn_id):
-            yield "$.turn_id", f"expected a turn id such as 9-1_3, found {shown(edit.turn_id)}"
-        elif edit.topic_id is not None and not usable_topic_id(edit.topic_id):
-            yield "$.topic_id", f"expected a topic id such as 9-1, found {shown(edit.topic_id)}"
-        elif not scope:
-            yield "$", "an addition needs `turn_id`, or `topic_id` for a nugget of the whole topic"
-        elif None not in (edit.turn_id, edit.topic_id) and topic_of(edit.turn_id or "") != edit.topic_id:
-            yield "$.topic_id", f"{shown(edit.topic_id)} is not the topic of {shown(edit.turn_id)}"
+        if (found := scope_problem(edit.turn_id, edit.topic_id)) is not None:
+            yield f"$.{found[0]}".rstrip("."), found[1]
         if BankProblems("").nugget_id("", edit.nugget_id) is False:
             yield "$.nugget_id", f"{shown(edit.nugget_id)}: expected an id without spaces"
         return

@@ -13,7 +13,6 @@ from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.nuggets.forms.own import first_object
 from judge.nuggets.forms.problems import BankProblems
 from judge.nuggets.records import Importance, Nugget
-from judge.records import Problem
 from judge.text.safe import shown
 
 
@@ -40,12 +39,7 @@ def read(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
     """The nuggets of a file."""
     nuggets: list[Nugget] = []
     lines: dict[str, int] = {}
-    for number, line in decode_lines(content, _Query, name, "bad_nugget"):
-        if problems.full:
-            break
-        if isinstance(line, Problem):
-            problems.append(line)
-            continue
+    for number, line in problems.sound(decode_lines(content, _Query, name, "bad_nugget")):
         path = f"line {number}: $"
         scope = problems.scope(f"{path}.qid", line.qid)
         first = lines.setdefault(line.qid, number)

@@ -7,12 +7,9 @@ from typing import Any
 import msgspec
 
 from judge.files.jsonl import decode_lines, jsonl_bytes
-from judge.nuggets.forms.problems import BankProblems, usable_topic_id
+from judge.nuggets.forms.problems import BankProblems, scope_problem
 from judge.nuggets.records import Importance, Nugget
-from judge.records import Problem
-from judge.runs.fields import usable_turn_id
 from judge.text.ids import topic_of
-from judge.text.safe import shown
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,23 +44,13 @@ def first_object(content: bytes) -> dict[str, Any]:
 def read(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
     """The nuggets of a file."""
     nuggets: list[Nugget] = []
-    for number, line in decode_lines(content, _Line, name, "bad_nugget"):
-        if problems.full:
-            break
-        if isinstance(line, Problem):
-            problems.append(line)
-            continue
+    for number, line in problems.sound(decode_lines(content, _Line, name, "bad_nugget")):
         path = f"line {number}: $"
         turn_id, topic_id = line.turn_id, line.topic_id
         before = len(problems)
-        if turn_id is None and topic_id is None:
-            problems.add("missing_field", path, "expected `turn_id`, or `topic_id` for a nugget of the whole topic")
-        elif turn_id is not None and not usable_turn_id(turn_id):
-            problems.add("bad_id", f"{path}.turn_id", f"expected a turn id such as 9-1_3, found {shown(turn_id)}")
-        elif topic_id is not None and not usable_topic_id(topic_id):
-            problems.add("bad_id", f"{path}.topic_id", f"expected a topic id such as 9-1, found {shown(topic_id)}")
-        elif None not in (turn_id, topic_id) and topic_of(turn_id or "") != topic_id:
-            problems.add("bad_id", f"{path}.topic_id", f"{shown(topic_id)} is not the topic of {shown(turn_id)}")
+        if (found := scope_problem(turn_id, topic_id)) is not None:
+            field, message = found
+            problems.add("bad_id" if field else "missing_field", f"{path}.{field}" if field else path, message)
         problems.nugget_id(f"{path}.nugget_id", line.nugget_id)
         text = problems.text(f"{path}.text", line.text)
         if text is not None and len(problems) == before:

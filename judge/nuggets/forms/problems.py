@@ -1,12 +1,15 @@
 """What forms of banks share: the list of problems, the checks of an id and of a text. Pure."""
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from judge.files.limits import MAX_PROBLEMS
 from judge.records import Problem
 from judge.runs.fields import usable_turn_id
 from judge.text.ids import topic_of
 from judge.text.safe import MAX_ID, has_content, shown, storable
+
+_Line = TypeVar("_Line")
 
 
 class BankProblems(list[Problem]):
@@ -33,6 +36,16 @@ class BankProblems(list[Problem]):
             code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest was not read"
         if not self.full:
             self.append(Problem(code, "error", self.file, None, path, message))
+
+    def sound(self, lines: Iterable[tuple[int, _Line | Problem]]) -> Iterator[tuple[int, _Line]]:
+        """The lines that could be decoded, with their numbers; the problems of the others are added."""
+        for number, line in lines:
+            if self.full:
+                return
+            if isinstance(line, Problem):
+                self.append(line)
+            else:
+                yield number, line
 
     def nugget_id(self, path: str, nugget_id: str) -> bool:
         """Whether an id is new and can be a column; a problem if not."""
@@ -64,6 +77,17 @@ class BankProblems(list[Problem]):
             return value, None
         self.add("bad_id", path, f"expected the id of a turn such as 9-1_3, or of a topic, found {shown(value)}")
         return None
+
+
+def scope_problem(turn_id: str | None, topic_id: str | None) -> tuple[str, str] | None:
+    """Why these cannot be the turn or the topic of a nugget: the field, empty if both lack, and a message."""
+    if turn_id is not None and not usable_turn_id(turn_id):
+        return "turn_id", f"expected a turn id such as 9-1_3, found {shown(turn_id)}"
+    if topic_id is not None and not usable_topic_id(topic_id):
+        return "topic_id", f"expected a topic id such as 9-1, found {shown(topic_id)}"
+    if turn_id is not None and topic_id is not None and topic_of(turn_id) != topic_id:
+        return "topic_id", f"{shown(topic_id)} is not the topic of {shown(turn_id)}"
+    return None if turn_id or topic_id else ("", "needs `turn_id`, or `topic_id` for a nugget of the whole topic")
 
 
 def usable_topic_id(text: str) -> bool:
