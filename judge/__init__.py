@@ -105,8 +105,8 @@ if TYPE_CHECKING:
     from judge.harness.pooling import Pooling as Pooling
     from judge.harness.pooling import pool_runs as pool_runs
     from judge.harness.prepared import Plan as Plan
-    from judge.harness.probe.job import probe_judges as probe_judges
-    from judge.harness.probe.plan import ProbePlan as ProbePlan
+    from judge.harness.probe import probe_judges as probe_judges
+    from judge.harness.probe_inputs import ProbePlan as ProbePlan
     from judge.harness.release.job import ReleasePlan as ReleasePlan
     from judge.harness.release.job import release_folder as release_folder
     from judge.harness.reparsing import ReparsePlan as ReparsePlan

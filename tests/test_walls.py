@@ -145,7 +145,7 @@ def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
 OPENERS = {"open_model", "open_journal", "Journal", "assess", "forecast"}
 OPENS = {
     *("ask.asking", "ask.opening", "ask.ray", "harness.doctor.examined", "harness.completions"),
-    *("harness.calibration.comparison", "harness.evaluation.bench", "harness.probe.job"),
+    *("harness.calibration.comparison", "harness.evaluation.bench", "harness.probe"),
 }
 """The one way to ask; workers of a cluster, each with a model of its own; the doctor, which tries judges
 outside any journal; completions, which other engines bring; and three modules that name a baseline for `ask_free`."""

@@ -26,8 +26,8 @@ from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_journal_option, add_output_option, add_runs_option, positive, positive_amount, seed
 from judge.cli.printing import print_fact, print_text, progress, say
 from judge.cli.spending import asks_again, print_calls, print_forecast, say_accounts
-from judge.harness.probe.job import ProbeOutcome, forecast_probe, probe_judges
-from judge.harness.probe.plan import ITEMS, SEED, ProbePlan
+from judge.harness.probe import ProbeOutcome, forecast_probe, probe_judges
+from judge.harness.probe_inputs import ITEMS, SEED, ProbePlan
 from judge.text.cells import count
 
 

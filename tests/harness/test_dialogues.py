@@ -21,7 +21,7 @@ from judge.harness.nuggets.questions import NuggetMatchPlan, read_questions
 from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, pool_runs
 from judge.harness.prepared import Plan, prepare
-from judge.harness.probe.plan import ProbePlan, read_probe
+from judge.harness.probe_inputs import ProbePlan, read_probe
 from judge.models.model import ModelOptions
 from judge.pool.folder import read_pool_folder
 from judge.records import JudgedUnit

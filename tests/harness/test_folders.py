@@ -59,7 +59,7 @@ CALLERS = {
     "harness/nuggets/creation",
     "harness/nuggets/questions",
     "harness/nuggets/scoring",
-    "harness/probe/job",
+    "harness/probe",
     "harness/pooled",
     "harness/release/job",
     "harness/run",

@@ -18,8 +18,8 @@ from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.probe.canaries import CANARIES, WANT
 from judge.calibrate.probe.card import ProbeCard
 from judge.cli import main
-from judge.harness.probe.job import ProbeOutcome, forecast_probe, probe_judges, with_probe
-from judge.harness.probe.plan import ProbePlan
+from judge.harness.probe import ProbeOutcome, forecast_probe, probe_judges, with_probe
+from judge.harness.probe_inputs import ProbePlan
 from judge.models.records import Request
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse
@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of a probe's time and is tested elsewhere."""
-    monkeypatch.setattr("judge.harness.probe.job.probe_pictures", lambda card: {"probe.svg": b"", "probe.png": b""})
+    monkeypatch.setattr("judge.harness.probe.probe_pictures", lambda card: {"probe.svg": b"", "probe.png": b""})
 
 
 FALLING = ("swapped", "dropped", "invented", "altered", "negation")

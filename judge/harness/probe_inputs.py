@@ -88,6 +88,15 @@ class Posed(NamedTuple):
     probe: Probe | None
     twin: Twin | Inapplicable | None
 
+    @property
+    def task(self) -> Task | None:
+        """The judgment to make; None where the probe does not apply to the item."""
+        if self.probe is None:
+            return Task(self.item.response, self.criterion)
+        if not isinstance(self.twin, Twin):
+            return None
+        return Task(twin_response(self.item, self.twin, self.probe.name.replace(" ", "-")), self.criterion)
+
 
 class ProbeInputs(Record, frozen=True):
     """A plan with its inputs read; nothing has been written or sent."""
@@ -95,6 +104,8 @@ class ProbeInputs(Record, frozen=True):
     plan: ProbePlan
     judge: Judge
     criteria: tuple[Criterion, ...]
+    kinds: tuple[ProbeKind, ...]
+    """The kinds of probes, in the order of the tables."""
     items: tuple[ProbeItem, ...]
     drawn_from: Pool
     incomplete: int
@@ -110,22 +121,12 @@ class ProbeInputs(Record, frozen=True):
     @property
     def tasks(self) -> tuple[Task, ...]:
         """What each model is asked, in the order of `posed`, without items that have no twin."""
-        return tuple(task for task in map(task_of, self.posed) if task is not None)
+        return tuple(task for each in self.posed if (task := each.task) is not None)
 
     @property
     def known(self) -> tuple[Path, ...]:
         """The journal of the judged folder, whose answers need not be paid for again."""
         return () if self.plan.folder is None else (Path(self.plan.folder) / JOURNAL,)
-
-
-def task_of(posed: Posed) -> Task | None:
-    """The judgment to make; None where the probe does not apply to the item."""
-    if posed.probe is None:
-        return Task(posed.item.response, posed.criterion)
-    if not isinstance(posed.twin, Twin):
-        return None
-    name = posed.probe.name.replace(" ", "-")
-    return Task(twin_response(posed.item, posed.twin, name), posed.criterion)
 
 
 def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:
@@ -167,6 +168,7 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
         plan=plan,
         judge=judge,
         criteria=criteria,
+        kinds=kinds,
         items=items,
         drawn_from=pool,
         incomplete=sum(not is_complete(response, pool) for response in pool.responses) if with_passages else 0,
