@@ -117,16 +117,17 @@ def check_cascade(cascade: str | None, address: str | None, *, jury: bool = Fals
     Raises:
         UsageError: There is one of these.
     """
-    if cascade is None and address is not None:
-        raise UsageError("--cascade-url is the address of a cascade's checker, which --cascade names")
-    if cascade is not None and jury:
+    if cascade is None:
+        if address is not None:
+            raise UsageError("--cascade-url is the address of a cascade's checker, which --cascade names")
+        return
+    if jury:
         raise UsageError("--cascade asks one model what its checker leaves open, so it does not go with a jury")
-    if cascade is not None and together:
+    if together:
         raise UsageError(
             "--cascade does not go with --together: a settled criterion would still be asked with the others"
         )
-    if cascade is not None:
-        parse_cascade(cascade)
+    parse_cascade(cascade)
 
 
 def _judges(criterion: Criterion) -> bool:
@@ -152,8 +153,10 @@ class CascadeJudge(Judge):
     def __init__(self, cascade: Cascade, first: Judge, rest: Judge) -> None:
         super().__init__(rest.models, rest.options, rest.settings, rest.name)
         self.first, self.rest = first, rest
-        # Records name the files of a checker by their digest, not by the path that the user gave.
-        title = first.name if cascade.first == cascade.checker else first.name.rpartition("@")[0]
+        # Records name the files of a checker by their digest, not by the path that the user gave. A threshold has no
+        # slash, which the rest of a path has.
+        name, at, threshold = first.name.rpartition("@")
+        title = name if at and "/" not in threshold else first.name
         self.cascade = msgspec.structs.replace(cascade, checker=title)
         self.whole = f"{self.cascade}+{rest.name}"
         """The name of the cascade with its other judge."""

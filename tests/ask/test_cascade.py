@@ -74,7 +74,11 @@ def test_a_probability_that_was_rounded_up_to_the_bound_settles_nothing() -> Non
 def test_the_checker_has_its_usual_name_where_its_usual_threshold_lies_between_the_bounds(
     low: float, high: float, first: str
 ) -> None:
-    assert Cascade("checker/overlap", low, high).first == first
+    cascade = Cascade("checker/overlap", low, high)
+    assert cascade.first == first
+    for opened in (first, "checker/overlap@0.9"):
+        judge = CascadeJudge(cascade, Judge((), name=opened), Judge((), name="server/m"))
+        assert judge.whole == f"checker/overlap@{low:g}:{high:g}+server/m"
 
 
 @given(

@@ -10,7 +10,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from judge.ask.records import Judgment
@@ -343,8 +342,9 @@ def calibration(folder: Path, mock: Mock, *cascades: str, **more: Any) -> Calibr
     gold = write_gold(folder / "gold.jsonl", gold_rows(world))
     return calibrate_judges(
         CalibrationPlan(
-            gold=[gold], pool=folder / "pool", models=["server/m"], prompts=[SENTENCES], cascades=cascades,
-            options=ModelOptions(base_url=mock.base_url), out=folder / "out", replicates=200, permutations=200, **more,
+            gold=[gold], pool=folder / "pool", prompts=[SENTENCES], cascades=cascades, out=folder / "out",
+            options=ModelOptions(base_url=mock.base_url), replicates=200, permutations=200,
+            **{"models": ["server/m"], **more},
         )
     ).calibration  # fmt: skip
 
@@ -395,18 +395,10 @@ def test_the_dollars_of_a_cascade_are_those_of_both_judges(mock: Mock, tmp_path:
 
 
 def test_a_checker_is_no_second_judge_of_its_own_cascade(tmp_path: Path, mock: Mock) -> None:
-    world = items(topics=12, each=3)
-    write_pool(tmp_path / "pool", pool(world))
-    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(world))
-    plan = CalibrationPlan(
-        gold=[gold], pool=tmp_path / "pool", models=["checker/overlap"], prompts=[SENTENCES],
-        cascades=["checker/overlap@0.1:0.8"], out=tmp_path / "out", options=ModelOptions(base_url=mock.base_url),
-        replicates=200, permutations=200,
-    )  # fmt: skip
+    cascade = "checker/overlap@0.1:0.8"
     with pytest.raises(UsageError, match="no other --model is asked"):
-        calibrate_judges(plan)
-    both = msgspec.structs.replace(plan, models=["checker/overlap", "server/m"])
-    found = calibrate_judges(msgspec.structs.replace(both, cascade_grid=True)).calibration
+        calibration(tmp_path, mock, cascade, models=["checker/overlap"])
+    found = calibration(tmp_path, mock, cascade, models=["checker/overlap", "server/m"], cascade_grid=True)
     assert [(row.judge, row.alone) for row in found.cascades] == [("checker/overlap@0.1:0.8+server/m", "server/m")]
     assert {row.alone for row in found.cascade_bounds} == {"server/m"}
 

@@ -54,11 +54,6 @@ class PlannedCascades:
                 raise UsageError(f"--cascade {cascade}: no other --model is asked what its checker leaves open")
             self.judges |= {each.whole: each for each in made}
 
-    @property
-    def checkers(self) -> tuple[Model, ...]:
-        """The checkers, each once."""
-        return tuple({each.first.name: each.first.models[0] for each in self.judges.values()}.values())
-
     def forecast(self, asking: Asking, wanted: Sequence[Task]) -> tuple[ModelForecast, ...]:
         """What asking each checker would send."""
         each = {cascade.first.name: cascade for cascade in self.judges.values()}

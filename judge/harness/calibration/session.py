@@ -100,7 +100,8 @@ class ModelLabels:
         ]
         self._judges = [Judge((model,), plan.options, plan.settings) for model in models]
         self._cascades = PlannedCascades(plan, self._prompts, self._judges, keys=not dry)
-        check_prices(plan.models, [*models, *self._cascades.checkers], plan.settings)
+        asked = [model for cascade in self._cascades.judges.values() for model in cascade.asked]
+        check_prices(plan.models, [*models, *asked], plan.settings)
         self.endpoints = {model.name: model.endpoint for model in models if model.endpoint is not None}
         """Judge to the address to which the environment moves it."""
         self.accounts: tuple[JudgeAccount, ...] = ()
