@@ -211,13 +211,6 @@ def test_a_refused_key_stops_the_run_at_once(tmp_path: Path, error: OperationalE
     assert model.closed
 
 
-def test_an_endpoint_that_never_answers_stops_the_run(tmp_path: Path) -> None:
-    model = Scripted(default=TransientError("connection refused"))
-    with pytest.raises(OperationalError, match=r"does not answer: 4 calls in a row were given up.*connection refused"):
-        judged(tmp_path, model, [f"t{index}" for index in range(50)])
-    assert len(model.asked) < 3 * 2 * QUICK.concurrency
-
-
 def test_an_unreadable_reply_is_repaired_once(tmp_path: Path) -> None:
     model = Scripted({"a": ["I like it.", "Grade: 3"], "b": ["no", "still no"]})
     first, second = judged(tmp_path, model, ["a", "b"])
@@ -293,33 +286,34 @@ TEN_CENTS = {"*": Price(0.001, 0.01)}
 """A prompt of 20 tokens and a reply of 8 cost $0.10."""
 
 
-@pytest.mark.parametrize("counts", [(20, 8), (20, 8, 55.0)])
-def test_a_price_of_the_user_is_what_a_call_costs(tmp_path: Path, counts: tuple[Any, ...]) -> None:
-    """$0.25 buys three calls at 20 × $0.001 + 8 × $0.01 = $0.10; what the provider bills is another price."""
-    model = Scripted(default=reply(*counts))
-    settings = Settings(concurrency=1, max_cost=0.25, prices=TEN_CENTS)
-    seen: list[Progress] = []
+DEAR = {"fake/scripted": Price(1.0, 1.0), "another/model": Price(9.0, 9.0)}
+"""Buys one call where nothing wins over it."""
+
+
+@pytest.mark.parametrize(
+    ("completion", "options", "cost"),
+    [
+        # What the provider bills is another price than the user's.
+        (reply(20, 8), {"prices": TEN_CENTS}, 0.10),
+        (reply(20, 8, 55.0), {"prices": TEN_CENTS}, 0.10),
+        # 12 of 20 tokens from a cache: 8 × $0.001 + 12 × $0.0001 + 8 × $0.01.
+        (
+            msgspec.structs.replace(reply(20, 8), cached_tokens=12),
+            {"prices": {"*": Price(0.001, 0.01, 0.0001)}},
+            0.0892,
+        ),
+        # A price of the command line wins over the table.
+        (reply(20, 8), {"prices": {"fake/scripted": Price(0.001, 0.01)}, "price_table": DEAR}, 0.10),
+    ],
+)
+def test_a_price_of_the_user_is_what_a_call_costs(
+    tmp_path: Path, completion: Completion, options: dict[str, Any], cost: float
+) -> None:
+    """$0.25 buys three calls."""
+    model, seen = Scripted(default=completion), list[Progress]()
+    settings = Settings(concurrency=1, max_cost=0.25, **options)
     judged(tmp_path, model, [f"t{index}" for index in range(6)], settings, report=seen.append)
-    assert len(model.asked) == 3
-    assert (seen[-1].cost, seen[-1].estimated) == (pytest.approx(0.3), 0)
-
-
-def test_cached_tokens_cost_their_own_price(tmp_path: Path) -> None:
-    """12 of 20 tokens from a cache: 8 × $0.001 + 12 × $0.0001 + 8 × $0.01 = $0.0892, so $0.25 buys three calls."""
-    model = Scripted(default=msgspec.structs.replace(reply(20, 8), cached_tokens=12))
-    settings = Settings(concurrency=1, max_cost=0.25, prices={"*": Price(0.001, 0.01, 0.0001)})
-    seen: list[Progress] = []
-    judged(tmp_path, model, [f"t{index}" for index in range(6)], settings, report=seen.append)
-    assert (len(model.asked), seen[-1].cost) == (3, pytest.approx(3 * 0.0892))
-
-
-def test_a_price_of_the_command_line_wins_over_the_table(tmp_path: Path) -> None:
-    """The table's price would buy one call."""
-    model = Scripted(default=reply(20, 8))
-    dear = {"fake/scripted": Price(1.0, 1.0), "another/model": Price(9.0, 9.0)}
-    settings = Settings(concurrency=1, max_cost=0.25, prices={"fake/scripted": Price(0.001, 0.01)}, price_table=dear)
-    judged(tmp_path, model, [f"t{index}" for index in range(6)], settings)
-    assert len(model.asked) == 3
+    assert (len(model.asked), seen[-1].cost, seen[-1].estimated) == (3, pytest.approx(3 * cost), 0)
 
 
 @pytest.mark.parametrize(
@@ -545,13 +539,14 @@ def test_neighbors_that_no_judge_can_read_stop_no_run(tmp_path: Path, first: int
     assert len(model.asked) == 60 + 16
 
 
+@pytest.mark.parametrize("attempts", [1, 3])
 @pytest.mark.parametrize("concurrency", [1, 4, 16])
-def test_a_judge_that_is_silent_is_asked_no_more_than_needed(tmp_path: Path, concurrency: int) -> None:
-    model = Scripted(default=TransientError("connection refused"), delay=0.001)
+def test_a_judge_that_is_silent_is_asked_no_more_than_needed(tmp_path: Path, concurrency: int, attempts: int) -> None:
+    model, settings = Scripted(default=TransientError("refused"), delay=0.001), Settings(concurrency, attempts)
     enough = max(3, concurrency)
-    with pytest.raises(OperationalError, match=f"does not answer: {enough} calls in a row"):
-        judged(tmp_path, model, [f"t{index}" for index in range(200)], Settings(concurrency=concurrency, attempts=1))
-    assert len(model.asked) < enough + concurrency
+    with pytest.raises(OperationalError, match=f"does not answer: {enough} calls in a row were given up.*refused"):
+        judged(tmp_path, model, [f"t{index}" for index in range(200)], settings)
+    assert len(model.asked) < attempts * (enough + concurrency)
 
 
 def test_calls_given_up_now_and_then_do_not_stop_the_run(tmp_path: Path) -> None:
