@@ -123,8 +123,9 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Mapping[str, B
     """
     with contextlib.ExitStack() as opened:
         try:
-            # The file stays: a lock on a file that was removed would keep nobody out.
-            lock = opened.enter_context((folder / LOCK).open("wb"))
+            # The file stays: a lock on a file that was removed would keep nobody out. Nothing is written: whoever sent
+            # the folder may have made it a link.
+            lock = opened.enter_context((folder / LOCK).open("ab"))
             fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(f"{folder}: no such folder; expected that of `judge requests`") from error

@@ -390,6 +390,7 @@ def test_only_files_of_the_folder_are_handed_over(server: BatchServer, tmp_path:
     requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
     folder, secret = tmp_path / "round-1", tmp_path / "secret"
     secret.write_text("secret")
+    (folder / ".batches.lock").symlink_to(secret)
     written = json.loads((folder / "requests.json").read_bytes())
     fields = {"judge": "openai/gpt-4.1-mini", "requests": written["requests"]}
     for strange in (
@@ -414,6 +415,7 @@ def test_only_files_of_the_folder_are_handed_over(server: BatchServer, tmp_path:
     (folder / "requests-00001.jsonl").symlink_to(secret)
     assert batch("submit", tmp_path) == 2
     assert "requests-00001.jsonl: no such file; " in capsys.readouterr().err and not server.files
+    assert secret.read_text() == "secret"
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-4.1-mini", "anthropic/claude-sonnet-4-5"])
