@@ -48,18 +48,26 @@ def response_format(request: Request) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": verdict}}
 
 
+def encoded(sent: Any) -> bytes:
+    """A request, or a part of one, as JSON.
+
+    Raises:
+        RejectedError: A text cannot be written as UTF-8.
+    """
+    try:
+        return msgspec.json.encode(sent)
+    except UnicodeEncodeError as error:
+        raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
+
+
 def chat_messages(request: Request) -> list[dict[str, str]]:
     """The messages of a request as the protocol writes them.
 
     Raises:
         RejectedError: A text cannot be written as UTF-8.
     """
-    try:
-        for message in request.messages:
-            message.content.encode()
-    except UnicodeEncodeError as error:
-        raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
-    return [{"role": message.role, "content": message.content} for message in request.messages]
+    messages: list[dict[str, str]] = msgspec.json.decode(encoded(request.messages))
+    return messages
 
 
 def read_json(body: bytes) -> Any:

@@ -16,8 +16,8 @@ import msgspec
 
 from judge.errors import InputError, LogprobsError, RejectedError
 from judge.files.stored import read_stored
-from judge.models.chat import refuse_threads
-from judge.models.checkers import PairScore, ServedChecker, TextPair, encoded, text_bytes
+from judge.models.chat import encoded, refuse_threads
+from judge.models.checkers import PairScore, ServedChecker, TextPair, text_bytes
 from judge.models.journal_rows import request_digest
 from judge.models.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.models.model import ModelOptions, SentRequests, Unfinished

@@ -255,18 +255,6 @@ class ServedChecker(Checker):
         return self._connection
 
 
-def encoded(sent: Mapping[str, Any]) -> bytes:
-    """A request as JSON.
-
-    Raises:
-        RejectedError: A text cannot be written as UTF-8.
-    """
-    try:
-        return msgspec.json.encode(sent)
-    except UnicodeEncodeError as error:
-        raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
-
-
 def text_bytes(texts: Iterable[str]) -> int:
     """The size of texts in UTF-8."""
     return sum(len(text.encode("utf-8", "replace")) for text in texts)

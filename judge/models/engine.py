@@ -5,6 +5,7 @@ that are computed one by one: those of a written text, and a label that is not a
 """
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -18,7 +19,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from judge.errors import ContextLengthError, InputError, OperationalError, RejectedError, UsageError
-from judge.models.forms import label_grammar
+from judge.models.forms import label_grammar, literal
 
 _LIKELIEST = 10
 """Number of likeliest first tokens whose probabilities the engine tells; the time that it takes grows with it."""
@@ -152,18 +153,14 @@ integer ::= "-"? [0-9]+"""
 
 def _rule(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
-        return f"({' | '.join(_literal(json.dumps(label, ensure_ascii=False)) for label in schema['enum'])})"
+        return f"({' | '.join(literal(json.dumps(label, ensure_ascii=False)) for label in schema['enum'])})"
     if schema["type"] == "array":
         item = _rule(schema["items"])
         return f'"[" ({item} (", " {item})*)? "]"'
     if schema["type"] == "object":
-        members = (f"{_literal(json.dumps(name) + ': ')} {_rule(of)}" for name, of in schema["properties"].items())
+        members = (f"{literal(json.dumps(name) + ': ')} {_rule(of)}" for name, of in schema["properties"].items())
         return '"{" ' + ' ", " '.join(members) + ' "}"'
     return str(schema["type"])
-
-
-def _literal(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _begun(token: str, labels: Sequence[str]) -> list[str]:
@@ -233,6 +230,7 @@ def load_engine() -> ModuleType:
         raise UsageError(f"local models need openvino-genai, which cannot be loaded here: {error}") from error
 
 
+@functools.cache
 def engine_version() -> str:
     """Name and version of the engine, as the journal records them."""
     return f"openvino-genai {importlib.metadata.version('openvino-genai')}"

@@ -121,8 +121,12 @@ def label_grammar(labels: Sequence[str]) -> str:
     >>> label_grammar(["yes", 'a "no"'])
     'root ::= "yes" | "a \\"no\\""'
     """
-    quoted = (label.replace("\\", "\\\\").replace('"', '\\"') for label in labels)
-    return "root ::= " + " | ".join(f'"{label}"' for label in quoted)
+    return "root ::= " + " | ".join(map(literal, labels))
+
+
+def literal(text: str) -> str:
+    """A text as a GBNF grammar writes it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _quoted(words: Sequence[str]) -> str:

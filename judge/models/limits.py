@@ -133,6 +133,7 @@ def read_seconds(text: str, now: datetime) -> float | None:
     return None if then is None else max(0.0, (then - now).total_seconds())
 
 
+@functools.lru_cache(maxsize=64)
 def read_time(text: str) -> datetime | None:
     """A time in the form of RFC 3339 or in that of HTTP; None if the text is none. Without a zone, it is in UTC."""
     for read in (datetime.fromisoformat, email.utils.parsedate_to_datetime):

@@ -9,13 +9,13 @@ import msgspec
 
 from judge.errors import OperationalError, RejectedError, UsageError
 from judge.models.address import Address
+from judge.models.chat import encoded
 from judge.models.checkers import (
     CONTRADICTS,
     SUPPORTS,
     PairScore,
     ServedChecker,
     TextPair,
-    encoded,
     pair_score,
     text_bytes,
 )

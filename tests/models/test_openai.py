@@ -1,9 +1,8 @@
-"""The backend on OpenAI's SDK against a real server process on this machine."""
+"""The judge of OpenAI against a real server process on this machine; what it shares with others is in test_server."""
 
 import asyncio
 import importlib.util
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,13 @@ import msgspec
 import pytest
 
 from judge.errors import (
-    AuthenticationError,
-    ContextLengthError,
-    JudgeError,
     OperationalError,
-    QuotaError,
-    RateLimitError,
-    RejectedError,
-    StructureUnsupported,
-    TransientError,
     UsageError,
 )
 from judge.models.backends import open_model
 from judge.models.backends.openai import OpenAIModel, list_price
 from judge.models.model import ModelOptions, Price
-from judge.models.records import Completion, Message, Request
+from judge.models.records import Completion, Request
 from tests.mock import Mock, ask, start_mock
 
 pytestmark = pytest.mark.slow
@@ -103,67 +94,6 @@ def test_reasoning_models_get_another_limit_and_no_temperature(mock: Mock, name:
 def test_other_models_get_a_temperature(mock: Mock, name: str) -> None:
     sent = behind(mock, name).parameters(ask())
     assert (sent["temperature"], sent["max_tokens"]) == (0.0, 1024)
-
-
-@pytest.mark.parametrize(
-    ("step", "expected", "message"),
-    [
-        ({"status": 429, "body": {"error": {"message": "slow down"}}}, RateLimitError, "status 429: slow down"),
-        ({"status": 429, "body": {"error": {"code": "insufficient_quota"}}}, QuotaError, "insufficient_quota"),
-        ({"status": 500, "body": "oops"}, TransientError, "status 500: oops"),
-        ({"status": 401, "body": {"error": {"message": f"bad {SECRET}"}}}, AuthenticationError, r"bad \*\*\*"),
-        ({"status": 404, "body": {"error": {"code": "model_not_found"}}}, AuthenticationError, "model"),
-        (
-            {"status": 400, "body": {"error": {"code": "context_length_exceeded", "message": "long"}}},
-            ContextLengthError,
-            "status 400: long",
-        ),
-        ({"status": 400, "body": {"error": {"message": "no json_schema here"}}}, StructureUnsupported, "400"),
-        ({"status": 400, "body": {"error": {"message": "bad"}}}, RejectedError, "bad"),
-        ({"status": 200, "body": "<html>"}, TransientError, "not JSON"),
-        ({"status": 200, "body": {"hello": 1}}, RejectedError, "no choices"),
-        ({"drop": True}, TransientError, "disconnected"),
-        ({"delay": 1.0}, TransientError, "no answer within 0.2 s"),
-    ],
-)
-def test_failures_are_told_apart_after_one_request(
-    mock: Mock, step: dict[str, Any], expected: type[JudgeError], message: str
-) -> None:
-    mock.script(step)
-    with pytest.raises(JudgeError, match=message) as failed:
-        complete(behind(mock, timeout=0.2), ask("json"))
-    assert type(failed.value) is expected
-    assert SECRET not in f"{failed.value!r} {failed.value}"
-    assert mock.stats()["requests"] == 1
-
-
-def test_retry_after_is_handed_on(mock: Mock) -> None:
-    mock.config(p429=1, retry_after=0.3)
-    with pytest.raises(TransientError) as limited:
-        complete(behind(mock), ask())
-    assert limited.value.retry_after == 0.3
-    assert mock.stats()["requests"] == 1
-
-
-def test_a_refusal_keeps_its_words(mock: Mock) -> None:
-    message = {"role": "assistant", "content": None, "refusal": "I cannot help."}
-    mock.script({"status": 200, "body": {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}})
-    found = complete(behind(mock), ask())
-    assert (found.text, found.finish_reason) == ("I cannot help.", "refusal")
-
-
-def test_nobody_listening_is_transient() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with pytest.raises(TransientError, match="ConnectionRefusedError"):
-        complete(OpenAIModel("m", ModelOptions(base_url=f"http://127.0.0.1:{port}")), ask())
-
-
-def test_text_that_is_no_unicode_fails_alone(mock: Mock) -> None:
-    broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800"),))
-    with pytest.raises(RejectedError, match="cannot be sent"):
-        complete(behind(mock), broken)
 
 
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

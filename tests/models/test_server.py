@@ -24,6 +24,7 @@ from judge.errors import (
 )
 from judge.models.address import proxy_for
 from judge.models.backends import open_model
+from judge.models.backends.openai import OpenAIModel
 from judge.models.backends.server import ServerModel
 from judge.models.forms import answer_schema
 from judge.models.model import ModelOptions
@@ -31,6 +32,9 @@ from judge.models.records import Completion, Message, Request
 from tests.mock import Mock, ask, start_mock
 
 pytestmark = pytest.mark.slow
+
+SECRET = "sk-test-0123456789"
+Kind = Callable[[str, ModelOptions], ServerModel]
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +45,24 @@ def process() -> Iterator[Mock]:
 
 @pytest.fixture
 def mock(process: Mock, monkeypatch: pytest.MonkeyPatch) -> Mock:
-    monkeypatch.delenv("JUDGE_API_KEY", raising=False)
+    for name in list(os.environ):
+        if name == "JUDGE_API_KEY" or name.startswith("OPENAI_"):
+            monkeypatch.delenv(name)
     process.reset()
     return process
 
 
-def served(mock: Mock, **options: Any) -> ServerModel:
-    return ServerModel("m", ModelOptions(**{"base_url": mock.url, **options}))
+@pytest.fixture(params=[ServerModel, OpenAIModel])
+def either(mock: Mock, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Kind:
+    """Each of the two that are straight on aiohttp, with a key."""
+    monkeypatch.setenv("JUDGE_API_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    kind: Kind = request.param
+    return kind
+
+
+def served(mock: Mock, kind: Kind = ServerModel, **options: Any) -> ServerModel:
+    return kind("m", ModelOptions(**{"base_url": mock.url, **options}))
 
 
 def use(model: ServerModel, work: Callable[[ServerModel], Awaitable[Any]]) -> Any:
@@ -140,40 +155,57 @@ def test_credentials_in_the_address_are_sent_and_recorded_nowhere(mock: Mock) ->
         ({"status": 429, "body": {"error": {"code": "insufficient_quota"}}}, QuotaError, "insufficient_quota"),
         ({"status": 500, "body": "oops"}, TransientError, "status 500: oops"),
         ({"status": 401, "body": {"error": "who?"}}, AuthenticationError, "API key"),
+        ({"status": 401, "body": {"error": {"message": f"bad {SECRET}"}}}, AuthenticationError, r"bad \*\*\*"),
         ({"status": 404, "body": {"detail": "Not Found"}}, AuthenticationError, "Not Found"),
+        ({"status": 404, "body": {"error": {"code": "model_not_found"}}}, AuthenticationError, "model"),
         ({"status": 400, "body": {"error": {"message": "context length exceeded"}}}, ContextLengthError, "400"),
+        (
+            {"status": 400, "body": {"error": {"code": "context_length_exceeded", "message": "long"}}},
+            ContextLengthError,
+            "status 400: long",
+        ),
         ({"status": 400, "body": {"error": {"code": "content_filter"}}}, ContentFilterError, "400"),
+        ({"status": 400, "body": {"error": {"message": "no json_schema here"}}}, StructureUnsupported, "400"),
         ({"status": 400, "body": {"error": {"message": "bad"}}}, RejectedError, "bad"),
         ({"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""}, OperationalError, "to http://other,"),
         ({"status": 200, "body": "<html>"}, TransientError, "not JSON"),
         ({"status": 200, "body": {"hello": 1}}, RejectedError, "no choices"),
         ({"drop": True}, TransientError, "ServerDisconnectedError"),
-        ({"delay": 1.0}, TransientError, "no answer within 0.2 s"),
+        ({"delay": 2.0}, TransientError, "no answer within 0.5 s"),
     ],
 )
 def test_failures_are_told_apart_after_one_request(
-    mock: Mock, step: dict[str, Any], expected: type[JudgeError], message: str
+    mock: Mock, either: Kind, step: dict[str, Any], expected: type[JudgeError], message: str
 ) -> None:
     mock.script(step)
     with pytest.raises(JudgeError, match=message) as failed:
-        complete(served(mock, timeout=0.2), ask("json"))
+        complete(served(mock, either, timeout=0.5), ask("json"))
     assert type(failed.value) is expected
+    assert SECRET not in f"{failed.value!r} {failed.value}"
     assert mock.stats()["requests"] == 1
 
 
-def test_retry_after_is_handed_on(mock: Mock) -> None:
+def test_retry_after_is_handed_on(mock: Mock, either: Kind) -> None:
     mock.config(p429=1, retry_after=0.3)
     with pytest.raises(TransientError) as limited:
-        complete(served(mock), ask())
+        complete(served(mock, either), ask())
     assert limited.value.retry_after == 0.3
+    assert mock.stats()["requests"] == 1
 
 
-def test_nobody_listening_is_transient() -> None:
+def test_a_refusal_keeps_its_words(mock: Mock, either: Kind) -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I cannot help."}
+    mock.script({"status": 200, "body": {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}})
+    found = complete(served(mock, either), ask())
+    assert (found.text, found.finish_reason) == ("I cannot help.", "refusal")
+
+
+def test_nobody_listening_is_transient(either: Kind) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(TransientError, match="ConnectionRefusedError"):
-        complete(ServerModel("m", ModelOptions(base_url=f"http://127.0.0.1:{port}")), ask())
+        complete(either("m", ModelOptions(base_url=f"http://127.0.0.1:{port}")), ask())
 
 
 def test_plain_http_behind_an_https_address_cannot_heal(mock: Mock) -> None:
@@ -181,10 +213,10 @@ def test_plain_http_behind_an_https_address_cannot_heal(mock: Mock) -> None:
         complete(served(mock, base_url=f"https://127.0.0.1:{mock.port}"), ask())
 
 
-def test_text_that_is_no_unicode_fails_alone(mock: Mock) -> None:
+def test_text_that_is_no_unicode_fails_alone(mock: Mock, either: Kind) -> None:
     broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800"),))
     with pytest.raises(RejectedError, match="cannot be sent"):
-        complete(served(mock), broken)
+        complete(served(mock, either), broken)
     assert mock.stats()["requests"] == 0
 
 

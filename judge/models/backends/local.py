@@ -5,6 +5,7 @@ computed again. Completions in the label form come with the probability of every
 """
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,13 +30,11 @@ _NOT_SENT = frozenset({"weights", "engine", "n_ctx"})
 
 
 class _File(NamedTuple):
-    """A weights file, with the context and the engine that use it."""
+    """A weights file, and how many tokens the engine takes with it."""
 
     path: Path
-    title: str
     sha256: str
     context: int
-    engine: str
 
 
 class LocalModel(Model):
@@ -54,7 +53,6 @@ class LocalModel(Model):
         self.name = f"local/{source.name}"
         self._source = source
         self._options = options
-        self._file: _File | None = None
         self._engine: Engine | None = None
         self._lock = threading.Lock()
 
@@ -84,11 +82,10 @@ class LocalModel(Model):
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything beside the messages and the machine (its processor, the threads) that can change a completion."""
-        file = self._identify()
         return {
-            "weights": file.sha256,
-            "engine": file.engine,
-            "n_ctx": file.context,
+            "weights": self._file.sha256,
+            "engine": engine_version(),
+            "n_ctx": self._file.context,
             "temperature": self._options.temperature,
             "seed": (self._options.seed or 0) + request.sample,
             **self._form(request),
@@ -109,7 +106,6 @@ class LocalModel(Model):
         await asyncio.to_thread(self._close)
 
     def _complete(self, request: Request) -> Completion:
-        file = self._identify()
         sent = {name: value for name, value in self.parameters(request).items() if name not in _NOT_SENT}
         messages = chat_messages(request)
         with self._lock:
@@ -122,8 +118,8 @@ class LocalModel(Model):
             text=reply.text,
             # A whole label is complete even where the token limit ended it, see `_form`.
             finish_reason="stop" if request.form == "label" and reply.text in request.labels else reply.finish_reason,
-            model=f"{file.title}@{file.sha256[:8]}",
-            system_fingerprint=file.engine,
+            model=f"{self._file.path.stem}@{self._file.sha256[:8]}",
+            system_fingerprint=engine_version(),
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
             cost=0.0,
@@ -140,22 +136,20 @@ class LocalModel(Model):
         schema = response_format(request)["response_format"]["json_schema"]["schema"]
         return {"max_tokens": self._options.max_tokens, "schema": schema}
 
-    def _identify(self) -> _File:
-        if self._file is None:
-            source = self._source
-            if isinstance(source, ModelWeights):
-                self._file = _File(weights_file(source), source.title, source.sha256, _CONTEXT, engine_version())
-            else:
-                context = min(_CONTEXT, trained_context(source) or _CONTEXT)
-                self._file = _File(source, source.stem, cached_digest(source), context, engine_version())
-        return self._file
+    @functools.cached_property
+    def _file(self) -> _File:
+        source = self._source
+        if isinstance(source, ModelWeights):
+            return _File(weights_file(source), source.sha256, _CONTEXT)
+        return _File(source, cached_digest(source), min(_CONTEXT, trained_context(source) or _CONTEXT))
 
     def _open(self) -> Engine:
-        if isinstance(self._source, ModelWeights) and not is_here(self._source):
-            raise OperationalError(
-                f"{self.name}: the weights are not here; `judge models pull {self._source.name}` fetches them"
-            )
-        file = self._identify()
+        file, again = self._file, ""
+        if isinstance(self._source, ModelWeights):
+            pull = f"; `judge models pull {self._source.name}` fetches them"
+            if not is_here(self._source):
+                raise OperationalError(f"{self.name}: the weights are not here{pull}")
+            again = f"{pull} anew"
         try:
             sha256 = cached_digest(file.path)
         except OSError as error:
@@ -163,12 +157,8 @@ class LocalModel(Model):
         if sha256 != file.sha256:
             # Every record names the digest of the weights, so no others may answer.
             raise OperationalError(
-                f"{file.path}: these are not the weights of {self.name}: SHA-256 {sha256}, expected {file.sha256}"
-                + (
-                    ""
-                    if isinstance(self._source, Path)
-                    else f"; `judge models pull {self._source.name}` fetches them anew"
-                )
+                f"{file.path}: these are not the weights of {self.name}: SHA-256 {sha256}, "
+                f"expected {file.sha256}{again}"
             )
         # Above temperature 0 a prompt is asked again for each sample, and its last token would be computed alone.
         reuse = self._options.temperature == 0

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from judge.errors import MissingKeyError, RejectedError, StructureUnsupported, UsageError
+from judge.errors import MissingKeyError, StructureUnsupported, UsageError
 from judge.models.address import Address, read_address, read_key
-from judge.models.chat import refuse_threads, response_format
+from judge.models.chat import encoded, refuse_threads, response_format
 from judge.models.connection import KEY, Connection
 from judge.models.endpoints import Endpoints
 from judge.models.forms import label_grammar
@@ -75,10 +73,7 @@ class ServerModel(Model):
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
-        try:
-            body = msgspec.json.encode({**self.parameters(request), "messages": request.messages})
-        except UnicodeEncodeError as error:
-            raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
+        body = encoded({**self.parameters(request), "messages": request.messages})
         if not self._connections:
             self._open()
         first, *more = self._connections
