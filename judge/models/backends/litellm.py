@@ -21,7 +21,6 @@ from judge.errors import (
     MissingKeyError,
     OperationalError,
     RejectedError,
-    TransientError,
     UsageError,
 )
 from judge.models.address import moved, read_address, refuse_unrecorded
@@ -139,7 +138,7 @@ class LitellmModel(Model):
         if not self._has_key:
             self._check_key()
             self._has_key = True
-        transmission = _Transmission(self._options.max_tokens, self._options.timeout)
+        transmission = _Transmission(self._options)
         token = _present.set(transmission)
         started = time.perf_counter()
         try:
@@ -156,7 +155,7 @@ class LitellmModel(Model):
             headers = transmission.headers or getattr(error, "litellm_response_headers", None) or {}
             self.limits = read_limits(headers)
             # What litellm says of it, and a traceback would show, may hold the key.
-            raise _own_error(error) or self._error_for(error, transmission, headers, request) from None
+            raise transmission.error or self._error_for(error, transmission, headers, request) from None
         finally:
             _present.reset(token)
         self.limits = read_limits(transmission.headers or answer._hidden_params.get("additional_headers") or {})
@@ -201,22 +200,20 @@ class LitellmModel(Model):
             return ContentFilterError(f"status {status}: {refusal.message}")
         if status == 500 and _UNPREPARED.search(refusal.message):
             return OperationalError(refusal.message)
-        if isinstance(error, litellm.APIError) and status == 200:
-            return TransientError(f"status 200, but not JSON: {refusal.message}")
         return error_for(refusal, headers, structured=request.form == "json", probable=self._options.logprobs)
 
 
 class _Transmission(msgspec.Struct):
     """One of our calls: what its reply may cost, and the reply as it came, which SDKs show only in part."""
 
-    max_tokens: int
-    """Most tokens of a completion."""
-    timeout: float
-    """Most seconds from the first byte that is sent to the last that arrives."""
+    options: ModelOptions
+    """Its `timeout` is from the first byte that is sent to the last that arrives."""
     status: int | None = None
     """The status of the reply; None if none came."""
     headers: Mapping[str, str] = {}
     content: bytes = b""
+    error: JudgeError | None = None
+    """Our error, which SDKs wrap in theirs."""
 
 
 _present: ContextVar[_Transmission | None] = ContextVar("present", default=None)
@@ -242,11 +239,15 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         request.headers["Accept-Encoding"] = "identity"
         try:
             # The timeouts of the SDKs start anew with each byte that arrives.
-            async with asyncio.timeout(transmission.timeout):
+            async with asyncio.timeout(transmission.options.timeout):
                 return await self._whole(request, transmission)
+        except JudgeError as error:
+            transmission.error = error
+            raise
         except (httpx.RequestError, OSError) as error:
             # litellm sends a request again where a connection breaks, unless it sees another error.
-            raise connection_error(error, transmission.timeout) from error
+            transmission.error = connection_error(error, transmission.options.timeout)
+            raise transmission.error from error
 
     async def _whole(self, request: httpx.Request, transmission: _Transmission) -> httpx.Response:
         reply = await self._inner.handle_async_request(request)
@@ -254,7 +255,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         try:
             check_redirect(reply.status_code, str(request.url), reply.headers.get("location"))
             encoding, parts = reply.headers.get("content-encoding", ""), cast(httpx.AsyncByteStream, reply.stream)
-            content = await read_body(parts, encoding, reply.status_code, transmission.max_tokens)
+            content = await read_body(parts, encoding, reply.status_code, transmission.options.max_tokens)
         finally:
             await reply.aclose()
         transmission.content = content
@@ -268,18 +269,6 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the transport that sends."""
         await self._inner.aclose()
-
-
-def _own_error(error: BaseException) -> JudgeError | None:
-    """The first error of ours among an error and its causes, because SDKs wrap what a transport raises."""
-    seen: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in seen:
-        if isinstance(cause, JudgeError):
-            return cause
-        seen.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    return None
 
 
 def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion:
