@@ -12,13 +12,12 @@ import importlib.metadata
 import json
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from judge.errors import ContextLengthError, InputError, OperationalError, RejectedError, UsageError
+from judge.errors import ContextLengthError, OperationalError, RejectedError, UsageError
 from judge.models.forms import label_grammar, literal
 
 _LIKELIEST = 10
@@ -30,12 +29,6 @@ _BLOCK = 32
 _KEPT = 1024
 """Replies that are kept: twice the blocks of the longest context. A prompt takes a block of its own at least, so the
 engine has forgotten a prompt by the time that its reply is forgotten here."""
-
-
-_HEAD = 1 << 24
-"""Bytes of a GGUF file that are searched for what it says of its model; the longest part of its head are the words."""
-_CONTEXT_LENGTH = re.compile(rb"\.context_length(?:\x04\0{3}(.{4})|\x0a\0{3}(.{8}))", re.DOTALL)
-"""The key, and a number of 32 or 64 bits."""
 
 
 class EngineReply(NamedTuple):
@@ -197,25 +190,6 @@ def start(path: Path, context: int, threads: int, *, reuse: bool) -> Engine:
             "is too little memory"
         ) from error
     return Engine(module, pipeline, context)
-
-
-def trained_context(path: Path) -> int | None:
-    """Number of tokens that a model was trained to see at once; None if the head of its file does not say.
-
-    Layout: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md (a key, the type of its value, the value).
-
-    Raises:
-        InputError: The file cannot be read or is no GGUF file.
-    """
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if not head.startswith(b"GGUF"):
-        raise InputError(f"{path}: is no GGUF file")
-    found = _CONTEXT_LENGTH.search(head)
-    return None if found is None else int.from_bytes(found[1] or found[2], "little")
 
 
 def load_engine() -> ModuleType:

@@ -16,7 +16,8 @@ from judge.errors import OperationalError, UsageError
 from judge.files.extras import need_extra
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.chat import chat_messages, response_format
-from judge.models.engine import Engine, engine_version, load_engine, start, trained_context, usable_cores
+from judge.models.engine import Engine, engine_version, load_engine, start, usable_cores
+from judge.models.gguf import trained_context
 from judge.models.model import Model, ModelOptions
 from judge.models.records import AnswerForm, Completion, Request
 from judge.models.weights import cached_digest, ensure, is_here, weights_file
