@@ -28,7 +28,7 @@ import msgspec
 from bench.million_inputs import write_gold, write_labels
 from bench.million_replies import return_lines
 from judge.ask.questions import Questions
-from judge.harness.prepared import Plan, prepare
+from judge.harness.run_inputs import Plan, read_run
 from judge.models.journal import Journal
 from judge.models.journal_rows import new_row
 from judge.models.records import Completion
@@ -148,8 +148,8 @@ def plan(folder: Path) -> Plan:
 
 def fill(plan: Plan) -> None:
     """Record an answer to every question of a plan in the journal of its output folder."""
-    prepared = prepare(plan, keys=False)
-    model, out = prepared.models[0], prepared.out
+    prepared = read_run(plan, keys=False)
+    model, out = prepared.judge.models[0], prepared.out
     path = out.with_name("filling.sqlite")
     path.unlink(missing_ok=True)
     out.mkdir(exist_ok=True)

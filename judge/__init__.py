@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from judge.harness.evaluation.statements import evaluate_statements as evaluate_statements
     from judge.harness.evaluation.wording import WordingPlan as WordingPlan
     from judge.harness.evaluation.wording import evaluate_wording as evaluate_wording
+    from judge.harness.folder import write_pool as write_pool
     from judge.harness.gold import GoldCheckPlan as GoldCheckPlan
     from judge.harness.gold import GoldDrawPlan as GoldDrawPlan
     from judge.harness.gold import GoldImportPlan as GoldImportPlan
@@ -101,10 +102,8 @@ if TYPE_CHECKING:
     from judge.harness.passages import index_passages as index_passages
     from judge.harness.planning import TopicsPlan as TopicsPlan
     from judge.harness.planning import plan_topics as plan_topics
-    from judge.harness.pooled import write_pool as write_pool
     from judge.harness.pooling import Pooling as Pooling
     from judge.harness.pooling import pool_runs as pool_runs
-    from judge.harness.prepared import Plan as Plan
     from judge.harness.probe import probe_judges as probe_judges
     from judge.harness.probe_inputs import ProbePlan as ProbePlan
     from judge.harness.release.job import ReleasePlan as ReleasePlan
@@ -116,6 +115,7 @@ if TYPE_CHECKING:
     from judge.harness.results_parquet import convert_results as convert_results
     from judge.harness.run import Outcome as Outcome
     from judge.harness.run import run as run
+    from judge.harness.run_inputs import Plan as Plan
     from judge.harness.tokens import LengthsPlan as LengthsPlan
     from judge.harness.tokens import count_lengths as count_lengths
     from judge.harness.validation import ValidationPlan as ValidationPlan

@@ -10,7 +10,7 @@ from judge.cli.options import amount_or_zero, positive, positive_amount
 from judge.cli.parser import OneOrMore
 from judge.cli.printing import say
 from judge.harness.manifest import JOURNAL
-from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.harness.run_inputs import DEFAULT_CRITERIA
 from judge.models.journal_file import lacks_log
 from judge.models.model import ModelOptions, Price
 from judge.models.prices import read_prices

@@ -30,7 +30,7 @@ from judge.harness.gold import (
     import_gold_files,
     split_gold_file,
 )
-from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.harness.run_inputs import DEFAULT_CRITERIA
 from judge.text.cells import count
 from judge.text.ids import cluster_of
 

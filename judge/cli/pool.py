@@ -13,9 +13,9 @@ from judge.cli.config import add_config_arguments
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_json, progress, say
 from judge.cli.tables import pooled_counts, print_pooled, print_problems
-from judge.harness.pooled import write_pool
+from judge.harness.folder import write_pool
 from judge.harness.pooling import Pooling, check_complete, pool_runs
-from judge.harness.prepared import DEFAULT_OUT
+from judge.harness.run_inputs import DEFAULT_OUT
 from judge.records import JudgedUnit
 
 

@@ -13,8 +13,8 @@ from judge.cli.options import positive
 from judge.cli.printing import print_json, print_table, progress, say
 from judge.cli.run import add_run_arguments, print_dry_run, read_plan
 from judge.cli.tables import print_pooled, print_problems
-from judge.harness.prepared import prepare
 from judge.harness.requests import write_requests
+from judge.harness.run_inputs import read_run
 from judge.text.cells import count
 
 
@@ -36,14 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     """Pool, and write the requests."""
     with progress("reading and checking runs") as steps:
-        prepared = prepare(read_plan(args, argv), keys=False, steps=steps)
-    print_problems(prepared.pooled, checked_topics=args.topics is not None)
-    print_pooled(prepared.pooled)
+        inputs = read_run(read_plan(args, argv), keys=False, steps=steps)
+    print_problems(inputs.pooled, checked_topics=args.topics is not None)
+    print_pooled(inputs.pooled)
     if args.dry_run:
-        print_dry_run(prepared, as_json=args.json)
+        print_dry_run(inputs, as_json=args.json)
         return 0
     with progress("") as steps:
-        outcome = write_requests(prepared, args.requests, shards=args.shards, most=args.shard_lines, steps=steps)
+        outcome = write_requests(inputs, args.requests, shards=args.shards, most=args.shard_lines, steps=steps)
     if args.json:
         print_json(outcome)
     elif outcome.shards:
@@ -57,7 +57,7 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     say(f"{count(outcome.requests, 'request')} in {outcome.folder}; nothing was sent")
     shared = "" if args.journal is None else " --journal URL"
     say(
-        f"`judge completions import FILE... --requests {outcome.folder} --out {prepared.out}{shared}` takes what comes "
+        f"`judge completions import FILE... --requests {outcome.folder} --out {inputs.out}{shared}` takes what comes "
         "back"
     )
     return 0

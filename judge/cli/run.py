@@ -38,9 +38,9 @@ from judge.cli.spending import asks_again, print_forecast, say_accounts
 from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
 from judge.harness.engine import ENGINES
-from judge.harness.prepared import DEFAULT_OUT, Plan, Prepared, prepare
 from judge.harness.requests import under_way
 from judge.harness.run import Outcome, carry_out, dry_run
+from judge.harness.run_inputs import DEFAULT_OUT, Plan, RunInputs, read_run
 from judge.text.cells import count
 
 _SHOWN = 28
@@ -149,21 +149,21 @@ def main(args: argparse.Namespace, argv: Sequence[str] | None = None) -> int:
     """Run the whole line; 3 if asking again may bring missing judgments, 1 if nothing was judged."""
     plan = read_plan(args, argv)
     with progress("reading and checking runs") as steps:
-        prepared = prepare(plan, keys=not args.dry_run, steps=steps)
-    print_problems(prepared.pooled, checked_topics=args.topics is not None)
-    print_pooled(prepared.pooled)
-    if prepared.expectation is not None:
-        _print_matches(prepared.expectation, table=not args.json)
-    for warning in prepared.jury.warnings if prepared.jury else ():
+        inputs = read_run(plan, keys=not args.dry_run, steps=steps)
+    print_problems(inputs.pooled, checked_topics=args.topics is not None)
+    print_pooled(inputs.pooled)
+    if (expectation := inputs.certified()) is not None:
+        _print_matches(expectation, table=not args.json)
+    for warning in inputs.jury.warnings if inputs.jury else ():
         say(f"warning: {warning}")
-    say_lacking_log(prepared.out)
+    say_lacking_log(inputs.out)
     if args.dry_run:
-        print_dry_run(prepared, as_json=args.json)
+        print_dry_run(inputs, as_json=args.json)
         return 0
-    for folder, number in under_way(prepared.out):
+    for folder, number in under_way(inputs.out):
         say(f"warning: nothing came back yet for the {count(number, 'request')} of {folder}; they are asked here too")
     with progress("") as bar, job_progress(bar) as shown:
-        outcome = carry_out(prepared, shown)
+        outcome = carry_out(inputs, shown)
     if args.json:
         print_json(outcome.leaderboard)
     else:
@@ -250,11 +250,11 @@ def _close(outcome: Outcome) -> int:
     return 1 if missing == judgments else 0
 
 
-def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
+def print_dry_run(inputs: RunInputs, *, as_json: bool) -> None:
     """Print what a plan would send."""
-    counts = dry_run(prepared)
+    counts = dry_run(inputs)
     if as_json:
-        print_json({"judge": prepared.judge.name, **msgspec.structs.asdict(counts)})
+        print_json({"judge": inputs.judge.name, **msgspec.structs.asdict(counts)})
         return
     factors = [
         (counts.responses, "response"),
@@ -263,19 +263,19 @@ def print_dry_run(prepared: Prepared, *, as_json: bool) -> None:
         (counts.samples, "sample"),
     ]
     product = " × ".join(count(number, name) for number, name in factors)
-    print_fact("judge", prepared.judge.name)
-    if prepared.jury is not None:
-        for name, members in prepared.jury.members.items():
+    print_fact("judge", inputs.judge.name)
+    if inputs.jury is not None:
+        for name, members in inputs.jury.members.items():
             print_fact("  members", f"{len(members)} under {name}")
     print_fact("judgments", f"{counts.judgments} = {product}")
     print_fact("  from the journal", str(counts.recalled))
     print_fact("  without evidence", str(counts.without_evidence))
     print_fact("  by a shared call", str(counts.shared))
     print_fact("  beyond the limit", str(counts.left_out))
-    if prepared.judge.first is not None:
+    if inputs.judge.first is not None:
         told = f"; {counts.unchecked} are not checked yet, and count as calls" if counts.unchecked else ""
-        print_fact("  settled", f"{counts.settled} by {prepared.judge.first.name}{told}")
+        print_fact("  settled", f"{counts.settled} by {inputs.judge.first.name}{told}")
     print_fact("calls to be made", str(counts.calls))
     if counts.rechecked:
-        print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {prepared.plan.recheck})")
+        print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {inputs.plan.recheck})")
     print_forecast(counts.by_model)

@@ -14,7 +14,7 @@ from judge.cli.serving import add_address_arguments, say_links
 from judge.desk.assess.plan import AssessPlan
 from judge.desk.assess.serve import serve_assess
 from judge.gold.deal import DOUBLE
-from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.harness.run_inputs import DEFAULT_CRITERIA
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,9 +1,9 @@
 """Harness: the jobs from files to files, each a plan, a function and an outcome; the commands and Python share them.
 
-pooling      runs to a pool; pooled: the pool written
+pooling      runs to a pool
 validation   what is wrong with runs; pages and fixed copies
-prepared     a plan of the whole line with its inputs read; dry_run: what it would send, and why
-run          the whole line; folder: the bytes of its files; manifest: how they came about
+run          the whole line and its dry run; run_inputs: its plan and what that names, read
+folder       the bytes of the files of a pool and of results; manifest: how they came about
 earlier      an output folder that exists already; judged: such a folder with judgments
 correction   the leaderboard corrected by gold
 evaluation/  the measures of the tracks

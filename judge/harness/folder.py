@@ -1,23 +1,29 @@
 """The output folder of a run: the bytes of every file that a track publishes."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from judge.ask.account import JudgeAccount
+from judge.ask.asking import JOURNAL, Asking, JournalPlace
 from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import settled_counts
 from judge.ask.stored_results import StoredResults
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.notes import JuryNotes
+from judge.errors import InputError
 from judge.files.content import FileContent, Pieces, jsonl_pieces
+from judge.files.folder import replace_folder, same_place
 from judge.files.jsonl import json_bytes
-from judge.files.paths import published
+from judge.files.paths import StrPath, published
 from judge.files.trec import response_run, safe_names
+from judge.harness.earlier import reported
+from judge.harness.index import INDEX, index_markdown
+from judge.harness.manifest import GROWING, MANIFEST, POOLED, RECORD, check_folder, pool_manifest, read_manifest
 from judge.harness.pooling import Pooled
 from judge.harness.recheck import Rechecked
 from judge.pool.bank import excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
@@ -107,6 +113,46 @@ def pool_files(pooled: Pooled) -> dict[str, FileContent]:
     if pooled.choice is not None:
         files["run_choice.tsv"] = pooled.choice.encode()
     return files | _response_runs(pool)
+
+
+def write_pool(
+    out: StrPath,
+    pooled: Pooled,
+    argv: Sequence[str] = (),
+    *,
+    extended: StrPath | None = None,
+    replace: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a pool into a folder; `judge run` with the same options can continue there.
+
+    Args:
+        out: The folder.
+        pooled: The pool.
+        argv: The command line, for the manifest.
+        extended: The folder whose pool was extended; its journal is taken over, so that nothing is paid for twice.
+        replace: Write over another pool, and remove its judgments.
+        options: The options by their names on the command line, for the manifest.
+
+    Raises:
+        InputError: The folder cannot be used or holds something else.
+    """
+    out, earlier = Path(out), None if extended is None else Path(extended)
+    in_place = earlier is not None and same_place(earlier, out)
+    there = read_manifest(out)
+    if in_place and not replace and there is not None and "judge" in there["configuration"]:
+        raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
+    changed = check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if in_place else ())
+    if earlier is not None and not in_place and (earlier / JOURNAL).exists():
+        with Asking(JournalPlace(out, known=(earlier / JOURNAL,)), pooled.pool, None):
+            pass  # An asking takes over what earlier journals hold.
+
+    manifest = pool_manifest(pooled.configured, pooled.submitted, pooled.pool, argv, options or {})
+    files = pool_files(pooled)
+    with reported(out, RECORD):
+        replace_folder(out, {MANIFEST: json_bytes(manifest)} | files, RECORD, more=not changed)
+        files[INDEX] = index_markdown(files, pooled.pool.unit)
+        replace_folder(out, files | {MANIFEST: json_bytes(manifest | {"status": POOLED})}, RECORD)
 
 
 def result_files(outcome: Outcome) -> dict[str, FileContent]:

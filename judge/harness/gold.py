@@ -37,7 +37,7 @@ from judge.gold import (
 )
 from judge.gold.grades import GradeMeanings
 from judge.harness.gold_labels import CROWD, label_source
-from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.harness.run_inputs import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool

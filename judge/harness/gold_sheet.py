@@ -14,7 +14,7 @@ from judge.files.stored import read_stored, unpack
 from judge.gold import read_plan
 from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
 from judge.gold.sheets.table import LARGEST_CELL, long_cells
-from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.harness.run_inputs import DEFAULT_CRITERIA
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.runs.topics import read_topics

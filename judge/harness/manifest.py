@@ -12,10 +12,7 @@ import msgspec
 
 from judge.ask.asking import JOURNAL as JOURNAL
 from judge.ask.prompt import RENDERER_VERSION
-from judge.ask.records import Failure, Judgment
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.certificate import CertificateStatement
-from judge.crowd.notes import JuryNotes
 from judge.errors import InputError
 from judge.files.bundle import __version__
 from judge.files.content import content_digest
@@ -25,12 +22,10 @@ from judge.files.paths import published
 from judge.files.stored import read_stored, sha256
 from judge.models.address import without_credentials
 from judge.models.secrets import scrub
-from judge.models.spending import Spending
 from judge.pool.bank import stored_pool
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
-from judge.records import Criterion, Problem, Record
-from judge.text.ids import Cluster
+from judge.records import Criterion, Problem
 
 SCHEMA = 2
 """Version of the folder's layout and of the manifest."""
@@ -197,80 +192,46 @@ def _without_addresses(configured: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Manifest(Record, frozen=True):
-    """How the other files of a folder came about."""
+def pool_manifest(
+    configured: Mapping[str, Any],
+    submitted: Submitted,
+    pool: Pool,
+    argv: Sequence[str],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """How a folder came about whose pool nobody has judged yet, or not to the end, as JSON values.
 
-    argv: Sequence[str]
-    """The command line; secrets and homes are left out."""
-    options: Mapping[str, Any]
-    """The options that are not the default, by their names on the command line."""
-    configured: Mapping[str, Any]
-    """From `configuration`, or from `pool_configuration` if nothing was judged."""
-    submitted: Submitted
-    pool: Pool
-    results: Sequence[Judgment | Failure] = ()
-    """What the judge said, or a jury decided."""
-    asked: Mapping[str, Any] = {}
-    """How many judgments were asked for, and the limit."""
-    said: CertificateStatement | None = None
-    """What the certificate says of the results."""
-    notes: JuryNotes | None = None
-    """How a jury came to its grades."""
-    prices: Mapping[str, Any] = {}
-    """Price of each model, for the reader: no grade depends on it."""
-    spending: Sequence[Spending] = ()
-    """What the completions took that the results rest on, likewise."""
-    cluster: Cluster = "topic"
-    """What intervals and tests are over, recorded where it is not topics: no grade depends on it."""
-    recheck: Mapping[str, Any] | None = None
-    """What the second answers say, where questions were asked again."""
-    servers: Sequence[str] = ()
-    """The addresses of a judge that is asked at several."""
-    judged: Mapping[str, Any] = {}
-    """What the judge itself records of the results."""
-
-    def encoded(self, status: str) -> bytes:
-        """The file; a rerun gives the same bytes, because no time of day is recorded.
-
-        Args:
-            status: UNFINISHED, POOLED, `trial` or `complete`.
-        """
-        replies = self.results if self.notes is None else self.notes.said
-        returned = {reply.model for reply in replies if isinstance(reply, Judgment) and reply.model}
-        manifest: dict[str, Any] = {
-            "schema": SCHEMA,
-            "judge_version": __version__,
-            "python": platform.python_version(),
-            "status": status,
-            "argv": [_presentable(argument) for argument in self.argv],
-            "options": {name: _public(value) for name, value in self.options.items()},
-            "configuration": dict(self.configured),
-            "asked": dict(self.asked),
-            "prices": dict(self.prices),
-            "spending": list(self.spending),
-            "limits": self.submitted.limits.recorded(),
-            "certificate": self.said,
-            "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in self.submitted.runs],
-            "counts": {
-                "runs": len(self.configured["runs"]),
-                "problems": _by_severity(self.submitted.problems),
-                "pooled": len(self.pool.responses),
-                "excluded": Counter(exclusion.reason for exclusion in self.pool.exclusions),
-                "results": Counter(map(_kind, self.results)),
-            },
-            "models_returned": sorted(returned),
-            "seeds": {"sampling": self.configured.get("options", {}).get("seed")},
-        }
-        if self.notes is not None:
-            manifest["jury"] = {name: self.notes.about(name) for name in self.notes.verdicts}
-            manifest["counts"]["members"] = Counter(map(_kind, self.notes.said))
-        rare = {
-            "cluster": None if self.cluster == "topic" else self.cluster,
-            "recheck": self.recheck,
-            "servers": list(self.servers) or None,
-        }
-        rare = {name: value for name, value in rare.items() if value is not None}
-        return json_bytes({**manifest, **rare, **self.judged})
+    Args:
+        configured: From `configuration`, or from `pool_configuration` if nothing will be judged.
+        submitted: The runs.
+        pool: The pool made of them.
+        argv: The command line; secrets and homes are left out.
+        options: The options that are not the default, by their names on the command line.
+    """
+    return {
+        "schema": SCHEMA,
+        "judge_version": __version__,
+        "python": platform.python_version(),
+        "status": UNFINISHED,
+        "argv": [_presentable(argument) for argument in argv],
+        "options": {name: _public(value) for name, value in options.items()},
+        "configuration": dict(configured),
+        "asked": {},
+        "prices": {},
+        "spending": [],
+        "limits": submitted.limits.recorded(),
+        "certificate": None,
+        "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in submitted.runs],
+        "counts": {
+            "runs": len(configured["runs"]),
+            "problems": _by_severity(submitted.problems),
+            "pooled": len(pool.responses),
+            "excluded": Counter(exclusion.reason for exclusion in pool.exclusions),
+            "results": {},
+        },
+        "models_returned": [],
+        "seeds": {"sampling": configured.get("options", {}).get("seed")},
+    }
 
 
 def _by_severity(problems: Sequence[Problem]) -> Counter[str]:
@@ -278,10 +239,6 @@ def _by_severity(problems: Sequence[Problem]) -> Counter[str]:
     for problem in problems:
         counts[problem.severity] += problem.count
     return counts
-
-
-def _kind(result: Judgment | Failure) -> str:
-    return result.reason if isinstance(result, Failure) else "judgment"
 
 
 def _presentable(argument: str) -> str:

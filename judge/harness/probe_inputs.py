@@ -23,7 +23,7 @@ from judge.files.paths import JobPlan, StrPath, file_in, paths
 from judge.files.stored import read_stored, sha256
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.pooling import Pooling, pool_runs
-from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.harness.run_inputs import DEFAULT_CRITERIA
 from judge.models.journal import check_database
 from judge.models.model import ModelOptions
 from judge.pool.bank import passages_jsonl, pool_jsonl

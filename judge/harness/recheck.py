@@ -20,7 +20,7 @@ from judge.calibrate.recheck import (
     served_changes,
 )
 from judge.files.jsonl import jsonl_bytes
-from judge.harness.prepared import Prepared
+from judge.harness.run_inputs import RunInputs
 from judge.models.journal import Journal
 from judge.models.model import Model
 from judge.records import Record
@@ -57,24 +57,24 @@ class Rechecked(Record, frozen=True):
         return {RECHECK: jsonl_bytes(self.items)}
 
 
-def ask_again(prepared: Prepared, asking: Asking, replies: Sequence[Judgment | Failure]) -> Rechecked | None:
+def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Failure]) -> Rechecked | None:
     """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck.
 
     Args:
-        prepared: What was asked.
+        inputs: What was asked.
         asking: What asked it; the budget is for both answers.
-        replies: The answers, by model and then in the order of `prepared.asked`.
+        replies: The answers, by model and then in the order of `inputs.asked`.
 
     Raises:
         OperationalError: The run stopped early; the same call goes on from there.
     """
-    plan, journal, asked = prepared.plan, asking.journal, prepared.asked
+    plan, journal, asked = inputs.plan, asking.journal, inputs.asked
     if plan.recheck is None:
         return None
     asking.progress.steps(Step("asking a part again"))
-    report = asking.progress.of(prepared.judge.name)
+    report = asking.progress.of(inputs.judge.name)
     items: list[RecheckedItem] = []
-    for place, model in enumerate(prepared.models):
+    for place, model in enumerate(inputs.judge.models):
         own = range(place * len(asked), (place + 1) * len(asked))
         # What a checker settled is no answer of the model.
         answered = [
@@ -98,10 +98,10 @@ def ask_again(prepared: Prepared, asking: Asking, replies: Sequence[Judgment | F
     )
 
 
-def expected_again(prepared: Prepared, model: Model, asked: Sequence[Task]) -> tuple[Task, ...]:
+def expected_again(inputs: RunInputs, model: Model, asked: Sequence[Task]) -> tuple[Task, ...]:
     """What one of the models will be asked again if every question that can be put to it is answered."""
-    part = prepared.plan.recheck
-    put = [task for task in asked if evidence_gap(task, prepared.pooled.pool) is None]
+    part = inputs.plan.recheck
+    put = [task for task in asked if evidence_gap(task, inputs.pooled.pool) is None]
     return () if part is None else _fresh([put[number] for number in _chosen(model, put, part)])
 
 

@@ -17,7 +17,7 @@ from judge.files.folder import make_folder, open_new, temporary_name, write_atom
 from judge.files.jsonl import json_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
-from judge.harness.prepared import Prepared, check_out
+from judge.harness.run_inputs import RunInputs, check_out
 from judge.models.batch.questions import OpenQuestion, QuestionFile, write_questions
 from judge.models.batch.service import offer_of
 from judge.models.journal import JournalView
@@ -62,7 +62,7 @@ class RequestRound(msgspec.Struct):
 
 
 def write_requests(
-    prepared: Prepared,
+    inputs: RunInputs,
     folder: StrPath,
     *,
     shards: int | None = None,
@@ -74,7 +74,7 @@ def write_requests(
     Nothing is sent. Replies that a repair must follow come with the next call, once they are in the journal.
 
     Args:
-        prepared: The plan, prepared.
+        inputs: The plan, with its inputs read.
         folder: Where the requests go; it must be new or empty.
         shards: How many files to spread them over; None means as few as the engines take.
         most: Most requests of a file; None means as many as the engine takes.
@@ -86,13 +86,13 @@ def write_requests(
         OperationalError: The disk cannot be written.
     """
     folder = Path(folder)
-    _check(prepared, folder)
+    _check(inputs, folder)
     temporary = folder.with_name(temporary_name(folder.name))
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         make_folder(temporary)
-        with JournalView(prepared.journals) as journal:
-            numbers = write_questions(temporary, _open_questions(prepared, journal, steps), _prices(prepared))
+        with JournalView(inputs.place.journals) as journal:
+            numbers = write_questions(temporary, _open_questions(inputs, journal, steps), _prices(inputs))
         number = numbers.total()
         if not number:
             return RequestsOutcome(None, 0, ())
@@ -100,7 +100,7 @@ def write_requests(
         judges = {judge: {"requests": numbers[judge], "form": offer_of(judge).form} for judge in numbers}
         about = {"judge_version": __version__, "requests": number, "judges": judges, "files": made}
         write_atomic(temporary / REQUESTS, json_bytes(about))
-        note_round(prepared.out, folder, written=number)
+        note_round(inputs.out, folder, written=number)
         with contextlib.suppress(FileNotFoundError):
             folder.rmdir()
         temporary.replace(folder)
@@ -111,10 +111,10 @@ def write_requests(
     return RequestsOutcome(folder, number, tuple(made))
 
 
-def _check(prepared: Prepared, folder: Path) -> None:
+def _check(inputs: RunInputs, folder: Path) -> None:
     """Refuse what leaves nothing to hand over, and a folder that is in use."""
-    plan = prepared.plan
-    for model in prepared.models:
+    plan = inputs.plan
+    for model in inputs.judge.models:
         offer = offer_of(model.name)
         if plan.options.logprobs and not offer.probabilities:
             raise UsageError(
@@ -133,34 +133,32 @@ def _check(prepared: Prepared, folder: Path) -> None:
             raise UsageError(why)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is there already; each round of requests has a folder of its own")
-    if prepared.out.exists():
-        check_out(prepared)
-    if waiting := under_way(prepared.out):
+    if inputs.out.exists():
+        check_out(inputs)
+    if waiting := under_way(inputs.out):
         raise UsageError(
             f"{', '.join(str(path) for path, _ in waiting)}: written earlier, and nothing came back from there yet, so "
             "its requests would be asked twice; import what came back, or remove the folder if it was never handed over"
         )
 
 
-def _prices(prepared: Prepared) -> dict[str, Price]:
+def _prices(inputs: RunInputs) -> dict[str, Price]:
     """What each judge's tokens cost in a batch."""
     prices = {}
-    for model in prepared.models:
-        price, share = price_of(model, prepared.plan.settings.known_prices), offer_of(model.name).share or 1.0
+    for model in inputs.judge.models:
+        price, share = price_of(model, inputs.plan.settings.known_prices), offer_of(model.name).share or 1.0
         if price is not None:
             cached = None if price.cached is None else price.cached * share
             prices[model.name] = Price(price.prompt * share, price.completion * share, cached)
     return prices
 
 
-def _open_questions(prepared: Prepared, journal: JournalView, steps: Steps) -> Iterator[OpenQuestion]:
+def _open_questions(inputs: RunInputs, journal: JournalView, steps: Steps) -> Iterator[OpenQuestion]:
     """Every request that the plan still needs, in the order in which the loop would ask."""
-    # A jury makes its tasks anew each time.
-    asked = prepared.asked
-    done, total = 0, len(asked) * len(prepared.models)
-    for model in prepared.models:
-        questions = Questions(model, journal, prepared.pooled.pool, prepared.pooled.turns)
-        for task in questions.ahead(asked):
+    done, total = 0, len(inputs.asked) * len(inputs.judge.models)
+    for model in inputs.judge.models:
+        questions = Questions(model, journal, inputs.pooled.pool, inputs.pooled.turns)
+        for task in questions.ahead(inputs.asked):
             done += 1
             steps(Step("searching for open questions", done, total))
             following = questions.next_request(task) if questions.gap(task) is None else None

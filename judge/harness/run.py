@@ -1,6 +1,8 @@
 """The whole line in one call: what `judge run` does, and its dry run, for use from Python."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -11,17 +13,19 @@ from judge.ask.returned import certainty_notes, settled_notes
 from judge.ask.stored_results import StoredResults
 from judge.files.content import FileContent
 from judge.files.folder import replace_folder
+from judge.files.jsonl import json_bytes
 from judge.files.progress import ProgressLine
 from judge.harness.earlier import reported
 from judge.harness.engine import open_engine
 from judge.harness.folder import Outcome as Outcome
 from judge.harness.folder import pool_files, result_files
 from judge.harness.index import INDEX, index_markdown
-from judge.harness.manifest import MANIFEST, RECORD, UNFINISHED, Manifest
-from judge.harness.prepared import Plan, Prepared, check_out, model_names, prepare
+from judge.harness.manifest import MANIFEST, RECORD, pool_manifest
 from judge.harness.recheck import ask_again, expected_again
+from judge.harness.run_inputs import Plan, RunInputs, check_out, model_names, read_run
 from judge.records import Record
 from judge.results.tables import result_tables
+from judge.text.ids import clustering
 from judge.text.steps import Step
 
 
@@ -36,80 +40,106 @@ def run(
         progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then; or the line to show it on.
 
     Raises:
-        JudgeError: `prepare` or `carry_out` failed; they say how.
+        JudgeError: `read_run` or `carry_out` failed; they say how.
     """
     with job_progress(progress, report) as shown:
-        return carry_out(prepare(plan, steps=shown.steps), shown)
+        return carry_out(read_run(plan, steps=shown.steps), shown)
 
 
-def carry_out(prepared: Prepared, progress: JobProgress | None = None) -> Outcome:
+def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome:
     """Ask the judge and write the output folder.
 
     Args:
-        prepared: From `prepare`.
+        inputs: From `read_run`.
         progress: Is told how far the job is.
 
     Raises:
         InputError: The output folder cannot be used or holds results of another configuration.
         OperationalError: The run stopped early; the same call goes on from there.
     """
-    plan, out, pooled = prepared.plan, prepared.out, prepared.pooled
+    plan, out, pooled = inputs.plan, inputs.out, inputs.pooled
     progress = progress or JobProgress()
-    changed = check_out(prepared)
+    changed = check_out(inputs)
     names = tuple(map(str, model_names(plan)))
     with (
         reported(out, RECORD),
         open_engine(plan.engine, plan.address, plan.workers, names, plan.options) as engine,
-        Asking(prepared.place, pooled.pool, pooled.turns, progress, engine) as asking,
+        Asking(inputs.place, pooled.pool, pooled.turns, progress, engine) as asking,
     ):
-        asking.prepare(prepared.models[0])
+        asking.prepare(inputs.judge.models[0])
         files: dict[str, FileContent] = pool_files(pooled)
-        manifest = Manifest(plan.argv, plan.chosen, prepared.configured, pooled.submitted, pooled.pool)
-        replace_folder(out, {MANIFEST: manifest.encoded(UNFINISHED)} | files, RECORD, more=not changed)
-        replies = asking.ask(prepared.judge, prepared.asked)
-        outcome = _outcome(prepared, asking, replies)
+        manifest = pool_manifest(inputs.configured, pooled.submitted, pooled.pool, plan.argv, plan.chosen)
+        replace_folder(out, {MANIFEST: json_bytes(manifest)} | files, RECORD, more=not changed)
+        replies = asking.ask(inputs.judge, inputs.asked)
+        outcome = _outcome(inputs, asking, replies)
         progress.steps(Step("writing results"))
         files |= result_files(outcome)
         files[INDEX] = index_markdown(files, outcome.pool.unit)
-        manifest = msgspec.structs.replace(
-            manifest,
-            results=outcome.results,
-            asked={"limit": plan.limit, "judgments": len(prepared.tasks)},
-            said=outcome.statement,
-            notes=outcome.notes,
-            prices=prepared.judge.prices,
-            spending=[row.results for row in outcome.accounts],
-            cluster=plan.cluster,
-            recheck=outcome.rechecked.recorded() if outcome.rechecked else None,
-            servers=prepared.judge.servers,
-            judged=prepared.judge.recorded(replies),
-        )
-        files[MANIFEST] = manifest.encoded("complete" if plan.limit is None else "trial")
+        files[MANIFEST] = _manifest(manifest, inputs, outcome, replies)
         replace_folder(out, files, RECORD)
     return outcome
 
 
-def _outcome(prepared: Prepared, asking: Asking, replies: StoredResults) -> Outcome:
+def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outcome:
     """What the replies come to, once a part is asked again where the plan says so."""
-    plan, pool, criteria, jury = prepared.plan, prepared.pooled.pool, prepared.criteria, prepared.jury
-    rechecked = ask_again(prepared, asking, replies)
+    plan, pool, criteria, jury = inputs.plan, inputs.pooled.pool, inputs.criteria, inputs.jury
+    rechecked = ask_again(inputs, asking, replies)
     asking.progress.steps(Step("computing results"))
-    results, notes = jury.decide(replies, prepared.out) if jury is not None else (replies, None)
+    results, notes = jury.decide(replies, inputs.out) if jury is not None else (replies, None)
     return Outcome(
-        out=prepared.out,
+        out=inputs.out,
         pool=pool,
         criteria=criteria,
         results=results,
         tables=result_tables(pool, results, criteria, plan.cluster),
-        statement=prepared.certified(_returned(results)),
+        statement=inputs.certified(_returned(results)),
         notes=notes,
-        model_notes=(*asking.notes(prepared.models, replies), *asking.served_notes(prepared.judge, replies)),
+        model_notes=(*asking.notes(inputs.judge.models, replies), *asking.served_notes(inputs.judge, replies)),
         accounts=asking.accounts,
         rechecked=rechecked,
         label_notes=certainty_notes(replies) if plan.options.logprobs else (),
-        clustered=prepared.clustered,
+        clustered=clustering((response.topic_id for response in pool.responses), plan.cluster),
         settled_notes=settled_notes(replies),
     )
+
+
+def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, replies: StoredResults) -> bytes:
+    """The manifest of a finished run; a rerun gives the same bytes, because no time of day is recorded.
+
+    Args:
+        pooled: From `pool_manifest`.
+        inputs: What was asked.
+        outcome: What came of it.
+        replies: The results of all models.
+    """
+    plan, judge, notes = inputs.plan, inputs.judge, outcome.notes
+    counts = {**pooled["counts"], "results": Counter(map(_kind, outcome.results))}
+    rare: dict[str, Any] = {
+        "cluster": None if plan.cluster == "topic" else plan.cluster,
+        "recheck": outcome.rechecked.recorded() if outcome.rechecked else None,
+        "servers": list(judge.servers) or None,
+    }
+    if notes is not None:
+        counts["members"] = Counter(map(_kind, notes.said))
+        rare["jury"] = {name: notes.about(name) for name in notes.verdicts}
+    return json_bytes(
+        {
+            **pooled,
+            "status": "complete" if plan.limit is None else "trial",
+            "asked": {"limit": plan.limit, "judgments": len(inputs.tasks)},
+            "prices": judge.prices,
+            "spending": [row.results for row in outcome.accounts],
+            "certificate": outcome.statement,
+            "counts": counts,
+            "models_returned": sorted({each.model for each in replies if isinstance(each, Judgment) and each.model}),
+            **{name: value for name, value in rare.items() if value is not None},
+            **judge.recorded(replies),
+        }
+    )
+
+
+def _kind(result: Judgment | Failure) -> str:
+    return result.reason if isinstance(result, Failure) else "judgment"
 
 
 def _returned(results: Iterable[Judgment | Failure]) -> dict[str, list[str]]:
@@ -163,34 +193,34 @@ class DryRun(Record, frozen=True):
     """The same for each model; the checker of a cascade comes first."""
 
 
-def dry_run(prepared: Prepared) -> DryRun:
+def dry_run(inputs: RunInputs) -> DryRun:
     """Count what carrying out a plan would send to each model beyond what the journals hold.
 
     Raises:
         InputError: The output folder exists and would be refused.
     """
-    if prepared.out.exists():
-        check_out(prepared)
-    plan, pooled, jury = prepared.plan, prepared.pooled, prepared.jury
-    with Asking(prepared.place, pooled.pool, pooled.turns, dry=True) as asking:
-        found = asking.forecast(prepared.judge, prepared.asked)
+    if inputs.out.exists():
+        check_out(inputs)
+    plan, pooled, jury = inputs.plan, inputs.pooled, inputs.jury
+    with Asking(inputs.place, pooled.pool, pooled.turns, dry=True) as asking:
+        found = asking.forecast(inputs.judge, inputs.asked)
         again = [
             row
-            for model in prepared.models
+            for model in inputs.judge.models
             for row in asking.forecast(
-                Judge((model,), plan.options, plan.settings), expected_again(prepared, model, found.left)
+                Judge((model,), plan.options, plan.settings), expected_again(inputs, model, found.left)
             ).rows
         ]
     firsts, rows = found.rows, tuple(map(_together, found.rows, again))
-    prompts = sum(map(len, jury.prompts.values())) if jury else len(prepared.criteria)
+    prompts = sum(map(len, jury.prompts.values())) if jury else len(inputs.criteria)
     samples = jury.samples if jury else 1
-    judgments = len(pooled.pool.responses) * prompts * len(prepared.models) * samples
-    settled = len(prepared.asked) - len(found.left)
+    judgments = len(pooled.pool.responses) * prompts * len(inputs.judge.models) * samples
+    settled = len(inputs.asked) - len(found.left)
     by_model = (*found.checking, *rows)
     return DryRun(
         responses=len(pooled.pool.responses),
         prompts=prompts,
-        models=len(prepared.models),
+        models=len(inputs.judge.models),
         samples=samples,
         judgments=judgments,
         recalled=sum(row.recalled for row in firsts),

@@ -12,7 +12,7 @@ import pytest
 from judge.desk.assess.serve import open_assess_desk
 from judge.desk.assess.store import LabelStore
 from judge.errors import UsageError
-from judge.harness.pooled import write_pool as write_harness_pool
+from judge.harness.folder import write_pool as write_harness_pool
 from judge.harness.pooling import Pooling, pool_runs
 from tests.conftest import PROJECT
 from tests.desk.visiting import Visitor

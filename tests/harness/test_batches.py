@@ -18,8 +18,8 @@ from isal import isal_zlib
 from judge.cli import main
 from judge.errors import UsageError
 from judge.harness import completions
-from judge.harness.prepared import Plan, prepare
 from judge.harness.requests import write_requests
+from judge.harness.run_inputs import Plan, read_run
 from judge.models.batch.questions import OpenQuestion, QuestionFile
 from judge.models.batch.service import AGAIN
 from judge.models.connection import longest_reply
@@ -245,7 +245,7 @@ def test_options_for_calls_are_those_of_a_run_alone(tmp_path: Path, capsys: Capt
 def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path: Path) -> None:
     options = ModelOptions(base_url=NOWHERE)
     plan = Plan(runs=PROJECT / "examples/runs", model="server/m", options=options, out=tmp_path / "out")
-    prepared = prepare(plan, keys=False)
+    prepared = read_run(plan, keys=False)
     for field, value in (("engine", "ray"), ("recheck", "2%")):
         refused = msgspec.structs.replace(prepared, plan=msgspec.structs.replace(prepared.plan, **{field: value}))
         with pytest.raises(UsageError, match=f"--{field}"):

@@ -18,8 +18,8 @@ from judge.calibrate.findings import Calibration
 from judge.cli import main
 from judge.errors import RejectedError, UsageError
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.harness.prepared import Plan, prepare
 from judge.harness.run import dry_run, run
+from judge.harness.run_inputs import Plan, read_run
 from judge.models.checkers import Checker
 from judge.models.journal_tools import read_journal, read_spending
 from judge.models.model import ModelOptions, Price
@@ -169,7 +169,7 @@ def test_a_dry_run_counts_only_what_would_be_asked(mock: Mock, tmp_path: Path) -
         prompts=[SENTENCES], model="server/m", options=ModelOptions(base_url=mock.base_url), cascade=CASCADE,
         out=tmp_path / "out",
     )  # fmt: skip
-    counts = dry_run(prepare(plan))
+    counts = dry_run(read_run(plan))
     assert mock.stats()["requests"] == 0 and not (tmp_path / "out").exists()
     rest = counts.judgments - counts.recalled - counts.without_evidence - counts.shared - counts.left_out
     assert counts.calls == rest - counts.settled and counts.unchecked == 0
@@ -180,7 +180,7 @@ def test_a_dry_run_counts_only_what_would_be_asked(mock: Mock, tmp_path: Path) -
     assert (
         sum(isinstance(one, Judgment) and one.judge == "checker/overlap" for one in outcome.results) == counts.settled
     )
-    again = dry_run(prepare(plan))
+    again = dry_run(read_run(plan))
     assert (again.calls, again.settled) == (0, counts.settled)
 
 

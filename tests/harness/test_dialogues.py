@@ -15,13 +15,13 @@ from judge.cli.tables import print_problems
 from judge.errors import UsageError
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.calibration.session import calibrate_judges
+from judge.harness.folder import write_pool
 from judge.harness.gold import GoldCheckPlan, GoldDrawPlan, check_gold_files, draw_gold_plan
 from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
 from judge.harness.nuggets.questions import NuggetMatchPlan, read_questions
-from judge.harness.pooled import write_pool
 from judge.harness.pooling import Pooling, pool_runs
-from judge.harness.prepared import Plan, prepare
 from judge.harness.probe_inputs import ProbePlan, read_probe
+from judge.harness.run_inputs import Plan, read_run
 from judge.models.model import ModelOptions
 from judge.pool.folder import read_pool_folder
 from judge.records import JudgedUnit
@@ -86,13 +86,13 @@ def test_the_terminal_says_what_becomes_of_errors(
 
 def test_a_run_is_about_one_unit() -> None:
     with pytest.raises(UsageError, match="judge dialogues and responses into a folder each"):
-        prepare(Plan(**RUNS, criteria=["usefulness", "groundedness"], model=OVERLAP))
+        read_run(Plan(**RUNS, criteria=["usefulness", "groundedness"], model=OVERLAP))
     with pytest.raises(UsageError, match="usefulness/graded: about dialogues, but responses are judged here"):
-        prepare(Plan(**RUNS, criteria=["usefulness"], unit="response", model=OVERLAP))
+        read_run(Plan(**RUNS, criteria=["usefulness"], unit="response", model=OVERLAP))
     with pytest.raises(UsageError, match="unit 'dialog': expected response or dialogue"):
         pool_runs(Pooling(unit="dialog", **RUNS))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="not usefulness/graded, which is about dialogues"):
-        prepare(Plan(**RUNS, criteria=["usefulness"], model=OVERLAP))
+        read_run(Plan(**RUNS, criteria=["usefulness"], model=OVERLAP))
 
 
 def test_dialogues_of_other_runs_need_topics() -> None:

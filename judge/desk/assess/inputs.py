@@ -25,7 +25,7 @@ from judge.gold.deal import shared_items
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
 from judge.gold.seal import SEAL
-from judge.harness.prepared import DEFAULT_CRITERIA
+from judge.harness.run_inputs import DEFAULT_CRITERIA
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.pool.intake import turns_by_id

@@ -1,4 +1,4 @@
-"""The plan of `judge run`, and the plan with its inputs read, checked and pooled."""
+"""The plan of `judge run`, and its inputs, read, checked and pooled."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from judge.ask.blocks import needs_turn
 from judge.ask.cascade import CascadeJudge, check_cascade, open_first, parse_cascade
 from judge.ask.criteria import choose_prompts
 from judge.ask.group import combine
-from judge.ask.opening import all_options, default_model, judging_options, open_judge
+from judge.ask.opening import all_options, check_turns, default_model, judging_options, open_judge
 from judge.ask.settings import Settings
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Tasks, tasks
@@ -28,7 +28,7 @@ from judge.models.journal import check_database
 from judge.models.model import Model, ModelOptions
 from judge.records import Criterion, Record
 from judge.runs.families import read_families
-from judge.text.ids import Cluster, check_cluster, clustering, natural_key
+from judge.text.ids import Cluster, check_cluster
 from judge.text.steps import Steps, quiet
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
@@ -90,60 +90,28 @@ class Plan(Pooling, frozen=True, kw_only=True):
     """The options that are not the default, by their names on the command line, for the manifest and `--extend`."""
 
 
-class Prepared(Record, frozen=True):
+class RunInputs(Record, frozen=True):
     """A plan with its inputs read, checked and pooled; nothing has been written or sent."""
 
     plan: Plan
     out: Path
+    place: JournalPlace
+    """Where the answers are kept; those of the folder that is extended are known already."""
     pooled: Pooled
     criteria: tuple[Criterion, ...]
     judge: Judge
     tasks: Tasks
     """The judgments to make: a response under a prompt each."""
+    asked: Tasks
+    """What each model is asked."""
     configured: dict[str, Any]
     """Everything that determines the judgments, for the manifest."""
     certificate: Certificate | None = None
 
     @property
-    def models(self) -> tuple[Model, ...]:
-        """One model, or several for a jury."""
-        return self.judge.models
-
-    @property
     def jury(self) -> Jury | None:
         """The judge, if it is a jury."""
         return self.judge if isinstance(self.judge, Jury) else None
-
-    @property
-    def asked(self) -> Tasks:
-        """What each model is asked."""
-        return self.judge.tasks(self.tasks)
-
-    @property
-    def in_place(self) -> bool:
-        """Whether the output folder is the one whose pool is extended."""
-        return self.plan.extend is not None and same_place(Path(self.plan.extend), self.out)
-
-    @property
-    def place(self) -> JournalPlace:
-        """Where the answers are kept; those of the folder that is extended are known already."""
-        known = () if self.plan.extend is None else (Path(self.plan.extend) / JOURNAL,)
-        return JournalPlace(self.out, self.plan.journal, known, self.plan.settings.max_wait)
-
-    @property
-    def journals(self) -> list[StrPath]:
-        """The journals that hold answers to the plan's questions; the first one that holds an answer gives it."""
-        return self.place.journals
-
-    @property
-    def clustered(self) -> tuple[str, ...]:
-        """The note of leaderboards that are not over topics."""
-        return clustering((response.topic_id for response in self.pooled.pool.responses), self.plan.cluster)
-
-    @property
-    def expectation(self) -> CertificateStatement | None:
-        """What the certificate says of the plan before any model is asked; None without a certificate."""
-        return self.certified()
 
     def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
         """What the certificate says; None without a certificate.
@@ -151,7 +119,7 @@ class Prepared(Record, frozen=True):
         Args:
             returned: The models that the provider named, by criterion; None before any was asked.
         """
-        certificate, options = self.certificate, all_options(self.plan.options, self.models)
+        certificate, options = self.certificate, all_options(self.plan.options, self.judge.models)
         if certificate is None:
             return None
         matches = [
@@ -162,7 +130,7 @@ class Prepared(Record, frozen=True):
         return statement(certificate, matches, self.criteria)
 
 
-def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
+def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInputs:
     """Read, check and pool everything a plan names.
 
     Args:
@@ -176,9 +144,11 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         InputError: An input is bad; every problem is listed.
     """
     _check(plan)
+    out = Path(plan.out or plan.extend or DEFAULT_OUT)
     earlier = () if plan.extend is None else (Path(plan.extend) / JOURNAL,)
+    place = JournalPlace(out, plan.journal, earlier, plan.settings.max_wait)
     # What a journal holds is recalled without a key.
-    keys = keys and not JournalPlace(Path(plan.out or plan.extend or DEFAULT_OUT), plan.journal, earlier).journals
+    keys = keys and not place.journals
     prompts = _choose(plan)
     shown = tuple(prompt for several in prompts.values() for prompt in several)
     unit = unit_of(shown)
@@ -189,11 +159,10 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     families = read_families(Path(plan.families)) if plan.families is not None else {}
-    with_turn = [criterion.prompt_id for criterion in shown if needs_turn(criterion)]
     # Without topics only interactive runs have conversations: others are refused before a model is opened.
-    early = _pooled(plan, with_turn, steps) if with_turn and plan.topics is None else None
+    early = _pooled(plan, shown, steps) if plan.topics is None and any(map(needs_turn, shown)) else None
     judge = _open(plan, shown, keys=keys)
-    pooled = early or _pooled(plan, with_turn, steps)
+    pooled = early or _pooled(plan, shown, steps)
     if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
         check_complete(pooled.pool)
     criteria = shown
@@ -203,13 +172,16 @@ def prepare(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> Prepared:
         criteria = jury.criteria
     options = judging_options(plan.options, judge.models)
     wanted = tasks(pooled.pool, criteria, partial=plan.missing_passages == "judge-without")
-    return Prepared(
+    wanted = wanted if plan.limit is None else wanted.spread(plan.limit)
+    return RunInputs(
         plan=plan,
-        out=Path(plan.out or plan.extend or DEFAULT_OUT),
+        out=out,
+        place=place,
         pooled=pooled,
         criteria=criteria,
         judge=judge,
-        tasks=wanted if plan.limit is None else wanted.spread(plan.limit),
+        tasks=wanted,
+        asked=judge.tasks(wanted),
         configured=configuration(pooled.configured, criteria, judge.name, options) | judge.configuration(),
         certificate=certificate,
     )
@@ -248,19 +220,13 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     return CascadeJudge(cascade, first, rest)
 
 
-def _pooled(plan: Plan, with_turn: Sequence[str], steps: Steps) -> Pooled:
-    """The pool of a plan, with every turn that the prompts named in `with_turn` show."""
+def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:
+    """The pool of a plan, with every turn that prompts show."""
     pooled = pool_runs(plan, steps)
     pool = pooled.pool
     if not pool.responses:
         raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
-    unknown = sorted({response.turn_id for response in pool.responses} - (pooled.turns or {}).keys(), key=natural_key)
-    if with_turn and unknown and plan.topics is None:
-        raise UsageError(f"{', '.join(with_turn)}: shown with the conversation, so a topics file is needed (--topics)")
-    if with_turn and unknown:
-        raise UsageError(
-            f"{plan.topics}: lacks turns of the pool that {', '.join(with_turn)} shows: {', '.join(unknown[:5])}"
-        )
+    check_turns(criteria, {response.turn_id for response in pool.responses}, pooled.turns or {}, plan.topics)
     return pooled
 
 
@@ -290,16 +256,15 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
     return chosen
 
 
-def check_out(prepared: Prepared) -> bool:
+def check_out(inputs: RunInputs) -> bool:
     """Check the output folder, and say whether it holds results of another configuration.
 
     Raises:
         InputError: The folder cannot be used, or holds what this run must not write over.
     """
+    plan, out = inputs.plan, inputs.out
+    in_place = plan.extend is not None and same_place(Path(plan.extend), out)
+    may_differ = GROWING if in_place else ()
     return check_folder(
-        prepared.out,
-        prepared.configured,
-        trial=prepared.plan.limit is not None,
-        replace=prepared.plan.replace,
-        may_differ=GROWING if prepared.in_place else (),
+        out, inputs.configured, trial=plan.limit is not None, replace=plan.replace, may_differ=may_differ
     )
