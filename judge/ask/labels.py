@@ -113,7 +113,10 @@ def read_labels(
             groups = _grouped(chain(judged, failed), grades_only=grades_only, explained=explained)
             return _by_judge(groups, str(path), lines.digest)
         content = lines.whole()
-    return (_labels(path, lines.digest, parse_columns(content, str(path), grades)),)
+    name = path.name.removesuffix(".gz")
+    rows = parse_columns(content, str(path), grades)
+    labels = tuple(Label(row.turn_id, row.item_id, row.grade) for row in rows)
+    return (Labels(name.rpartition(".")[0] or path.name, None, None, str(path), lines.digest, labels),)
 
 
 def _failed(path: Path) -> Iterator[Failure]:
@@ -151,18 +154,6 @@ def _unusable(name: str, code: str, message: str, path: str = "") -> InputError:
     return InputError(f"{name}: not usable as labels", [Problem(code, "error", name, None, path, message)])
 
 
-def _labels(path: Path, digest: str, rows: Iterable[QrelRow]) -> Labels:
-    name = path.name.removesuffix(".gz")
-    return Labels(
-        judge=name.rpartition(".")[0] or path.name,
-        prompt=None,
-        prompt_digest=None,
-        source=str(path),
-        digest=digest,
-        labels=tuple(Label(row.turn_id, row.item_id, row.grade) for row in rows),
-    )
-
-
 def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -> tuple[Labels, ...]:
     """The labels in judgments and failures, grouped by judge and prompt, in natural order of both names.
 
@@ -187,11 +178,10 @@ def _grouped(
         labels, models = groups.setdefault((result.whole_judge, prompt, result.criterion_digest), ([], set()))
         turn_id = ids.setdefault(result.turn_id, result.turn_id)
         label = _label(result, turn_id, ids.setdefault(result.response_id, result.response_id))
-        bare = grades_only or (explained is not None and label.sample > 0)
-        if label.rationale is not None and (bare or (explained is not None and turn_id not in explained)):
+        if grades_only or (explained is not None and label.sample > 0):
+            label = msgspec.structs.replace(label, rationale=None, probabilities=None)
+        elif explained is not None and turn_id not in explained:
             label = msgspec.structs.replace(label, rationale=None)
-        if label.probabilities is not None and bare:
-            label = msgspec.structs.replace(label, probabilities=None)
         labels.append(label)
         if isinstance(result, Judgment) and result.model:
             models.add(result.model)

@@ -21,8 +21,7 @@ from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_
 from judge.harness.judged import read_judged
 from judge.results.corrected_tables import change_text, corrected_lines
 from judge.results.leaderboard import reading
-from judge.results.nouns import folder_unit
-from judge.results.rows import CORRECTED_FLAGS, flag_lines
+from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
 from judge.text.cells import fold
 
 SCHEMA = 2

@@ -11,8 +11,7 @@ from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
 from judge.results.differences import told_apart
 from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, leaderboard_cells
-from judge.results.nouns import folder_unit, worded
-from judge.results.rows import LeaderboardRow, RunDifference, flag_lines
+from judge.results.rows import LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
 from judge.text.cells import count, interval

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from judge.harness.manifest import JOURNAL, MANIFEST, RECORD
 from judge.pool.folder import TURNS
 from judge.records import JudgedUnit
-from judge.results.nouns import worded
+from judge.results.rows import worded
 
 INDEX = "index.md"
 

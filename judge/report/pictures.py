@@ -12,7 +12,7 @@ from judge.records import Estimate
 from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.parts import Content, ReportTable, Section
 from judge.results.leaderboard import by_criterion
-from judge.results.nouns import worded
+from judge.results.rows import worded
 from judge.text.cells import count
 
 MOST_LINES = 500

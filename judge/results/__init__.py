@@ -2,10 +2,12 @@
 
 qrels             response qrels, each with a sidecar that says how it was made
 turns             what became of the turns that each run had to answer
+tables            all tables of a judged pool
 leaderboard       a row for each run and criterion
 differences       a row for every two runs
-corrected         means corrected by gold, which `graded` checks; corrected_tables shows them
+details           sentences, citations, and topics of interactive runs
+corrected         means corrected by gold, which `gold` checks; corrected_tables shows them
 planning          variance components, and the topics that the next comparison needs
 sensitivity       ranks under each token rule
-rows              the records of these tables
+rows              the records of these tables, and their words
 """

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from judge.records import Criterion
 from judge.results.leaderboard import reading
-from judge.results.nouns import folder_unit, worded
-from judge.results.rows import CORRECTED_FLAGS, CorrectedRow, RankingChange, flag_lines, noted
+from judge.results.rows import CORRECTED_FLAGS, CorrectedRow, RankingChange, flag_lines, folder_unit, noted, worded
 from judge.stats.separation import FEWEST_TOPICS_APART
 from judge.text.cells import count, interval, markdown_cell, number, shorten
 from judge.text.layout import table_lines

@@ -10,8 +10,7 @@ from judge.ask.records import Failure, Judgment
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
 from judge.results.details import SentenceRow, sentences_markdown
-from judge.results.nouns import folder_unit, worded
-from judge.results.rows import LeaderboardRow, flag_lines, noted
+from judge.results.rows import LeaderboardRow, flag_lines, folder_unit, noted, worded
 from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.text.cells import decimals, markdown_cell

@@ -1,10 +1,10 @@
-"""The rows of leaderboards: a run's means by the judge, and its means corrected by gold."""
+"""The rows of leaderboards: a run's means by the judge, and its means corrected by gold; and the words beside them."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from judge.records import Estimate, FailureReason, JudgedUnit, Record
-from judge.results.nouns import worded
+from judge.records import Criterion, Estimate, FailureReason, JudgedUnit, Record
 from judge.text.ids import Cluster
 
 RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "FEWGOLD", "FAMILY"]
@@ -145,6 +145,40 @@ class RunDifference(Record, frozen=True, omit_defaults=True):
     """Adjusted for all pairs of runs."""
     cluster: Cluster = "topic"
     """The unit of the test, and what is counted as topics."""
+
+
+NOUNS: Mapping[JudgedUnit, Mapping[str, str]] = {
+    "response": {},
+    "dialogue": {"turn": "topic", "response": "dialogue"},
+}
+"""Unit to what stands for `turn` and `response`: a run has a response for each turn, or a dialogue for each topic."""
+
+_NOUN = re.compile(r"\b(turn|response)(s?)\b(?! runs)", re.IGNORECASE)
+"""A noun that follows the unit; what the track calls response runs has its name for both."""
+
+
+def worded(text: str, unit: JudgedUnit) -> str:
+    """Words of judge's own about turns and responses, in the nouns of a unit.
+
+    Args:
+        text: The words; no text or name of a stranger's, which would be changed too.
+        unit: What is judged.
+
+    >>> worded("Turns without a grade: responses that failed.", "dialogue")
+    'Topics without a grade: dialogues that failed.'
+    """
+    nouns = NOUNS[unit]
+
+    def noun(match: re.Match[str]) -> str:
+        named = nouns.get(match[1].lower(), match[1].lower()) + match[2]
+        return named.capitalize() if match[1][0].isupper() else named
+
+    return _NOUN.sub(noun, text) if nouns else text
+
+
+def folder_unit(criteria: Sequence[Criterion]) -> JudgedUnit:
+    """What the prompts of one folder are about; responses if there is none."""
+    return criteria[0].unit if criteria else "response"
 
 
 def flag_lines(

@@ -10,7 +10,7 @@ from judge.harness.manifest import MANIFEST, RECORD
 from judge.harness.release.contents import Texts
 from judge.pool.folder import TURNS
 from judge.records import JudgedUnit
-from judge.results.nouns import worded
+from judge.results.rows import worded
 from judge.text.cells import count, markdown_cell
 
 README = "README.md"

@@ -9,7 +9,7 @@ from judge.files.trec import safe_names
 from judge.records import Estimate, JudgedUnit
 from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section, Tone
 from judge.report.sections.words import capped, titled
-from judge.results.nouns import worded
+from judge.results.rows import worded
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number
 from judge.text.grid import Cell, Grid, p_cell

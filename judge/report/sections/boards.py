@@ -12,8 +12,7 @@ from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.corrected_tables import change_text
 from judge.results.differences import ALPHA, told_apart
 from judge.results.leaderboard import by_criterion
-from judge.results.nouns import worded
-from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference
+from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
 from judge.stats.separation import compact_letters
 from judge.text.cells import number
 from judge.text.grid import Cell, Grid

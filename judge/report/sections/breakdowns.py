@@ -9,7 +9,7 @@ from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
 from judge.report.parts import Mark, Plot, ReportPart, ReportTable, Section
 from judge.report.sections.words import titled
-from judge.results.nouns import worded
+from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade
 from judge.stats.means import mean_interval
 from judge.text.cells import count

@@ -8,7 +8,7 @@ from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import SCREENED, excluded_words, problem_words
-from judge.results.nouns import worded
+from judge.results.rows import worded
 from judge.text.cells import count
 from judge.text.grid import Cell, Grid
 from judge.text.ids import natural_key

@@ -11,8 +11,7 @@ from judge.report.sections.spending import in_all
 from judge.report.sections.words import capped, scale_of, titled
 from judge.results.differences import told_apart
 from judge.results.leaderboard import by_criterion
-from judge.results.nouns import worded
-from judge.results.rows import LeaderboardRow
+from judge.results.rows import LeaderboardRow, worded
 from judge.text.cells import count, number
 from judge.text.safe import printable
 
