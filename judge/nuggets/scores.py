@@ -16,7 +16,7 @@ from judge.nuggets.records import MatchLabel, Nugget, NuggetBank
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Estimate, Record
 from judge.results.leaderboard import ROUNDING
-from judge.results.turns import HARNESS, first_ranked, had_to_answer
+from judge.results.turns import HARNESS, first_ranked, turns_of_runs
 from judge.stats.means import mean_interval
 from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
@@ -102,14 +102,11 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
         known: The labels.
     """
     firsts = first_ranked(pool)
-    expected = had_to_answer(pool)
-    every = {response.turn_id for response in pool.responses}.union(*expected.values())
     scopes = bank.by_scope()
     reached = _reached(pool, scopes, known)
     units: list[RunUnit] = []
-    for run_id in runs_to_score(pool):
+    for run_id, turns in turns_of_runs(pool, firsts).items():
         answered = firsts.get(run_id, {})
-        turns = {*expected.get(run_id, every), *answered}
         for scope in sorted({*turns, *map(topic_of, turns)} & scopes.keys(), key=natural_key):
             there = [answered[turn] for turn in sorted(answered, key=natural_key) if scope in (turn, topic_of(turn))]
             units.append(_run_unit(run_id, scope, there, scopes[scope], known, scope in reached))
@@ -118,10 +115,7 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
 
 def runs_to_score(pool: Pool) -> list[str]:
     """The ids of the runs that were to be judged, in natural order."""
-    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
-    declined.update(run.run_id for run in pool.runs if not run.selected)
-    run_ids = {*first_ranked(pool), *had_to_answer(pool), *(row.run_id for row in pool.exclusions)} - declined
-    return sorted(run_ids, key=natural_key)
+    return [*turns_of_runs(pool, first_ranked(pool))]
 
 
 def _reached(pool: Pool, scopes: Mapping[str, Sequence[Nugget]], known: PairLabels) -> set[str]:

@@ -4,7 +4,7 @@ Nothing is judged again. A response over the limit is removed and its turn is un
 with `--over-limit exclude`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,7 +15,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
-from judge.results.turns import first_ranked, had_to_answer
+from judge.results.turns import first_ranked, turns_of_runs
 from judge.runs.records import Exclusion, TokenRule
 from judge.runs.tokens import RULES
 from judge.stats.ranking import kendall_tau_b
@@ -72,7 +72,7 @@ class Sensitivity(msgspec.Struct, frozen=True):
     agreements: tuple[Agreement, ...]
 
 
-def without_over_limit(pool: Pool, rule: TokenRule, limit: int) -> tuple[Pool, dict[str, Collection[str]]]:
+def without_over_limit(pool: Pool, rule: TokenRule, limit: int) -> tuple[Pool, dict[str, set[str]]]:
     """Remove the responses over the limit by a rule; the turns that each run had to answer stay.
 
     Args:
@@ -92,14 +92,8 @@ def without_over_limit(pool: Pool, rule: TokenRule, limit: int) -> tuple[Pool, d
             f"{cut} responses of the pool were cut to the token limit, and the lengths of the submitted texts are not "
             "stored; judge the runs with --over-limit flag to compare token rules"
         )
-    expected = had_to_answer(pool)
-    every = {response.turn_id for response in pool.responses}.union(*expected.values())
-    firsts = first_ranked(pool)
-    run_ids = {*expected, *firsts, *(row.run_id for row in pool.exclusions)}
     # Computed before responses are removed: a turn without any response left must still count as unanswered.
-    turns: dict[str, Collection[str]] = {
-        run_id: {*expected.get(run_id, every), *firsts.get(run_id, {})} for run_id in run_ids
-    }
+    turns = turns_of_runs(pool, first_ranked(pool))
     out = [response for response in pool.responses if getattr(response.tokens, rule) > limit]
     said = f"over {limit} tokens by the {rule} rule"
     rows = [

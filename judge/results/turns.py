@@ -170,18 +170,13 @@ def run_turns(
         for response in pool.responses
         if (outcome := outcomes.get(response.response_id)) is not None and outcome not in HARNESS
     }
-    expected = had_to_answer(pool) if expected is None else expected
-    every = {response.turn_id for response in pool.responses}.union(*expected.values())
-    every = {turn_id for turn_id in every if not is_own_turn(turn_id)}
     firsts = first_ranked(pool)
-    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
-    declined.update(run.run_id for run in pool.runs if not run.selected)
-    run_ids = {*firsts, *expected, *(row.run_id for row in pool.exclusions)} - declined
-    shares = _shares_of_turns(run_ids, pool, outcomes, criterion.scale)
+    runs = turns_of_runs(pool, firsts, expected)
+    shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
     return tuple(
         _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id])
-        for run_id in sorted(run_ids, key=natural_key)
-        if (turns := {*expected.get(run_id, every), *firsts.get(run_id, {})})
+        for run_id, turns in runs.items()
+        if turns
     )
 
 
@@ -270,6 +265,29 @@ def _outcomes(results: Sequence[Judgment | Failure], criterion: Criterion) -> di
             given = result.grade, result.expected, result.sentences, result.support, result.cascade, result.unable
             outcomes[result.response_id] = TurnGrade(*given)
     return outcomes
+
+
+def turns_of_runs(
+    pool: Pool,
+    firsts: Mapping[str, Mapping[str, PooledResponse]],
+    expected: Mapping[str, Collection[str]] | None = None,
+) -> dict[str, set[str]]:
+    """Each run that was to be judged, in natural order, to the turns that it had to answer or answered.
+
+    Args:
+        pool: The responses, the excluded ones, and the turns that each run had to answer.
+        firsts: From `first_ranked`.
+        expected: As for `leaderboard`.
+    """
+    expected = had_to_answer(pool) if expected is None else expected
+    every = {response.turn_id for response in pool.responses}.union(*expected.values())
+    every = {turn_id for turn_id in every if not is_own_turn(turn_id)}
+    declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
+    declined.update(run.run_id for run in pool.runs if not run.selected)
+    run_ids = {*firsts, *expected, *(row.run_id for row in pool.exclusions)} - declined
+    return {
+        run_id: {*expected.get(run_id, every), *firsts.get(run_id, {})} for run_id in sorted(run_ids, key=natural_key)
+    }
 
 
 def had_to_answer(pool: Pool) -> dict[str, Collection[str]]:
