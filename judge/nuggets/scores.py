@@ -15,9 +15,9 @@ from judge.nuggets.labels import PairLabels
 from judge.nuggets.records import MatchLabel, Nugget, NuggetBank
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Estimate, Record
-from judge.results.leaderboard import ROUNDING
 from judge.results.turns import HARNESS, first_ranked, turns_of_runs
 from judge.stats.means import mean_interval
+from judge.stats.separation import shared_ranks
 from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
 
@@ -255,13 +255,8 @@ def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -
 
 
 def _ranked(rows: Sequence[NuggetScore]) -> list[NuggetScore]:
-    bounds = [row.bound for row in rows if row.bound is not None]
-    ranked = [
-        row
-        if row.bound is None
-        else msgspec.structs.replace(row, rank=1 + sum(other > row.bound + ROUNDING for other in bounds))
-        for row in rows
-    ]
+    ranks = shared_ranks([row.bound for row in rows])
+    ranked = [msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True)]
     return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
 
 

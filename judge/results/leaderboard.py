@@ -13,6 +13,7 @@ from judge.results.details import SentenceRow, sentences_markdown
 from judge.results.rows import LeaderboardRow, flag_lines, folder_unit, noted, worded
 from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
+from judge.stats.separation import shared_ranks
 from judge.text.cells import decimals, markdown_cell
 from judge.text.ids import Cluster, natural_key
 from judge.text.markup import table
@@ -20,8 +21,6 @@ from judge.text.safe import escape
 from judge.text.table import Table
 from judge.text.tsv import tsv
 
-ROUNDING = 1e-9
-"""Bounds this close are equal."""
 COLUMNS = (
     *("run_id", "criterion", "rank", "turns", "n", "unable", "missing", "harness", "not_asked", "unanswered"),
     *("coverage", "mean", "low", "high", "topics", "bound", "expected_mean", "positive", "share_positive"),
@@ -117,15 +116,9 @@ def leaderboard(
 
 def ranked_runs(runs: Iterable[RunTurns], criterion: Criterion, cluster: Cluster) -> list[LeaderboardRow]:
     """The rows of one criterion by bound, each with its rank; rows without a bound have none and come last."""
-    sign = 1 if criterion.scale.polarity == "higher" else -1
     rows = [_row(run, criterion, cluster) for run in runs]
-    bounds = [sign * row.bound for row in rows if row.bound is not None]
-    ranked = [
-        row
-        if row.bound is None
-        else msgspec.structs.replace(row, rank=1 + sum(other > sign * row.bound + ROUNDING for other in bounds))
-        for row in rows
-    ]
+    ranks = shared_ranks([row.bound for row in rows], higher_is_better=criterion.scale.polarity == "higher")
+    ranked = [msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True)]
     return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
 
 

@@ -79,6 +79,17 @@ def places(
     return tuple(result)
 
 
+def shared_ranks(scores: Sequence[float | None], *, higher_is_better: bool = True) -> list[int | None]:
+    """The rank of each score, where equal ones share a rank; None for None.
+
+    >>> shared_ranks([2.0, None, 3.0, 2.0 + 1e-12])
+    [2, None, 1, 2]
+    """
+    signed = [None if score is None else score if higher_is_better else -score for score in scores]
+    known = [score for score in signed if score is not None]
+    return [None if score is None else 1 + sum(other > score + ROUNDING for other in known) for score in signed]
+
+
 def separated(corrected: Sequence[Corrected], *, alpha: float = 0.05) -> NDArray[np.bool_]:
     """Which pairs of runs differ, (R x R), by Tukey's studentized range of R runs.
 
