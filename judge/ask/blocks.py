@@ -48,7 +48,8 @@ class Material(NamedTuple):
             UsageError: There is none.
         """
         if self.conversation is None:
-            raise UsageError("the prompt shows the conversation, so it needs a topics file")
+            prompt = self.task.criterion.prompt_id
+            raise UsageError(f"{prompt}: shows the conversation, so it needs a topics file")
         return self.conversation
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from judge.ask.blocks import BLOCKS, Material, defuse, needs_turn
+from judge.ask.blocks import BLOCKS, Material, defuse
 from judge.ask.records import Unreadable
 from judge.ask.subjects import DIALOGUE, check_unit, only_asked_by
 from judge.ask.tasks import Task
@@ -68,8 +68,6 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
     if form not in supported_forms(criterion):
         raise UsageError(f"{criterion.prompt_id}: cannot be answered in the form {form!r}")
     check_unit((criterion,), response.unit)
-    if turn is None and needs_turn(criterion):
-        raise UsageError(f"{criterion.prompt_id}: shows the conversation, so it needs a topics file")
     lacking = {"nugget": task.nugget is None, "nuggets": not task.nuggets, "candidates": not task.candidates}
     if any(lacking.get(name) for name in criterion.inputs):
         raise UsageError(only_asked_by(criterion))
