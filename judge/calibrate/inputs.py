@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from judge.ask.labels import Labels
 from judge.ask.opening import MOST_SAMPLES
-from judge.calibrate.baselines import CONSTANT
 from judge.errors import InputError, UsageError
 from judge.gold import GoldByResponse, check_scale
 from judge.gold.rows import GoldRow
@@ -13,6 +12,8 @@ from judge.records import Problem, Scale
 
 ItemKey = tuple[str, str]
 """turn_id and response_id."""
+CONSTANT = "constant"
+"""The judge that always gives the assessors' commonest grade; made from the gold."""
 
 
 def gold_items(

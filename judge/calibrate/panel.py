@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from judge.ask.labels import Label, Labels
 from judge.ask.verdict import grade_probabilities
-from judge.calibrate.baselines import CONSTANT
 from judge.calibrate.findings import Split
-from judge.calibrate.inputs import ItemKey, input_problems
+from judge.calibrate.inputs import CONSTANT, ItemKey, input_problems
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
 from judge.gold.seal import item_of

@@ -821,6 +821,9 @@ def test_what_would_stop_a_calibration_stops_it_before_a_call(
     other = [msgspec.structs.replace(one, criterion="naturalness") for one in gold_rows(WORLD)]
     unjudged = write_gold(tmp_path / "other.jsonl", other)
     refused(UsageError, "no grade of a response under a criterion", gold=[unjudged])
+    refused(UsageError, "--gold-scale PROMPT", prompts=[GRADED, YES_NO])
+    off = [msgspec.structs.replace(one, grade=9) for one in gold_rows(WORLD)]
+    refused(InputError, "cannot be compared", gold=[write_gold(tmp_path / "off.jsonl", off)])
     refused(UsageError, "--test goes with the dev.jsonl", gold=[gold], test=split / "test.jsonl")
     refused(InputError, "absent.jsonl", test=split / "absent.jsonl")
     (split / "seal.json").rename(split / "elsewhere.json")
@@ -829,6 +832,30 @@ def test_what_would_stop_a_calibration_stops_it_before_a_call(
     changed.write_bytes(changed.read_bytes() + b"\n")
     refused(InputError, "has been changed or belongs to another split", test=changed, seal=split / "elsewhere.json")
     assert read_ledger(split / "elsewhere.json") == ()
+
+
+def test_topics_that_lack_a_graded_turn_stop_a_calibration_before_a_call(tmp_path: Path, gold: Path) -> None:
+    exchange = {"turn_id": 1, "utterance": "u", "response": "r", "resolved_utterance": "u"}
+    turn = exchange | {"ptkb_provenance": [], "response_provenance": []}
+    (tmp_path / "topics.json").write_text(json.dumps([{"number": "1", "title": "t", "ptkb": {}, "turns": [turn]}]))
+    with start_mock() as mock:
+        options = {"models": ["server/m"], "options": ModelOptions(base_url=mock.base_url)}
+        plan = asking(tmp_path, gold, prompts=["relevance/graded"], topics=tmp_path / "topics.json", **options)
+        with pytest.raises(UsageError, match=r"topics.json: lacks turns that relevance/graded shows: 1_2, 1_3"):
+            tried(**plan)
+        assert mock.stats()["paid"] == 0
+
+
+def test_paid_answers_are_recalled_without_a_server_and_without_an_address(tmp_path: Path, gold: Path) -> None:
+    with start_mock() as mock:
+        plan = asking(tmp_path, gold, models=["server/m"], options=ModelOptions(base_url=mock.base_url))
+        first = tried(**plan)
+    before = contents(tmp_path / "out")
+    assert tried(LATER, **plan).calibration == first.calibration
+    assert contents(tmp_path / "out") == before
+    assert tried(**plan | {"options": ModelOptions()}).calibration.agreement == first.calibration.agreement
+    with pytest.raises(UsageError, match="needs --base-url"):
+        tried(**plan | {"options": ModelOptions(), "out": tmp_path / "elsewhere"})
 
 
 def test_a_dry_run_counts_the_checker_of_a_cascade_too(tmp_path: Path, gold: Path) -> None:

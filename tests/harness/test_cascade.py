@@ -407,6 +407,7 @@ def test_other_bounds_are_computed_of_the_answers_that_are_there(mock: Mock, tmp
     found = calibration(tmp_path, mock, "checker/overlap@0.1:0.9", cascade_grid=True)
     tried = {(row.low, row.high): row for row in found.cascade_bounds}
     assert len(tried) == len(found.cascade_bounds) == 25
+    assert any("have met these grades in 1 different question;" in said for said in found.warnings)
     (row,), same = found.cascades, tried[0.1, 0.9]
     assert (same.settled, same.value, same.difference.value) == (row.settled, row.value_cascade, row.difference.value)
     assert tried[0.4, 0.6].settled >= tried[0.1, 0.9].settled >= tried[0.0, 1.0].settled

@@ -11,9 +11,10 @@ from judge.calibrate.certificate import certified_options
 from judge.calibrate.certified import Certified, CertifiedSeal
 from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
 from judge.calibrate.gate import parse_requirement
-from judge.calibrate.intake import Gold
 from judge.calibrate.panel import Panel
 from judge.errors import InputError
+from judge.harness.calibration.comparison import CalibrationInputs
+from judge.harness.calibration.labels import resampling
 from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.manifest import read_manifest
 from judge.models.address import without_credentials
@@ -27,8 +28,7 @@ _MADE = {"parser": int, "renderer": int, "options": dict}
 
 
 def certified(
-    plan: CalibrationPlan,
-    gold: Gold,
+    inputs: CalibrationInputs,
     panels: Sequence[Panel],
     found: Calibration,
     seal: CertifiedSeal | None,
@@ -37,8 +37,7 @@ def certified(
     """The entries of the certificate, one per verdict.
 
     Args:
-        plan: The options of the calibration.
-        gold: The gold files.
+        inputs: The plan, and the gold files.
         panels: Gold and labels side by side.
         found: What the calibration found.
         seal: The seal of the test grades.
@@ -47,44 +46,47 @@ def certified(
     selections = {selection.criterion: selection for selection in found.selections}
     looks = {of_criterion.criterion: of_criterion for of_criterion in found.looks}
     rows = {(row.criterion, row.name, row.split): row for row in found.agreement}
+    by_criterion = {panel.criterion: panel for panel in panels}
     entries = []
-    for panel in panels:
-        for verdict in (verdict for verdict in found.verdicts if verdict.criterion == panel.criterion):
-            column = next((column for column in panel.columns if column.name == verdict.judge), None)
-            if column is None:
-                continue
-            origin = column.origin
-            endpoint = endpoints.get(judges_in(column.judge)[-1])
-            made = _made(plan, origin.source if origin else "", endpoint, cascade=len(judges_in(column.judge)) > 1)
-            row = rows.get((verdict.criterion, verdict.judge, verdict.split))
-            entries.append(
-                Certified(
-                    criterion=verdict.criterion,
-                    judge=column.judge,
-                    prompt=column.prompt,
-                    prompt_digest=origin.prompt_digest if origin else None,
-                    parser=made.get("parser", PARSER_VERSION),
-                    renderer=made.get("renderer", RENDERER_VERSION),
-                    parameters=_parameters(made.get("options")),
-                    models_returned=origin.models_returned if origin else (),
-                    gold=gold.digest,
-                    seal=seal,
-                    binary=panel.binary,
-                    resampling=resampling(plan),
-                    split=verdict.split,
-                    n=verdict.estimate.n,
-                    topics=verdict.estimate.topics,
-                    tried=len(selections[verdict.criterion].tried) if verdict.criterion in selections else 0,
-                    looks=looks.get(verdict.criterion),
-                    made=panel.made,
-                    graded=row.gold if row else 0,
-                    statistic=verdict.statistic,
-                    estimate=verdict.estimate,
-                    others=_others(verdict, row),
-                    requirements=verdict.requirements,
-                    verdict=verdict.word,
-                )
+    for verdict in found.verdicts:
+        panel = by_criterion[verdict.criterion]
+        column = next((column for column in panel.columns if column.name == verdict.judge), None)
+        if column is None:
+            continue
+        origin = column.origin
+        judges = judges_in(column.judge)
+        source = origin.source if origin else ""
+        made = _made(inputs.plan, source, endpoints.get(judges[-1]), cascade=len(judges) > 1)
+        options = made.get("options")
+        row = rows.get((verdict.criterion, verdict.judge, verdict.split))
+        entries.append(
+            Certified(
+                criterion=verdict.criterion,
+                judge=column.judge,
+                prompt=column.prompt,
+                prompt_digest=origin.prompt_digest if origin else None,
+                parser=made.get("parser", PARSER_VERSION),
+                renderer=made.get("renderer", RENDERER_VERSION),
+                parameters=None if options is None else certified_options(options),
+                models_returned=origin.models_returned if origin else (),
+                gold=inputs.gold.digest,
+                seal=seal,
+                binary=panel.binary,
+                resampling=resampling(inputs.plan),
+                split=verdict.split,
+                n=verdict.estimate.n,
+                topics=verdict.estimate.topics,
+                tried=len(selections[verdict.criterion].tried) if verdict.criterion in selections else 0,
+                looks=looks.get(verdict.criterion),
+                made=panel.made,
+                graded=row.gold if row else 0,
+                statistic=verdict.statistic,
+                estimate=verdict.estimate,
+                others=_others(verdict, row),
+                requirements=verdict.requirements,
+                verdict=verdict.word,
             )
+        )
     return tuple(entries)
 
 
@@ -92,16 +94,6 @@ def _others(verdict: TrustVerdict, row: AgreementRow | None) -> dict[str, Estima
     """The statistics that the requirements bound, besides the primary one."""
     named = {parse_requirement(rule).statistic for rule in verdict.requirements} - {verdict.statistic}
     return {name: row.statistics[name] for name in sorted(named)} if row else {}
-
-
-def resampling(plan: CalibrationPlan) -> dict[str, int | str]:
-    """The options that the intervals depend on, besides the data."""
-    options: dict[str, int | str] = {
-        "seed": plan.seed,
-        "replicates": plan.replicates,
-        "permutations": plan.permutations,
-    }
-    return options if plan.cluster == "topic" else {**options, "cluster": plan.cluster}
 
 
 def _made(plan: CalibrationPlan, source: str, endpoint: str | None, *, cascade: bool) -> dict[str, Any]:
@@ -123,7 +115,3 @@ def _made(plan: CalibrationPlan, source: str, endpoint: str | None, *, cascade: 
     if cascade and "options" in made and isinstance(described, dict) and isinstance(described.get("base_url"), str):
         made["options"] = {**made["options"], **address_option(described["base_url"])}
     return made
-
-
-def _parameters(options: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if options is None else certified_options(options)

@@ -1,203 +1,159 @@
-"""Gold and labels side by side: the prompts behind the labels, and the scale that each grade is on."""
+"""What a calibration compares: gold, prompts, the scale that each grade is on, and panels of gold and labels."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
-from judge.ask.group import combine, group_members
-from judge.ask.labels import Labels, is_jury, labels_of
+from judge.ask.criteria import default_prompts, find_criterion
+from judge.ask.group import combine
+from judge.ask.labels import JUDGMENTS, labels_of
 from judge.ask.opening import ask_free, takes
 from judge.ask.tasks import Task
-from judge.calibrate.baselines import ASKED
-from judge.calibrate.findings import CascadeBounds, CascadeCost, GroupCost
-from judge.calibrate.intake import LabelSource, make_panels, parse_scale, same_grades
+from judge.calibrate import CalibrationOptions
+from judge.calibrate.gate import parse_requirement
+from judge.calibrate.intake import Gold, LabelSource, make_panels, parse_scale, read_gold_files, same_grades
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
-from judge.files.paths import published
+from judge.evaluate.cards.card import OVERLAP
+from judge.files.paths import in_folders, paths
 from judge.files.stored import sha256
-from judge.gold import match
+from judge.gold import GOLD_FILES, match
 from judge.gold.rows import GoldRow
-from judge.harness.calibration.plan import CalibrationPlan, by_id
+from judge.gold.seal import SEAL, TEST_FILES
+from judge.harness.calibration.plan import CalibrationPlan, check_plan
 from judge.models.backends import open_model
-from judge.models.model import Model
+from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
-from judge.text.safe import shown
+from judge.runs.families import read_families
+from judge.runs.records import Turn
+from judge.runs.topics import read_topics
+from judge.text.steps import Step, Steps, quiet
 
 
-class LabeledGold(NamedTuple):
-    """Gold rows and the labels of the same responses; the rest is of calibrations that ask models."""
+class CalibrationInputs(NamedTuple):
+    """A plan with its gold, prompts and topics read; nothing has been asked or written."""
 
-    rows: tuple[GoldRow, ...]
-    sources: tuple[LabelSource, ...]
-    """The labels, those of baselines last."""
-    warnings: tuple[str, ...]
-    answers: Mapping[str, bytes] = {}
-    """The files of what models said, by name."""
-    costs: tuple[GroupCost, ...] = ()
-    bounds: tuple[CascadeBounds, ...] = ()
-    cascade_costs: Mapping[tuple[str, str], CascadeCost] = {}
-    """What the calls of a cascade took, by its name and the prompt."""
+    plan: CalibrationPlan
+    options: CalibrationOptions
+    scale: Scale | None
+    """The scale of grades in columns."""
+    prompts: dict[str, Criterion]
+    """The prompts, by `criterion/variant`; those behind labels and the baseline join them."""
+    only: str | None
+    """The only criterion to compare."""
+    gold: Gold
+    topics: Mapping[str, Turn] | None
+    """The turns of the topics by id; None without topics."""
+
+    @property
+    def out(self) -> Path | None:
+        """The output folder."""
+        return None if self.plan.out is None else Path(self.plan.out)
 
 
-class GoldComparison:
-    """What a calibration compares with gold, by the prompts that are known so far.
-
-    Args:
-        plan: The options of the calibration.
+def read_inputs(plan: CalibrationPlan, steps: Steps = quiet) -> CalibrationInputs:
+    """Check a plan, and read its gold, prompts and topics.
 
     Raises:
-        UsageError: A scale or a prompt of the plan cannot be used.
-        InputError: A prompt file has problems.
+        UsageError: Options do not go together, or a scale or a prompt cannot be used.
+        InputError: A file is bad; every problem is listed.
     """
+    check_plan(plan)
+    plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
+    options = CalibrationOptions(
+        requirements=tuple(map(parse_requirement, plan.requirements)),
+        seed=plan.seed,
+        replicates=plan.replicates,
+        permutations=plan.permutations,
+        epsilon=plan.epsilon,
+        margin=plan.margin,
+        families=read_families(Path(plan.families)) if plan.families else {},
+    )
+    scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
+    prompts = _by_id(map(find_criterion, plan.prompts))
+    if plan.together:
+        prompts |= _by_id(combine(tuple(prompts.values())))
+    only = None if plan.criterion is None else os.fspath(plan.criterion)
+    if only is not None and ("/" in only or only.endswith(".md")):
+        prompt = find_criterion(only)
+        prompts.setdefault(prompt.prompt_id, prompt)
+        only = prompt.name
+    steps(Step("reading gold and labels"))
+    gold = read_gold_files(paths(plan.gold), only, scale)
+    topics = None if plan.topics is None else turns_by_id(read_topics(plan.topics))
+    return CalibrationInputs(plan, options, scale, prompts, only, gold, topics)
 
-    def __init__(self, plan: CalibrationPlan) -> None:
-        self._plan = plan
-        self._criterion = None if plan.criterion is None else os.fspath(plan.criterion)
-        self.scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
-        """The scale of grades in columns."""
-        self.prompts = by_id(map(find_criterion, plan.prompts))
-        """The prompts, by `criterion/variant`; those behind labels and baselines join them."""
-        if plan.together:
-            self.prompts |= by_id(combine(tuple(self.prompts.values())))
-        self.only = self._only()
-        """The only criterion to compare, or None."""
 
-    def _only(self) -> str | None:
-        """The only criterion; if the plan gives a prompt for it, the prompt joins the prompts."""
-        wanted = self._criterion
-        if wanted is None or not ("/" in wanted or wanted.endswith(".md")):
-            return wanted
-        prompt = find_criterion(wanted)
-        self.prompts.setdefault(prompt.prompt_id, prompt)
-        return prompt.name
-
-    def wanted(self, columns: Sequence[Labels]) -> tuple[Labels, ...]:
-        """The labels under the criterion that the plan names, or under its very prompt."""
-        wanted = self._criterion
-        if wanted is None:
-            return tuple(columns)
-        exact = {prompt.prompt_id for prompt in self.prompts.values()} if wanted != self.only else None
-        return tuple(
-            labels
-            for labels in columns
-            if labels.prompt is None
-            or (labels.prompt in exact if exact else labels.prompt.partition("/")[0] == self.only)
-        )
-
-    def find_prompts(self, sources: Sequence[LabelSource]) -> tuple[str, ...]:
-        """Find the prompts behind labels.
-
-        Returns:
-            A warning for each prompt file that has changed since.
-
-        Raises:
-            UsageError: A prompt is not known.
-        """
-        warnings: list[str] = []
-        # By name only: a file of judgments must not make judge read some other path.
-        bundled = {prompt.prompt_id: prompt for prompt in bundled_criteria()}
-        for source in sources:
-            for labels in source.labels:
-                if labels.prompt is None:
-                    continue
-                if labels.prompt not in self.prompts:
-                    known = bundled | self.prompts
-                    if not all(name in known for name in group_members(labels.prompt) or (labels.prompt,)):
-                        raise UsageError(
-                            f"{labels.source}: no prompt called {shown(labels.prompt)} comes with judge: give the file "
-                            "of a prompt of your own with --prompt PATH"
-                        )
-                    self.prompts[labels.prompt] = find_criterion(labels.prompt, known)
-                prompt = self.prompts[labels.prompt]
-                if prompt.digest != labels.prompt_digest and not is_jury(labels.judge):
-                    told = f"{labels.source}: {prompt.file} has changed since these judgments were made"
-                    # Warnings are published with the findings.
-                    warnings.append(published(told))
-        return tuple(warnings)
-
-    def tasks(
-        self, rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int
-    ) -> tuple[Task, ...]:
-        """A task for each response with gold, prompt of its criterion and sample."""
-        return gold_tasks(rows, pool, prompts, samples, str(self._plan.gold[0]))
-
-    def baselines(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[LabelSource, ...]:
-        """The baselines' labels of the same responses, if there is a pool and the sources lack these labels."""
-        pool = next((source.pool for source in sources if source.pool is not None), None)
-        judges = {labels.judge for source in sources for labels in source.labels}
-        added: list[LabelSource] = []
-        for name in ASKED if pool is not None else ():
-            model = open_model(name)
-            criteria = {row.criterion for row in rows}
-            prompts = self._gradable(model, criteria, pool) if pool and name not in judges else []
-            if pool is None or not prompts:
-                continue
-            results = ask_free(model, self.tasks(rows, pool, prompts, 1), pool)
-            added.append(LabelSource(labels_of(results, name, sha256(b"")), pool))
-        return tuple(added)
-
-    def _gradable(self, model: Model, criteria: Collection[str], pool: Pool) -> list[Criterion]:
-        """For each judged criterion, the first of its prompts, the default prompt last, that the model can grade."""
-        gradable: list[Criterion] = []
-        for criterion in sorted(criteria):
-            judged = [prompt for prompt in self.prompts.values() if prompt.name == criterion]
-            default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
-            fitting = (prompt for prompt in (*judged, *default) if prompt.unit == pool.unit and takes(model, prompt))
-            if prompt := next(fitting, None):
-                self.prompts.setdefault(prompt.prompt_id, prompt)
-                gradable.append(prompt)
-        return gradable
-
-    def panels(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[tuple[Panel, ...], int]:
-        """Gold and labels side by side, and the number of gold grades without a pooled response.
-
-        Raises:
-            UsageError: Nothing was both graded and judged.
-        """
-        named = {labels.prompt.partition("/")[0] for source in sources for labels in source.labels if labels.prompt}
-        columns = any(labels.prompt is None for source in sources for labels in source.labels)
-        criteria = {row.criterion for row in rows if columns or row.criterion in named}
-        if self.only is not None:
-            criteria &= {self.only}
-        elif columns and len(criteria) > 1:
+def _by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:
+    """Prompts by `criterion/variant`; two different ones of one name are refused."""
+    named: dict[str, Criterion] = {}
+    for prompt in prompts:
+        first = named.setdefault(prompt.prompt_id, prompt)
+        if first.digest != prompt.digest:
             raise UsageError(
-                f"{self._plan.gold[0]} has grades of {', '.join(sorted(criteria))}, and files of columns do not say "
-                "which they are about: --criterion NAME is needed"
+                f"{prompt.file} and {first.file} are both called {prompt.prompt_id}: rename one of the files"
             )
-        scales = {name: self.gold_scale(name) for name in sorted(criteria)}
-        panels, unmatched = make_panels(
-            *(rows, sources, self.prompts, scales, str(self._plan.gold[0]), criteria),
-            *(self._plan.off_scale, self._plan.cluster),
+    return named
+
+
+def judged_criteria(sources: Sequence[LabelSource]) -> set[str]:
+    """The criteria of the prompts that labels name."""
+    return {labels.prompt.partition("/")[0] for source in sources for labels in source.labels if labels.prompt}
+
+
+def make_comparison(
+    inputs: CalibrationInputs, rows: Sequence[GoldRow], sources: Sequence[LabelSource]
+) -> tuple[tuple[Panel, ...], int]:
+    """Gold and labels side by side, and the number of gold grades without a pooled response.
+
+    Raises:
+        UsageError: Nothing was both graded and judged, or the scale of the grades is not known.
+        InputError: Grades are off their scale or contradict each other; every problem is listed.
+    """
+    plan, name = inputs.plan, str(inputs.plan.gold[0])
+    columns = any(labels.prompt is None for source in sources for labels in source.labels)
+    criteria = {row.criterion for row in rows}
+    if not columns:
+        criteria &= judged_criteria(sources)
+    if inputs.only is not None:
+        criteria &= {inputs.only}
+    elif columns and len(criteria) > 1:
+        raise UsageError(
+            f"{name} has grades of {', '.join(sorted(criteria))}, and files of columns do not say "
+            "which they are about: --criterion NAME is needed"
         )
-        if not panels:
-            raise self.nothing_judged()
-        return panels, unmatched
+    scales = {criterion: gold_scale(inputs, criterion) for criterion in sorted(criteria)}
+    panels, unmatched = make_panels(rows, sources, inputs.prompts, scales, name, criteria, plan.off_scale, plan.cluster)
+    if not panels:
+        raise UsageError(f"{name}: no grade of a response under a criterion that was judged")
+    return panels, unmatched
 
-    def nothing_judged(self) -> UsageError:
-        """The error where no response was both graded and judged."""
-        return UsageError(f"{self._plan.gold[0]}: no grade of a response under a criterion that was judged")
 
-    def gold_scale(self, criterion: str) -> Scale:
-        """The scale that the gold of a criterion is on."""
-        if self._plan.gold_scale is not None:
-            prompt = find_criterion(self._plan.gold_scale)
-            if prompt.name == criterion:
-                return prompt.scale
-        if self.scale is not None:
-            return self.scale
-        scales = [prompt.scale for prompt in self.prompts.values() if prompt.name == criterion]
-        if not scales and criterion in default_prompts():
-            return find_criterion(criterion).scale
-        if not scales:
-            raise UsageError(f"the grades of {criterion} are not known: --scale LOW-HIGH is needed")
-        if not all(same_grades(scale, scales[0]) for scale in scales):
-            raise UsageError(
-                f"the prompts of {criterion} have different scales: --gold-scale PROMPT names the one whose scale the "
-                "gold is on, and judges on others are compared as positive or not"
-            )
-        return scales[0]
+def gold_scale(inputs: CalibrationInputs, criterion: str) -> Scale:
+    """The scale that the gold of a criterion is on.
+
+    Raises:
+        UsageError: It is not known, or the prompts of the criterion have different ones.
+    """
+    if inputs.plan.gold_scale is not None:
+        prompt = find_criterion(inputs.plan.gold_scale)
+        if prompt.name == criterion:
+            return prompt.scale
+    if inputs.scale is not None:
+        return inputs.scale
+    scales = [prompt.scale for prompt in inputs.prompts.values() if prompt.name == criterion]
+    if not scales and criterion in default_prompts():
+        return find_criterion(criterion).scale
+    if not scales:
+        raise UsageError(f"the grades of {criterion} are not known: --scale LOW-HIGH is needed")
+    if not all(same_grades(scale, scales[0]) for scale in scales):
+        raise UsageError(
+            f"the prompts of {criterion} have different scales: --gold-scale PROMPT names the one whose scale the "
+            "gold is on, and judges on others are compared as positive or not"
+        )
+    return scales[0]
 
 
 def gold_tasks(
@@ -212,3 +168,28 @@ def gold_tasks(
         if (response.response_id, prompt.name) in matched
         for sample in range(samples)
     )
+
+
+def with_overlap(
+    inputs: CalibrationInputs, rows: Sequence[GoldRow], sources: tuple[LabelSource, ...]
+) -> tuple[LabelSource, ...]:
+    """The labels, and those of word overlap, the baseline, where there is a pool and it is no judge already.
+
+    It is asked under the first prompt of each criterion that it can grade, the default prompt last.
+    """
+    pool = next((source.pool for source in sources if source.pool is not None), None)
+    if pool is None or any(labels.judge == OVERLAP for source in sources for labels in source.labels):
+        return sources
+    model = open_model(OVERLAP)
+    gradable: list[Criterion] = []
+    for criterion in sorted({row.criterion for row in rows}):
+        judged = [prompt for prompt in inputs.prompts.values() if prompt.name == criterion]
+        default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
+        fitting = (prompt for prompt in (*judged, *default) if prompt.unit == pool.unit and takes(model, prompt))
+        if prompt := next(fitting, None):
+            inputs.prompts.setdefault(prompt.prompt_id, prompt)
+            gradable.append(prompt)
+    if not gradable:
+        return sources
+    results = ask_free(model, gold_tasks(rows, pool, gradable, 1, str(inputs.plan.gold[0])), pool)
+    return (*sources, LabelSource(labels_of(results, OVERLAP, sha256(b"")), pool))

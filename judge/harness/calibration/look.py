@@ -1,11 +1,9 @@
 """The look that a calibration takes at gold: what it asks of the grades, and the record of that."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
-
-import msgspec
+from typing import Any, Literal, NamedTuple
 
 from judge.calibrate.certified import CertifiedSeal
 from judge.calibrate.findings import Calibration, Looks
@@ -16,9 +14,7 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder
 from judge.gold import BEGINNING, Look, Opening, open_sealed, read_seal, record_look, responses_digest, seal_of
 from judge.gold.rows import GoldRow
-from judge.gold.seal import SealedItem, item_of
-from judge.harness.calibration.comparison import GoldComparison
-from judge.harness.calibration.plan import CalibrationPlan
+from judge.harness.calibration.comparison import CalibrationInputs, gold_scale, make_comparison, with_overlap
 from judge.text.cells import count
 
 BESIDE_GOLD = ".looks"
@@ -27,7 +23,7 @@ IN_FOLDER = "looks.jsonl"
 """The ledger in the output folder, where the gold's folder cannot be written."""
 
 
-class Looking(msgspec.Struct, frozen=True):
+class LookRecord(NamedTuple):
     """The record of a look: a ledger, and the seal if the grades are sealed."""
 
     opening: Opening
@@ -37,65 +33,108 @@ class Looking(msgspec.Struct, frozen=True):
 
     def rows(self, criteria: Sequence[str]) -> tuple[Looks, ...]:
         """What the ledger says of each criterion."""
+        opening = self.opening
         return tuple(
-            Looks(
-                criterion=criterion,
-                ledger=self.ledger,
-                number=self.opening.number,
-                candidates=self.opening.candidates(criterion),
-                head=self.opening.head,
-            )
+            Looks(criterion, self.ledger, opening.number, opening.candidates(criterion), opening.head)
             for criterion in criteria
         )
 
 
-def open_test(
-    plan: CalibrationPlan, now: datetime, look: Callable[[tuple[GoldRow, ...]], Look]
-) -> tuple[tuple[GoldRow, ...], Looking]:
-    """Open the sealed test grades of a plan.
-
-    Args:
-        plan: The options of the calibration; it names test grades.
-        now: The time for the ledger.
-        look: As for `open_sealed`.
+def check_dev(rows: Sequence[GoldRow]) -> None:
+    """Refuse gold that does not go with sealed grades.
 
     Raises:
-        UsageError: The plan names no test grades.
+        UsageError: The gold is not the dev part alone.
+    """
+    if any(row.split != "dev" for row in rows):
+        raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
+
+
+def open_test(
+    inputs: CalibrationInputs,
+    now: datetime,
+    asked: Mapping[str, Any],
+    sources: tuple[LabelSource, ...],
+    judged: Callable[[tuple[GoldRow, ...]], tuple[LabelSource, ...]],
+    tried: Sequence[Panel] = (),
+) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...], LookRecord | None]:
+    """All rows, and the labels together with the baseline; opening sealed grades is logged, and the record returned.
+
+    Args:
+        inputs: The gold; the plan may name sealed test grades.
+        now: The time for the ledger.
+        asked: What is asked of the gold, beside the panels.
+        sources: The labels so far.
+        judged: From the held-out rows to the labels of all rows; it may ask a judge.
+        tried: The panels of other bounds of a cascade, which the look counts.
+
+    Raises:
+        UsageError: The gold is not the dev part alone.
         InputError: The sealed grades cannot be used, or too few are compared.
         OperationalError: The ledger cannot be written.
     """
-    seal = seal_of(plan.test, plan.seal)
-    if plan.test is None or seal is None:
-        raise UsageError("expected sealed test grades (--test)")
-    rows, opening = open_sealed(Path(plan.test), seal, _time(now), look)
+    test, dev = inputs.plan.test, inputs.gold.rows
+    seal = seal_of(test, inputs.plan.seal)
+    if test is None or seal is None:
+        return dev, with_overlap(inputs, dev, judged(tuple(row for row in dev if row.split == "test"))), None
+    check_dev(dev)
+    # What would stop a calibration must not cost a look at the sealed grades.
+    make_comparison(inputs, dev, sources)
+    if inputs.out:
+        make_folder(inputs.out)
+    everything: tuple[LabelSource, ...] = ()
+
+    def compared(rows: tuple[GoldRow, ...], sources: tuple[LabelSource, ...]) -> tuple[Panel, ...]:
+        """The panels; stops before the opening is logged if sealed grades cannot be used, and shows none of them."""
+        try:
+            return make_comparison(inputs, rows, sources)[0]
+        except InputError as error:
+            raise InputError(
+                f"{test}: {max(1, len(error.problems))} problems of the sealed grades, such as grades off "
+                "their scale; the seal was not opened"
+            ) from None
+
+    def look(rows: tuple[GoldRow, ...]) -> Look:
+        nonlocal everything
+        both = (*dev, *rows)
+        compared(both, sources)
+        everything = with_overlap(inputs, both, judged(rows))
+        return gold_look(inputs, asked, compared(both, everything), tried)
+
+    rows, opening = open_sealed(Path(test), seal, _time(now), look)
     record = read_seal(seal)
-    return rows, Looking(opening, "seal", CertifiedSeal(record.commitment, record.seed, responses_digest(record)))
+    certified = CertifiedSeal(record.commitment, record.seed, responses_digest(record))
+    return (*dev, *rows), everything, LookRecord(opening, "seal", certified)
 
 
-def log_look(gold: Sequence[Path], out: Path | None, look: Look, now: datetime) -> Looking | None:
+def gold_look(
+    inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Sequence[Panel], tried: Sequence[Panel]
+) -> Look:
+    """What is asked of the gold; its scale says which grades count as positive."""
+    scales = [gold_scale(inputs, panel.criterion) for panel in panels]
+    return look_at({**asked, "scales": scales}, panels, tried)
+
+
+def log_look(inputs: CalibrationInputs, now: datetime, look: Look) -> LookRecord | None:
     """Put a look at unsealed gold on record beside each gold file, else in the output folder; None if neither can be.
 
     Of several ledgers the longest counts.
-
-    Args:
-        gold: The gold files.
-        out: The output folder.
-        look: What is asked.
-        now: The time for the ledger.
 
     Raises:
         InputError: A ledger is damaged.
         OperationalError: The ledger in the output folder cannot be written.
     """
     openings = []
-    for path in dict.fromkeys(path.resolve() for path in gold):
+    for path in dict.fromkeys(Path(path).resolve() for path in inputs.plan.gold):
         try:
             openings.append(record_look(path.with_name(path.name + BESIDE_GOLD), BEGINNING, look, _time(now)))
         except OperationalError:
             continue
     if openings:
-        return Looking(max(openings, key=lambda opening: opening.number), "gold")
-    return Looking(record_look(out / IN_FOLDER, BEGINNING, look, _time(now)), "out") if out is not None else None
+        return LookRecord(max(openings, key=lambda opening: opening.number), "gold")
+    if inputs.out is None:
+        return None
+    return LookRecord(record_look(inputs.out / IN_FOLDER, BEGINNING, look, _time(now)), "out")
 
 
 def looked_often(calibration: Calibration, looks: Sequence[Looks]) -> tuple[str, ...]:
@@ -112,99 +151,3 @@ def looked_often(calibration: Calibration, looks: Sequence[Looks]) -> tuple[str,
 
 def _time(now: datetime) -> str:
     return now.isoformat(timespec="seconds")
-
-
-def check_dev(rows: Sequence[GoldRow]) -> None:
-    """Refuse gold that does not go with sealed grades.
-
-    Raises:
-        UsageError: The gold is not the dev part alone.
-    """
-    if any(row.split != "dev" for row in rows):
-        raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
-
-
-class GoldLook:
-    """One look at gold, sealed or not; it is put on record once.
-
-    Args:
-        plan: The options of the calibration.
-        comparison: Makes the panels.
-        now: The time for the ledger.
-    """
-
-    def __init__(self, plan: CalibrationPlan, comparison: GoldComparison, now: datetime) -> None:
-        self._plan, self._comparison, self._now = plan, comparison, now
-        self._out = Path(plan.out) if plan.out is not None else None
-        self.asked: dict[str, Any] = {}
-        """What is asked of the gold, beside the panels."""
-        self.tried: tuple[Panel, ...] = ()
-        """The panels of other bounds of a cascade, which the look counts."""
-        self.record: Looking | None = None
-        """The record; None until there is one, and where none can be written."""
-        self.sealed: frozenset[SealedItem] = frozenset()
-        """The items of the test part, once it is open."""
-
-    def open(
-        self,
-        dev: tuple[GoldRow, ...],
-        sources: Sequence[LabelSource],
-        judged: Callable[[tuple[GoldRow, ...]], tuple[LabelSource, ...]],
-    ) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...]]:
-        """The rows of both parts, and the labels together with the baselines; opening the seal is logged.
-
-        Args:
-            dev: The gold rows of the dev part.
-            sources: The labels so far.
-            judged: From the sealed rows to the labels of both parts; it may ask a judge.
-
-        Raises:
-            UsageError: The gold is not the dev part alone.
-            InputError: The sealed grades cannot be used.
-            OperationalError: The ledger cannot be written.
-        """
-        check_dev(dev)
-        # What would stop a calibration must not cost a look at the sealed grades.
-        self._comparison.panels(dev, sources)
-        if self._out:
-            make_folder(self._out)
-        everything: tuple[LabelSource, ...] = ()
-
-        def look(rows: tuple[GoldRow, ...]) -> Look:
-            nonlocal everything
-            self._check_sealed((*dev, *rows), sources)
-            everything = judged(rows)
-            everything += self._comparison.baselines((*dev, *rows), everything)
-            return self._look(self._check_sealed((*dev, *rows), everything))
-
-        rows, self.record = open_test(self._plan, self._now, look)
-        self.sealed = frozenset(map(item_of, rows))
-        return (*dev, *rows), everything
-
-    def log(self, panels: Sequence[Panel]) -> None:
-        """Put the look at unsealed gold on record, where that can be.
-
-        Raises:
-            InputError: A ledger is damaged.
-            OperationalError: The ledger in the output folder cannot be written.
-        """
-        gold = [Path(path) for path in self._plan.gold]
-        self.record = log_look(gold, self._out, self._look(panels), self._now)
-
-    def _check_sealed(self, rows: Sequence[GoldRow], sources: Sequence[LabelSource]) -> tuple[Panel, ...]:
-        """The panels; stops before the opening is logged if sealed grades cannot be used, and shows none of them."""
-        try:
-            return self._comparison.panels(rows, sources)[0]
-        except InputError as error:
-            raise InputError(
-                f"{self._plan.test}: {max(1, len(error.problems))} problems of the sealed grades, such as grades off "
-                "their scale; the seal was not opened"
-            ) from None
-
-    def _look(self, panels: Sequence[Panel]) -> Look:
-        """What is asked of the gold; its scale says which grades count as positive."""
-        return look_at(
-            {**self.asked, "scales": [self._comparison.gold_scale(panel.criterion) for panel in panels]},
-            panels,
-            self.tried,
-        )

@@ -1,6 +1,6 @@
 """The options of a calibration, and the check that they go together."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from judge.ask.asking import ModelForecast
@@ -13,7 +13,7 @@ from judge.files.paths import JobPlan, StrPath
 from judge.gold import seal_of
 from judge.models.journal import check_database
 from judge.models.model import ModelOptions
-from judge.records import Criterion, Record
+from judge.records import Record
 from judge.text.ids import Cluster, check_cluster
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
@@ -135,19 +135,3 @@ def check_plan(plan: CalibrationPlan) -> None:
             raise UsageError(f"{number} {option}: expected {_FEWEST_DRAWS} to {_MOST_DRAWS} (--{option})")
     if plan.seed < 0:
         raise UsageError(f"seed {plan.seed}: expected a number of zero or more (--resampling-seed)")
-
-
-def by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:
-    """Prompts by `criterion/variant`.
-
-    Raises:
-        UsageError: Two different prompts have one name.
-    """
-    named: dict[str, Criterion] = {}
-    for prompt in prompts:
-        first = named.setdefault(prompt.prompt_id, prompt)
-        if first.digest != prompt.digest:
-            raise UsageError(
-                f"{prompt.file} and {first.file} are both called {prompt.prompt_id}: rename one of the files"
-            )
-    return named

@@ -88,4 +88,4 @@ def open_model(model: str, options: ModelOptions) -> Model:
 BASELINES: dict[str, Callable[[], Model]] = {
     "overlap": Overlap,
 }
-"""Name to class. Calibration compares every judge with each baseline that can grade the criterion."""
+"""Name to class. Calibration compares every judge with word overlap, where it can grade the criterion."""
