@@ -56,6 +56,13 @@ def _no_word_about_time() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw nothing of a calibration: it takes most of the time and is tested elsewhere."""
+    for name in ("forest", "confusion_maps"):
+        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test as fast or slow, so that nobody keeps a list.

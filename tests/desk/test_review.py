@@ -229,18 +229,12 @@ class World:
 
 
 @pytest.fixture
-def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("forest", "confusion_maps"):
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
-
-
-@pytest.fixture
-def world(tmp_path: Path, _no_pictures: None) -> World:
+def world(tmp_path: Path, no_pictures: None) -> World:
     return World(tmp_path)
 
 
 @pytest.fixture
-def asked(tmp_path: Path, _no_pictures: None) -> Iterator[World]:
+def asked(tmp_path: Path, no_pictures: None) -> Iterator[World]:
     with start_mock() as mock:
         yield World(tmp_path, mock)
 

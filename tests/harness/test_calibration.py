@@ -21,7 +21,9 @@ from judge.harness.manifest import SCHEMA
 from judge.models.backends.baseline import Overlap
 from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
+from judge.pool.build import normalize
 from judge.runs.families import read_families
+from judge.text.safe import digest
 from tests.calibration_world import (
     contents,
     failure,
@@ -41,7 +43,7 @@ from tests.calibration_world import (
 from tests.conftest import PROJECT
 from tests.mock import start_mock
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -51,13 +53,6 @@ GRADED, YES_NO = "groundedness/graded", "groundedness/yes_no"
 
 def tried(now: datetime = NOW, **options: Any) -> CalibrationOutcome:
     return calibrate_judges(CalibrationPlan(**{"replicates": 200, "permutations": 200, **options}), now)
-
-
-@pytest.fixture(autouse=True)
-def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of a trial's time and is tested elsewhere."""
-    for name in ("forest", "confusion_maps"):
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
 
 
 @pytest.fixture
@@ -238,9 +233,7 @@ def test_parameters_and_versions_are_those_of_the_manifest_beside_the_judgments(
     "manifest",
     ["{", "[]", '{"schema": 99, "configuration": {}}', '{"schema": 2, "configuration": {"options": 7, "parser": "x"}}'],
 )
-def test_a_strange_manifest_beside_the_judgments_certifies_nothing(
-    gold: Path, judgments: Path, manifest: str
-) -> None:  # fmt: skip
+def test_a_strange_manifest_beside_judgments_certifies_nothing(gold: Path, judgments: Path, manifest: str) -> None:
     judgments.with_name("manifest.json").write_text(manifest, encoding="utf-8")
     (one,) = tried(gold=[gold], judgments=[judgments]).certificate.certified
     assert one.parameters is None
@@ -276,9 +269,6 @@ def test_two_pools_with_other_ids_are_one_table(tmp_path: Path) -> None:
     a = write_output(tmp_path / "a", WORLD, {"server/a": grades})
     b = write_output(tmp_path / "b", WORLD, {"server/b": grades}, shift=1000)
     texts = pool(WORLD).responses
-    from judge.pool.build import normalize
-    from judge.text.safe import digest
-
     rows = [
         msgspec.structs.replace(one, response_id=None, text_sha256=digest(normalize(text.text)))
         for one, text in zip(gold_rows(WORLD), texts, strict=True)
@@ -303,12 +293,6 @@ def test_failures_and_silence_are_counted_by_reason(tmp_path: Path, gold: Path) 
     assert float(line["percent"]) == 1.0
     assert float(line["worst_percent"]) == pytest.approx(100 / 120, abs=1e-6)
     assert found.calibration.agreement[0].coverage == 100 / 120
-
-
-def test_gold_of_other_criteria_waits_for_its_judge(tmp_path: Path, judgments: Path) -> None:
-    rows = [*gold_rows(WORLD), row("1_1", "R00001", 9, criterion="naturalness")]
-    found = tried(gold=[write_gold(tmp_path / "gold.jsonl", rows)], judgments=[judgments])
-    assert {one.criterion for one in found.calibration.agreement} == {"groundedness"}
 
 
 def test_one_criterion_or_one_prompt_can_be_picked(tmp_path: Path, gold: Path) -> None:
@@ -358,8 +342,8 @@ def test_only_the_prompt_that_was_picked_is_in_the_question_to_sealed_grades(tmp
 
 def test_a_changed_prompt_is_said(gold: Path, judgments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    digest = find_criterion(GRADED).digest
-    judgments.write_text(judgments.read_text(encoding="utf-8").replace(digest, "0" * 64), encoding="utf-8")
+    old = find_criterion(GRADED).digest
+    judgments.write_text(judgments.read_text(encoding="utf-8").replace(old, "0" * 64), encoding="utf-8")
     found = tried(gold=[gold], judgments=[judgments])
     said = [one for one in found.calibration.warnings if "has changed since these judgments were made" in one]
     # It is published with the findings, which show nobody's folders.
@@ -808,7 +792,7 @@ def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(
 
 
 @pytest.mark.parametrize("dry", [False, True])
-def test_what_would_stop_a_calibration_stops_it_before_a_call(
+def test_what_would_stop_a_calibration_stops_it_first(
     tmp_path: Path, gold: Path, split: Path, asked: Asked, dry: bool
 ) -> None:
     carry_out = forecast_calibration if dry else calibrate_judges
@@ -835,8 +819,8 @@ def test_what_would_stop_a_calibration_stops_it_before_a_call(
 
 
 def test_topics_that_lack_a_graded_turn_stop_a_calibration_before_a_call(tmp_path: Path, gold: Path) -> None:
-    exchange = {"turn_id": 1, "utterance": "u", "response": "r", "resolved_utterance": "u"}
-    turn = exchange | {"ptkb_provenance": [], "response_provenance": []}
+    words = dict.fromkeys(("utterance", "response", "resolved_utterance"), "word")
+    turn = words | {"turn_id": 1, "ptkb_provenance": [], "response_provenance": []}
     (tmp_path / "topics.json").write_text(json.dumps([{"number": "1", "title": "t", "ptkb": {}, "turns": [turn]}]))
     with start_mock() as mock:
         options = {"models": ["server/m"], "options": ModelOptions(base_url=mock.base_url)}
@@ -929,9 +913,10 @@ def test_every_error_is_one_a_user_may_see(tmp_path: Path) -> None:
 
 
 def test_a_criterion_without_a_counterpart_is_named(tmp_path: Path, judgments: Path) -> None:
-    rows = [*gold_rows(WORLD), row("1_1", "R00001", 2, criterion="naturalness")]
-    found = tried(gold=[write_gold(tmp_path / "g.jsonl", rows)], judgments=[judgments])
-    assert "naturalness: gold, but no judgments; nothing is said about it" in found.calibration.warnings
+    rows = [*gold_rows(WORLD), row("1_1", "R00001", 9, criterion="naturalness")]
+    found = tried(gold=[write_gold(tmp_path / "g.jsonl", rows)], judgments=[judgments]).calibration
+    assert {one.criterion for one in found.agreement} == {"groundedness"}
+    assert "naturalness: gold, but no judgments; nothing is said about it" in found.warnings
 
 
 def test_an_empty_gold_file_is_called_empty(tmp_path: Path, judgments: Path) -> None:

@@ -18,6 +18,8 @@ from judge.harness.gold import GoldSplitPlan, split_gold_file
 from tests.calibration_world import Item, gold_rows, items, labeled, table, write_gold, write_output
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 EXAMPLE, NOW = PROJECT / "examples", datetime(2026, 3, 1, tzinfo=UTC)
 OVER = "intervals and tests are over themes, and count these as topics"
 
@@ -34,12 +36,6 @@ def themed(world: list[Item]) -> list[Item]:
 
 WORLD = themed(items())
 """24 topics of 12 themes."""
-
-
-@pytest.fixture(autouse=True)
-def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("forest", "confusion_maps"):
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
 
 
 def calibrated(folder: Path, world: list[Item], **options: Any) -> CalibrationOutcome:

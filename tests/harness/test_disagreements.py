@@ -23,16 +23,10 @@ from tests.calibration_world import (
 )
 from tests.harness.test_calibration import GRADED, YES_NO, tried
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
 
 WORLD = items()
 FILES = ("disagreements.jsonl", "disagreements.md")
-
-
-@pytest.fixture(autouse=True)
-def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("forest", "confusion_maps"):
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
 
 
 @pytest.fixture

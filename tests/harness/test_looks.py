@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from judge.ask.settings import Settings
@@ -21,16 +22,10 @@ from tests.calibration_world import gold_rows, items, labeled, pool, write_gold,
 from tests.conftest import PROJECT
 from tests.harness.test_calibration import GRADED, LATER, YES_NO, tried
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
 
 WORLD = items()
 Options = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("forest", "confusion_maps"):
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
 
 
 @pytest.fixture
@@ -122,8 +117,7 @@ def asked_with(monkeypatch: pytest.MonkeyPatch, answer: Callable[[int, Request, 
         requests.append(request)
         found = await honest(self, request)
         text = answer(len(requests), request, found.text or "")
-        return Completion(**{**{name: getattr(found, name) for name in found.__struct_fields__}, "text": text,
-                             "cost": 0.01})  # fmt: skip
+        return msgspec.structs.replace(found, text=text, cost=0.01)
 
     monkeypatch.setattr(Overlap, "complete", complete)
     monkeypatch.setattr(Overlap, "price", lambda self: Price(0.0, 0.0))
