@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from judge.ask.tasks import tasks as tasks
     from judge.desk.assess.plan import AssessPlan as AssessPlan
     from judge.desk.assess.serve import serve_assess as serve_assess
+    from judge.desk.review.desk import serve_review as serve_review
     from judge.desk.review.plan import ReviewPlan as ReviewPlan
-    from judge.desk.review.serve import serve_review as serve_review
     from judge.errors import InputError as InputError
     from judge.errors import JudgeError as JudgeError
     from judge.errors import OperationalError as OperationalError

@@ -11,8 +11,8 @@ from judge.cli.asking import ASKING, add_judge_arguments, add_loop_arguments, lo
 from judge.cli.options import refuse_unused
 from judge.cli.printing import say
 from judge.cli.serving import add_address_arguments, say_links
+from judge.desk.review.desk import serve_review
 from judge.desk.review.plan import ReviewPlan
-from judge.desk.review.serve import serve_review
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,8 +20,7 @@ from judge.desk.review.cases import Cases, Filter, filter_of
 from judge.desk.review.desk import Review
 from judge.desk.review.plan import ReviewPlan
 from judge.desk.review.rerun import BeforeAfter, Rewording, cost
-from judge.desk.review.shelf import Shelf
-from judge.desk.review.wording import diff_lines
+from judge.desk.review.shelf import Shelf, diff_lines
 from judge.errors import InputError, UsageError
 from judge.files.jsonl import jsonl_bytes
 from judge.gold import read_gold, write_split
@@ -78,7 +77,7 @@ def test_a_wording_is_better_only_where_interval_and_test_say_so(
         a="new", b="old", difference=estimate, p=p, p_max_t=p_max_t, p_holm=p_max_t, exact=True,
         criterion="groundedness", split="dev", statistic="wkappa",
     )  # fmt: skip
-    found = BeforeAfter(cast(AgreementRow, None), cast(AgreementRow, None), row, estimate, (), None, ())
+    found = BeforeAfter(cast(AgreementRow, None), cast(AgreementRow, None), row, estimate, {}, None, ())
     assert found.verdict == verdict
     assert found._replace(difference=None).verdict == "untested"
 
@@ -302,7 +301,8 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         )
         assert '<span class="line">Be strict. You assess groundedness' in shown
         assert "2 questions so far" in shown
-        assert {change.item.topic_id for change in outcome.changes} <= {row.topic_id for row in asked.dev}
+        changes = [change for kind in outcome.changes.values() for change in kind]
+        assert {change.item.topic_id for change in changes} <= {row.topic_id for row in asked.dev}
         assert not (asked.folder / "split" / "openings.jsonl").exists()
         # Asked again, nothing is paid again, and it is no new look.
         again = visitor.get(f"/review/rerun?old={GRADED}&new=groundedness/strict")
@@ -313,7 +313,8 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         # Another desk on the same folder finds the wording and what is paid.
         prompts = Review(asked.plan(), SEAT).shelf.prompts()[0]
         question = Rewording(prompts[GRADED], prompts["groundedness/strict"], "server/m", 10)
-        assert cost(asked.plan(), question)[:4] == (10, 20, 20, 0)
+        forecast = cost(asked.plan(), question)
+        assert (forecast.responses, forecast.by_model[0].recalled, forecast.by_model[0].calls) == (10, 20, 0)
 
 
 @pytest.mark.slow
@@ -347,7 +348,7 @@ def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
     paid = asked.mock.stats()["paid"]
     assert review.job.error is not None and "what was paid for is kept" in review.job.error
     assert 0 < paid < 2 * len(asked.dev)
-    assert cost(asked.plan(), question).recalled == paid
+    assert cost(asked.plan(), question).by_model[0].recalled == paid
     with Visitor(review.app) as visitor:
         visitor.enter("/review/", SEAT.token)
         assert "No result." in visitor.get("/review/rerun").text

@@ -2,9 +2,7 @@
 
 plan     what the desk is given
 cases    the disagreements, and those that a filter keeps
-shelf    the prompts that may be read and edited, and the wordings saved here
+shelf    the prompts that may be read and edited, the wordings saved here, and how two of them differ
 rerun    a wording asked again on dev items, beside the one that it came from
-wording  the difference of two prompt files, line by line
-desk     the pages
-serve    the job of `judge serve review`
+desk     the pages, and the job of `judge serve review`
 """

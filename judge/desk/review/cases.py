@@ -1,5 +1,6 @@
 """The disagreements of a calibration folder, and those that a filter keeps. Pure."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
@@ -61,15 +62,8 @@ class Cases:
             ]
             for item in items
         ]
-        self._kept: dict[Filter, tuple[int, ...]] = {}
-
-    def kept(self, by: Filter) -> tuple[int, ...]:
+        self.kept = functools.lru_cache(_FILTERS)(self._select)
         """The places of the disagreements that a filter keeps, worst first: for one judge, by its own distance."""
-        if by not in self._kept:
-            if len(self._kept) >= _FILTERS:
-                self._kept.clear()
-            self._kept[by] = self._select(by)
-        return self._kept[by]
 
     def _select(self, by: Filter) -> tuple[int, ...]:
         wanted = _DIRECTIONS[by.direction]

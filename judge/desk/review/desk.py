@@ -1,7 +1,10 @@
-"""The pages of a review: the disagreements, one of them, the prompts, one to edit, and a rerun with its outcome."""
+"""The pages of a review: the disagreements, one of them, the prompts, one to edit, and a rerun with its outcome.
+
+`serve_review` is what `judge serve review` does, for use from Python.
+"""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -14,13 +17,13 @@ from judge.calibrate.disagreements import Disagreement
 from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
 from judge.calibrate.report.phrases import heading
 from judge.desk.app import Visit, desk_app, missing_page
-from judge.desk.guard import Seat
+from judge.desk.guard import Seat, new_token
 from judge.desk.paging import list_page, whole_number
 from judge.desk.review.cases import Cases, PromptedJudge, filter_of
 from judge.desk.review.plan import ReviewPlan, check_review
-from judge.desk.review.rerun import RERUN, BeforeAfter, Cost, Job, Rewording, cost, dev_rows
-from judge.desk.review.shelf import Shelf, ShelvedPrompt
-from judge.desk.review.wording import diff_lines
+from judge.desk.review.rerun import RERUN, BeforeAfter, Job, Rewording, cost, dev_rows
+from judge.desk.review.shelf import Shelf, ShelvedPrompt, diff_lines
+from judge.desk.server import Listener, listen, serve_desk
 from judge.errors import InputError, JudgeError, UsageError
 from judge.files.stored import read_stored, unpack
 from judge.gold.rows import GoldRow
@@ -141,12 +144,12 @@ class Review:
         if not (visit.query.get("old") and visit.query.get("new")):
             return self._outcome(visit)
         question = self._question(visit.query)
-        expected: Cost | None = None
-        problem = None
+        expected, problem = None, None
         try:
             expected = await asyncio.to_thread(cost, self.plan, question) if self.plan.asks else None
         except JudgeError as error:
             problem = str(error)
+        row = expected.by_model[0] if expected else None
         return self._show(
             visit,
             "review_ask.html",
@@ -157,8 +160,9 @@ class Review:
             models=self.plan.models,
             reads=not backend_facts(question.model).baseline,
             running=self.job.running,
-            dollars=None if expected is None or expected.dollars is None else f"{expected.dollars:.4f}",
-            most=None if expected is None or expected.most is None else f"{expected.most:.4f}",
+            row=row,
+            dollars=None if row is None or row.cost is None else f"{row.cost:.4f}",
+            most=None if row is None or row.most is None else f"{row.most:.4f}",
             budget=self.plan.settings.max_cost,
         )
 
@@ -190,7 +194,7 @@ class Review:
             rows=_rows(found) if found else (),
             gain=interval(found.gain, 2, signed=True) if found else "",
             p=p_value(found.difference.p) if found and found.difference else "-",
-            changes={} if found is None else _changes(found),
+            changes={} if found is None else found.changes,
             most=_CHANGES,
             reads=not backend_facts(question.model).baseline,
             rerun_folder=str(self.plan.home / RERUN),
@@ -281,8 +285,26 @@ _MEANING = {
 }
 
 
-def _changes(found: BeforeAfter) -> dict[str, list[Any]]:
-    kinds: dict[str, list[Any]] = {"gained": [], "lost": [], "moved": [], "kept": []}
-    for change in found.changes:
-        kinds[change.kind].append(change)
-    return kinds
+def serve_review(
+    plan: ReviewPlan, ready: Callable[[Listener, Sequence[Seat]], None] = lambda listener, seats: None
+) -> None:
+    """Serve a review desk until Ctrl-C; a rerun under way sends no further call then, and keeps what is paid.
+
+    Args:
+        plan: What to review.
+        ready: Called with the address and the seat when the desk can be visited.
+
+    Raises:
+        InputError: The folder, the gold or a prompt cannot be read.
+        UsageError: Options do not go together, gold holds grades of a test part, or the host is none of this machine.
+        OperationalError: Another process answers at the address.
+    """
+    seat = Seat("review", "Review", new_token())
+    listener = listen(plan.host, plan.port)
+    with listener.socket:
+        review = Review(plan, seat, listener.hosts, listener.port)
+        try:
+            serve_desk(review.app, listener, lambda: ready(listener, [seat]))
+        finally:
+            review.job.stop()
+            review.job.wait()

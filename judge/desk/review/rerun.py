@@ -4,12 +4,13 @@ The statistics, the ledger of looks and the journal are those of `judge calibrat
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
-from judge.ask.opening import open_one
+import msgspec
+
+from judge.ask.asking import JOURNAL
 from judge.ask.progress import Progress
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks
@@ -18,22 +19,18 @@ from judge.calibrate.report.lookup import SEPARABLE
 from judge.desk.review.plan import ReviewPlan
 from judge.desk.review.shelf import ShelvedPrompt
 from judge.errors import JudgeError, OperationalError, UsageError
-from judge.files.folder import write_atomic
 from judge.files.paths import file_in
 from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.gold.rows import GoldRow
 from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
-from judge.harness.calibration.comparison import gold_tasks
-from judge.pool.bank import passages_jsonl, pool_jsonl
-from judge.pool.conversation import turns_shown
+from judge.harness.calibration.plan import CalibrationForecast
+from judge.harness.calibration.session import forecast_calibration
 from judge.pool.folder import read_pool_folder
-from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
-from judge.records import Criterion, Estimate
-from judge.runs.topics import read_topics
+from judge.records import Estimate
 
-RERUN, POOL = "rerun", "rerun-pool"
-"""The calibration of the last rerun, and the pool of its items where they are not all; in the review's folder."""
+RERUN = "rerun"
+"""The calibration of the last rerun, in the review's folder."""
 
 
 class Rewording(NamedTuple):
@@ -46,29 +43,12 @@ class Rewording(NamedTuple):
     """How many dev items, evenly spread; None for all."""
 
 
-class Cost(NamedTuple):
-    """What asking would send."""
-
-    items: int
-    judgments: int
-    """Of both wordings."""
-    recalled: int
-    """Judgments that are paid for already."""
-    calls: int
-    dollars: float | None
-    """None if the price is not known."""
-    most: float | None
-    """With the longest replies."""
-
-
 class ChangedItem(NamedTuple):
     """One item that is graded otherwise than by the assessors, under one of the wordings or both."""
 
     item: Disagreement
     old: JudgeGrade
     new: JudgeGrade
-    kind: Literal["gained", "lost", "moved", "kept"]
-    """gained: only the old wording errs. lost: only the new one. moved: both do, with different grades."""
 
 
 class BeforeAfter(NamedTuple):
@@ -80,7 +60,8 @@ class BeforeAfter(NamedTuple):
     """Of the primary statistic, with the judges in either order; None where both grades are not of the same items."""
     gain: Estimate | None
     """New minus old."""
-    changes: tuple[ChangedItem, ...]
+    changes: Mapping[str, Sequence[ChangedItem]]
+    """gained: only the old wording errs. lost: only the new one. moved: both do, with other grades. kept: with one."""
     looks: Looks | None
     warnings: tuple[str, ...]
 
@@ -115,28 +96,55 @@ def dev_rows(plan: ReviewPlan) -> tuple[GoldRow, ...]:
 
 
 def _gold_files(plan: ReviewPlan) -> list[Path]:
-    return [Path(file_in(path, *GOLD_FILES)) for path in plan.gold]
+    return [file_in(path, *GOLD_FILES) for path in plan.gold]
 
 
-def cost(plan: ReviewPlan, question: Rewording) -> Cost:
+def _rerun(plan: ReviewPlan, question: Rewording) -> tuple[CalibrationPlan, Pool]:
+    """The calibration of both wordings, and the responses that it asks about."""
+    rows, old, new = dev_rows(plan), question.old, question.new
+    pool = read_pool_folder(Path(plan.pool or ""), "passages.jsonl")
+    if question.items is not None:
+        pool = _spread(pool, rows, old.criterion.name, question.items)
+    same_scale = same_grades(old.criterion.scale, new.criterion.scale)
+    calibration = CalibrationPlan(
+        gold=_gold_files(plan),
+        models=[question.model],
+        prompts=[old.path, new.path],
+        pool=plan.pool,
+        topics=plan.topics,
+        criterion=old.criterion.name,
+        gold_scale=plan.gold_scale or (None if same_scale else old.path),
+        options=plan.options,
+        settings=plan.settings,
+        out=plan.home / RERUN,
+    )
+    return calibration, pool
+
+
+def _spread(pool: Pool, rows: Sequence[GoldRow], criterion: str, items: int) -> Pool:
+    """Some of the responses with gold of a criterion, evenly spread."""
+    matched, _ = match(rows, pool, "gold")
+    graded = [response for response in pool.responses if (response.response_id, criterion) in matched]
+    size = min(items, len(graded))
+    spread = (graded[number * len(graded) // size] for number in range(size))
+    chosen = {(response.turn_id, response.text) for response in spread}
+    # Equal texts stay together: gold that names a text is found only where the pool has all responses with it.
+    responses = tuple(response for response in graded if (response.turn_id, response.text) in chosen)
+    return msgspec.structs.replace(pool, responses=responses)
+
+
+def cost(plan: ReviewPlan, question: Rewording) -> CalibrationForecast:
     """What asking would send; nothing is sent or written.
 
     Raises:
         InputError: Gold, pool or topics cannot be read.
         UsageError: The model cannot be asked, or nothing of the pool has gold under this criterion.
     """
-    rows, pool = dev_rows(plan), _pool(plan)
-    part = _part(pool, rows, question)
-    prompts = _prompts(question)
-    model = open_one(question.model, plan.options, prompts, plan.settings, keys=False)
-    wanted = gold_tasks(rows, part, prompts, 1, "gold")
-    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None)
-    with Asking(JournalPlace(plan.home / RERUN, known=_known(plan)), part, turns, dry=True) as asking:
-        (row,) = asking.forecast(Judge((model,), plan.options, plan.settings), wanted).rows
-    return Cost(len(part.responses), row.judgments, row.recalled, row.calls, row.cost, row.most)
+    calibration, pool = _rerun(plan, question)
+    return forecast_calibration(calibration, pool=pool, known=_paid(plan))
 
 
-def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress], None]) -> CalibrationOutcome:
+def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress], None]) -> BeforeAfter:
     """Ask both wordings on the items, and compare them.
 
     Args:
@@ -147,32 +155,15 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress]
     Raises:
         InputError: Gold, pool or topics cannot be read.
         UsageError: The model cannot be asked, or nothing of the pool has gold under this criterion.
-        OperationalError: Asking stopped early; the same question goes on from there.
+        OperationalError: Asking stopped early, and the same question goes on from there; or no judge was compared.
     """
-    rows, pool = dev_rows(plan), _pool(plan)
-    part = _part(pool, rows, question)
-    folder = Path(plan.pool or "")
-    if question.items is not None:
-        folder = plan.home / POOL
-        write_atomic(folder / "pool.jsonl", pool_jsonl(part))
-        write_atomic(folder / "passages.jsonl", passages_jsonl(part))
-    same_scale = same_grades(question.old.criterion.scale, question.new.criterion.scale)
-    return calibrate_judges(
-        CalibrationPlan(
-            gold=_gold_files(plan),
-            models=[question.model],
-            prompts=[question.old.path, question.new.path],
-            pool=folder,
-            topics=plan.topics,
-            criterion=question.old.criterion.name,
-            gold_scale=plan.gold_scale or (None if same_scale else question.old.path),
-            options=plan.options,
-            settings=plan.settings,
-            out=plan.home / RERUN,
-        ),
-        report=report,
-        known=_known(plan),
-    )
+    calibration, pool = _rerun(plan, question)
+    return before_after(calibrate_judges(calibration, report=report, pool=pool, known=_paid(plan)), question)
+
+
+def _paid(plan: ReviewPlan) -> tuple[Path, ...]:
+    """The journal of the calibration that is reviewed."""
+    return (Path(plan.folder) / JOURNAL,)
 
 
 def before_after(outcome: CalibrationOutcome, question: Rewording) -> BeforeAfter:
@@ -190,7 +181,13 @@ def before_after(outcome: CalibrationOutcome, question: Rewording) -> BeforeAfte
         value = None if gain.value is None else -gain.value
         gain = Estimate(value, low, high, gain.n, gain.topics, gain.reason)
     looks = next(iter(found.looks), None)
-    changes = tuple(_change(item, question) for item in outcome.disagreements)
+    changes: dict[str, list[ChangedItem]] = {"gained": [], "lost": [], "moved": [], "kept": []}
+    for item in outcome.disagreements:
+        by_prompt = {judge.prompt: judge for judge in item.judges}
+        a, b = by_prompt[question.old.name], by_prompt[question.new.name]
+        both = "kept" if a.grade == b.grade else "moved"
+        kind = "gained" if b.difference == 0 else "lost" if a.difference == 0 else both
+        changes[kind].append(ChangedItem(item, a, b))
     return BeforeAfter(old, new, difference, gain, changes, looks, found.warnings)
 
 
@@ -199,48 +196,6 @@ def _row(found: Calibration, prompt: str) -> AgreementRow:
     if row is None:
         raise OperationalError(f"nothing is known about {prompt}: no item has both grades")
     return row
-
-
-def _change(item: Disagreement, question: Rewording) -> ChangedItem:
-    old, new = (
-        next(judge for judge in item.judges if judge.prompt == prompt.name) for prompt in (question.old, question.new)
-    )
-    if old.difference != 0 and new.difference != 0:
-        return ChangedItem(item, old, new, "kept" if old.grade == new.grade else "moved")
-    return ChangedItem(item, old, new, "gained" if new.difference == 0 else "lost")
-
-
-def _pool(plan: ReviewPlan) -> Pool:
-    if plan.pool is None:
-        raise UsageError("the responses are needed to ask again (--pool)")
-    return read_pool_folder(Path(plan.pool), "passages.jsonl")
-
-
-def _part(pool: Pool, rows: Sequence[GoldRow], question: Rewording) -> Pool:
-    """The responses that are asked about, and no others."""
-    criterion = question.old.criterion.name
-    matched, _ = match(rows, pool, "gold")
-    graded = [response for response in pool.responses if (response.response_id, criterion) in matched]
-    if not graded:
-        raise UsageError(f"the gold has no grade of {criterion} of a response in the pool")
-    size = len(graded) if question.items is None else min(question.items, len(graded))
-    chosen = {
-        (response.turn_id, response.text)
-        for response in (graded[number * len(graded) // size] for number in range(size))
-    }
-    # Equal texts stay together: gold that names a text is found only where the pool has all responses with it.
-    responses = tuple(response for response in graded if (response.turn_id, response.text) in chosen)
-    keys = {key for response in responses for key in response.passages}
-    return Pool(responses, {key: passage for key, passage in pool.passages.items() if key in keys}, ())
-
-
-def _prompts(question: Rewording) -> list[Criterion]:
-    return [question.old.criterion, question.new.criterion]
-
-
-def _known(plan: ReviewPlan) -> tuple[Path, ...]:
-    """The journal of the calibration that is reviewed, which holds paid answers."""
-    return (Path(plan.folder) / JOURNAL,)
 
 
 class Job:
@@ -285,7 +240,7 @@ class Job:
 
     def _work(self, question: Rewording) -> None:
         try:
-            self.outcome = before_after(ask_again(self._plan, question, self._report), question)
+            self.outcome = ask_again(self._plan, question, self._report)
         except JudgeError as error:
             problems = [f"{problem.path} {problem.message}" for problem in getattr(error, "problems", ())[:5]]
             self.error = "; ".join([str(error), *problems])

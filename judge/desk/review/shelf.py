@@ -1,8 +1,9 @@
 """The prompts of a review: those of the calibration, read only, and the wordings that are saved here."""
 
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from judge.ask.criteria import bundled_criteria, load_criterion, prompt_path
 from judge.ask.prompt_file import parse_criterion
@@ -13,6 +14,9 @@ from judge.files.stored import read_stored
 from judge.records import Criterion
 from judge.text.ids import natural_key
 from judge.text.safe import shown, storable
+
+_CONTEXT = 2
+"""Lines that both have, shown beside each change."""
 
 
 class ShelvedPrompt(NamedTuple):
@@ -122,3 +126,38 @@ class Shelf:
 def _shelved(path: Path, *, own: bool) -> ShelvedPrompt:
     criterion = load_criterion(path)
     return ShelvedPrompt(criterion, path, read_stored(path).decode("utf-8-sig"), own)
+
+
+class DiffLine(NamedTuple):
+    """One line of a difference; `gap` stands for lines that both have and that are not shown."""
+
+    kind: Literal["same", "old", "new", "gap"]
+    text: str
+
+
+def diff_lines(old: str, new: str) -> tuple[DiffLine, ...]:
+    r"""The lines of both texts with their kinds; lines that both have are shown near changes only.
+
+    >>> [f"{line.kind}: {line.text}" for line in diff_lines("a\nb\nc", "a\nB\nc")]
+    ['same: a', 'old: b', 'new: B', 'same: c']
+    """
+    before, after = old.splitlines(), new.splitlines()
+    lines: list[DiffLine] = []
+    shown = 0
+    for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(_CONTEXT):
+        if group[0][1] > shown:
+            lines.append(_gap(group[0][1] - shown))
+        for tag, i, j, k, m in group:
+            if tag == "equal":
+                lines += [DiffLine("same", line) for line in before[i:j]]
+            else:
+                lines += [DiffLine("old", line) for line in before[i:j]]
+                lines += [DiffLine("new", line) for line in after[k:m]]
+        shown = group[-1][2]
+    if lines and shown < len(before):
+        lines.append(_gap(len(before) - shown))
+    return tuple(lines)
+
+
+def _gap(lines: int) -> DiffLine:
+    return DiffLine("gap", f"{lines} line{'s' * (lines > 1)} that both have")

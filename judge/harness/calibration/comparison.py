@@ -16,7 +16,7 @@ from judge.calibrate.intake import Gold, LabelSource, make_panels, parse_scale, 
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.evaluate.cards.card import OVERLAP
-from judge.files.paths import in_folders, paths
+from judge.files.paths import StrPath, in_folders, paths
 from judge.files.stored import sha256
 from judge.gold import GOLD_FILES, match
 from judge.gold.rows import GoldRow
@@ -46,6 +46,10 @@ class CalibrationInputs(NamedTuple):
     gold: Gold
     topics: Mapping[str, Turn] | None
     """The turns of the topics by id; None without topics."""
+    pool: Pool | None
+    """The responses that models are asked about, where they are not those of the plan."""
+    known: tuple[Path, ...]
+    """Journals that hold paid answers to the same questions."""
 
     @property
     def out(self) -> Path | None:
@@ -53,8 +57,16 @@ class CalibrationInputs(NamedTuple):
         return None if self.plan.out is None else Path(self.plan.out)
 
 
-def read_inputs(plan: CalibrationPlan, steps: Steps = quiet) -> CalibrationInputs:
+def read_inputs(
+    plan: CalibrationPlan, steps: Steps = quiet, pool: Pool | None = None, known: Sequence[StrPath] = ()
+) -> CalibrationInputs:
     """Check a plan, and read its gold, prompts and topics.
+
+    Args:
+        plan: The plan.
+        steps: Is told what is read.
+        pool: The responses that models are asked about, where they are not those of the plan.
+        known: Journals that hold paid answers to the same questions.
 
     Raises:
         UsageError: Options do not go together, or a scale or a prompt cannot be used.
@@ -83,7 +95,7 @@ def read_inputs(plan: CalibrationPlan, steps: Steps = quiet) -> CalibrationInput
     steps(Step("reading gold and labels"))
     gold = read_gold_files(paths(plan.gold), only, scale)
     topics = None if plan.topics is None else turns_by_id(read_topics(plan.topics))
-    return CalibrationInputs(plan, options, scale, prompts, only, gold, topics)
+    return CalibrationInputs(plan, options, scale, prompts, only, gold, topics, pool, paths(known))
 
 
 def _by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:

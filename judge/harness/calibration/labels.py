@@ -191,17 +191,12 @@ class CalibrationJudges(NamedTuple):
 
 
 def open_judges(
-    inputs: CalibrationInputs,
-    known: tuple[Path, ...] = (),
-    progress: JobProgress | None = None,
-    *,
-    dry: bool = False,
+    inputs: CalibrationInputs, progress: JobProgress | None = None, *, dry: bool = False
 ) -> CalibrationJudges:
     """Open the models of a plan, and check everything that would stop the calibration after calls.
 
     Args:
         inputs: What is compared; the plan names models.
-        known: Journals that hold paid answers to the same questions.
         progress: Is told how far the asking is.
         dry: Whether no model is asked.
 
@@ -213,7 +208,7 @@ def open_judges(
     plan, gold = inputs.plan, inputs.gold.rows
     if plan.pool is None or plan.out is None:
         raise UsageError(ASKING)
-    out, pool = Path(plan.out), read_pool_folder(Path(plan.pool), "passages.jsonl")
+    out, pool = Path(plan.out), inputs.pool or read_pool_folder(Path(plan.pool), "passages.jsonl")
     prompts = tuple(prompt for prompt in inputs.prompts.values() if inputs.only in (None, prompt.name))
     check_unit(prompts, pool.unit)
     path, seal = seal_of(plan.test, plan.seal), None
@@ -223,7 +218,7 @@ def open_judges(
     graded = {row.turn_id for row in gold} | {item.turn_id for item in (seal.test.items if seal else ())}
     turns = turns_shown(pool, inputs.topics)
     check_turns(prompts, graded & {response.turn_id for response in pool.responses}, turns or (), plan.topics)
-    place = JournalPlace(out, plan.journal, known, plan.settings.max_wait)
+    place = JournalPlace(out, plan.journal, inputs.known, plan.settings.max_wait)
     # All models are opened first, so that one that cannot be asked stops the job before another is paid.
     keys = not dry and not place.journals
     names = dict.fromkeys(plan.models)
@@ -245,7 +240,7 @@ def open_judges(
     return CalibrationJudges(inputs, asking, prompts, judges, cascades, dev, seal)
 
 
-def ask_models(inputs: CalibrationInputs, now: datetime, known: tuple[Path, ...], progress: JobProgress) -> LabeledGold:
+def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
     """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades.
 
     Raises:
@@ -253,7 +248,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, known: tuple[Path, ...]
         InputError: As for `open_judges`, or the sealed grades cannot be used.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    opened = open_judges(inputs, known, progress)
+    opened = open_judges(inputs, progress)
     judges, cascades, wanted = opened.judges, opened.cascades, opened.tasks(opened.dev, opened.prompts)
     results: list[Judgment | Failure] = []
     tried: list[Panel] = []

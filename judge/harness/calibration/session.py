@@ -30,6 +30,7 @@ from judge.harness.calibration.look import LookRecord, gold_look, log_look, look
 from judge.harness.calibration.plan import CalibrationForecast, CalibrationPlan
 from judge.harness.earlier import reported
 from judge.pool.conversation import turns_shown
+from judge.pool.records import Pool
 from judge.text.steps import Step, Steps, quiet
 
 CERTIFICATE = "certificate.json"
@@ -60,6 +61,7 @@ def calibrate_judges(
     *,
     report: Callable[[Progress], None] | None = None,
     progress: bool | ProgressLine = False,
+    pool: Pool | None = None,
     known: Sequence[StrPath] = (),
 ) -> CalibrationOutcome:
     """Read gold, read or ask for labels, compare them, and write the output folder.
@@ -69,6 +71,7 @@ def calibrate_judges(
         now: For the certificate and the ledger of sealed grades; by default the clock's time.
         report: Called after each judgment.
         progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
+        pool: The responses that models are asked about, where they are not those of the plan.
         known: Journals that hold paid answers to the same questions.
 
     Raises:
@@ -78,8 +81,8 @@ def calibrate_judges(
     """
     now = now or datetime.now(UTC)
     with job_progress(progress, report) as shown:
-        inputs = read_inputs(plan, shown.steps)
-        labeled = ask_models(inputs, now, paths(known), shown) if plan.models else stored_labels(inputs, now)
+        inputs = read_inputs(plan, shown.steps, pool, known)
+        labeled = ask_models(inputs, now, shown) if plan.models else stored_labels(inputs, now)
         if inputs.out and labeled.files:
             # The results are written before any statistic is computed, so that a failure there loses none of them.
             _write(inputs, inputs.out, labeled.files, more=True)
@@ -107,8 +110,16 @@ def calibrate_judges(
     return CalibrationOutcome(calibration, certificate, trusted, found, labeled.accounts, not_drawn)
 
 
-def forecast_calibration(plan: CalibrationPlan, progress: ProgressLine | None = None) -> CalibrationForecast:
+def forecast_calibration(
+    plan: CalibrationPlan,
+    progress: ProgressLine | None = None,
+    *,
+    pool: Pool | None = None,
+    known: Sequence[StrPath] = (),
+) -> CalibrationForecast:
     """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed.
+
+    The arguments are those of `calibrate_judges`.
 
     Raises:
         UsageError: The plan asks for what cannot be done, or names no model to ask.
@@ -116,7 +127,7 @@ def forecast_calibration(plan: CalibrationPlan, progress: ProgressLine | None = 
     """
     if not plan.models:
         raise UsageError("a dry run counts what models would be asked (--dry-run goes with --model)")
-    return forecast_models(read_inputs(plan, progress or quiet))
+    return forecast_models(read_inputs(plan, progress or quiet, pool, known))
 
 
 def _compared(
