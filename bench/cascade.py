@@ -40,7 +40,7 @@ def main() -> None:
         inputs = read_bench(plan)
         answers = ask_free(inputs.judge.models[0], inputs.tasks, inputs.pool, inputs.turns)
         results = {answer.response_id: answer for answer in answers}
-        drawn = inputs.sets[0].drawn
+        drawn = inputs.sets[0][0]
         items = list(zip(drawn.ids, drawn.items, strict=True))
         people = np.array([item.grade in drawn.dataset.positive for _, item in items])
         found = [results[response_id] for response_id, _ in items]

@@ -8,6 +8,7 @@ measures the judges whose labels were released with the data, and asks nobody.
 import argparse
 from pathlib import Path
 
+from judge.ask.asking import ModelForecast
 from judge.cli.asking import (
     ASKING,
     add_dry_run_option,
@@ -27,7 +28,7 @@ from judge.errors import UsageError
 from judge.evaluate.cards.card import JudgeCard
 from judge.evaluate.cards.comparison import ReadCard, judge_grids
 from judge.evaluate.cards.page import card_grids, verdict
-from judge.harness.evaluation.bench import SEED, BenchForecast, BenchOutcome, BenchPlan, bench_judges, forecast_bench
+from judge.harness.evaluation.bench import SEED, BenchInputs, BenchOutcome, BenchPlan, bench_judges, forecast_bench
 from judge.models.backends import backend_facts
 from judge.text.cells import count
 from judge.text.grid import Grid
@@ -87,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
         seed=args.resampling_seed,
     )
     if args.dry_run:
-        _print_forecast(forecast_bench(plan))
+        _print_forecast(*forecast_bench(plan))
         return 0
     if not args.stored:
         say_lacking_log(args.out)
@@ -121,15 +122,14 @@ def _say_verdict(card: JudgeCard) -> None:
         say(f"{card.judge}: {verdict(card)}")
 
 
-def _print_forecast(forecast: BenchForecast) -> None:
-    counts = forecast.forecast
-    print_fact("judge", forecast.judge)
-    of_datasets = ", ".join(f"{number} of {name}" for name, number in forecast.items.items())
+def _print_forecast(inputs: BenchInputs, counts: ModelForecast) -> None:
+    print_fact("judge", inputs.judge.name)
+    of_datasets = ", ".join(f"{len(drawn.items)} of {drawn.dataset.name}" for drawn, _ in inputs.sets)
     print_fact("judgments", f"{counts.judgments}: {of_datasets}")
     print_fact("  from the journal", str(counts.recalled))
     print_fact("  without evidence", str(counts.without_evidence))
     print_fact("  by a shared call", str(counts.shared))
     print_fact("calls to be made", str(counts.calls))
-    for note in forecast.notes:
+    for note in inputs.notes:
         say(f"note: {note}")
     print_forecast([counts])

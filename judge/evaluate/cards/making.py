@@ -26,8 +26,6 @@ class Answers(Record, frozen=True):
     """A judge's answers to a dataset, from which a `DatasetCard` is made."""
 
     drawn: Drawn
-    files: dict[str, str]
-    skipped: dict[str, int]
     items: tuple[BenchItem, ...]
     compared: Basis
     expected: int = 0
@@ -58,9 +56,9 @@ def dataset_card(answers: Answers, seed: int) -> DatasetCard:
         unit=dataset.unit,
         licence=dataset.licence,
         source=dataset.source,
-        files=answers.files,
+        files=dict(drawn.files),
         digest=drawn.digest,
-        skipped=answers.skipped,
+        skipped=dict(drawn.skipped),
         grades=dataset.grades,
         positive=dataset.positive,
         released=dataset.size,

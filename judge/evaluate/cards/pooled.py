@@ -1,6 +1,6 @@
 """Public labels as a pool: the responses that a judge is asked about, and the turns that its prompt shows. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,10 @@ class Drawn(Record, frozen=True):
     """Which of `every` are drawn, ascending."""
     digest: str
     """SHA-256 of every item as read: labels and texts."""
+    files: Mapping[str, str] = {}
+    """File below the folder, to its SHA-256."""
+    skipped: Mapping[str, int] = {}
+    """Why rows of the files are no items, and how many."""
 
     @property
     def items(self) -> tuple[LabeledResponse, ...]:

@@ -1,6 +1,6 @@
 """Judges on public labels: one that is asked, or those whose labels were released; what `judge bench` does."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
 from judge.evaluate.cards.card import CARD, ITEMS, OVERLAP, PAGE, Expense, JudgeCard, card_bytes, parse_card
 from judge.evaluate.cards.making import Answers, dataset_card, items_bytes, rung_cards
-from judge.evaluate.cards.measured import BenchItem, asked_items, basis, stored_items
+from judge.evaluate.cards.measured import Basis, BenchItem, asked_items, basis, stored_items
 from judge.evaluate.cards.page import card_page
-from judge.evaluate.cards.pooled import bench_pool
+from judge.evaluate.cards.pooled import Drawn, bench_pool
 from judge.evaluate.datasets import Dataset
 from judge.files.bundle import __version__
 from judge.files.folder import check_apart, recorded, replace_folder
@@ -30,12 +30,11 @@ from judge.files.paths import JobPlan, StrPath
 from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import safe_names
-from judge.harness.evaluation.bench_data import ReadDataset, choose_datasets, read_dataset
+from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
 from judge.harness.manifest import MANIFEST
 from judge.models.backends import backend_facts, open_model
 from judge.models.journal import check_database
 from judge.models.model import Model, ModelOptions
-from judge.models.spending import Spending
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
@@ -71,14 +70,29 @@ class BenchPlan(JobPlan, frozen=True, kw_only=True):
     """Of the draw and of the resamples."""
 
 
+RECORD = "bench.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+TIMING = "timing.json"
+
+
+class BenchOutcome(Record, frozen=True):
+    """The cards of the measured judges."""
+
+    cards: tuple[JudgeCard, ...]
+    """One of a judge that was asked, or those of the stored judges in natural order."""
+    failures: tuple[Failure, ...] = ()
+    """The missing answers of a judge that was asked."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to a judge that was asked took."""
+
+
 class BenchInputs(Record, frozen=True):
     """A plan with its datasets read and its judge opened; nothing has been written or sent."""
 
     plan: BenchPlan
     judge: Judge
-    sets: tuple[ReadDataset, ...]
-    prompts: tuple[Criterion, ...]
-    """The prompt of each dataset."""
+    sets: tuple[tuple[Drawn, Criterion], ...]
+    """Each dataset with its prompt."""
     pool: Pool
     turns: dict[str, Turn]
     tasks: tuple[Task, ...]
@@ -102,18 +116,16 @@ def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
     chosen = choose_datasets(folder, plan.datasets)
     prompts = _prompts(plan, chosen)
     judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys and not recalls(plan))
-    sets: list[ReadDataset] = []
-    asked: list[Criterion] = []
+    sets: list[tuple[Drawn, Criterion]] = []
     left_out: dict[str, list[str]] = {}
     for dataset in chosen:
         prompt = prompts.get(dataset.criterion)
         reason = _refusal(judge.models[0], dataset, prompt)
-        read = read_dataset(dataset, folder, plan.limit, plan.seed) if reason is None else None
-        if read is not None and prompt is not None:
-            reason = _unaskable(read, prompt)
+        if reason is None and prompt is not None:
+            drawn = read_dataset(dataset, folder, plan.limit, plan.seed)
+            reason = _unaskable(drawn, prompt)
             if reason is None:
-                sets.append(read)
-                asked.append(prompt)
+                sets.append((drawn, prompt))
                 continue
         if plan.datasets:
             raise UsageError(f"{dataset.name}: {reason}")
@@ -121,14 +133,15 @@ def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
     notes = tuple(f"{', '.join(names)} left out: {reason}" for reason, names in left_out.items())
     if not sets:
         raise UsageError(f"{judge.name} can be asked about no dataset: {'; '.join(notes)}")
-    pool, turns = bench_pool([read.drawn for read in sets])
+    pool, turns, tasks = _posed(sets)
+    return BenchInputs(plan, judge, tuple(sets), pool, turns, tasks, notes)
+
+
+def _posed(sets: Sequence[tuple[Drawn, Criterion]]) -> tuple[Pool, dict[str, Turn], tuple[Task, ...]]:
+    """The items of datasets as a pool with its turns, and what is asked about them."""
+    pool, turns = bench_pool([drawn for drawn, _ in sets])
     responses = {response.response_id: response for response in pool.responses}
-    tasks = tuple(
-        Task(responses[response_id], prompt)
-        for read, prompt in zip(sets, asked, strict=True)
-        for response_id in read.drawn.ids
-    )
-    return BenchInputs(plan, judge, tuple(sets), tuple(asked), pool, turns, tasks, notes)
+    return pool, turns, tuple(Task(responses[name], prompt) for drawn, prompt in sets for name in drawn.ids)
 
 
 def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]:
@@ -163,77 +176,44 @@ def _refusal(model: Model, dataset: Dataset, prompt: Criterion | None) -> str | 
     return None
 
 
-def _unaskable(read: ReadDataset, prompt: Criterion) -> str | None:
+def _unaskable(drawn: Drawn, prompt: Criterion) -> str | None:
     """Why the items of a dataset cannot be shown."""
-    if not read.drawn.has_texts:
+    if not drawn.has_texts:
         return "its texts were not released with the labels; --stored measures the judges whose labels were"
-    if needs_turn(prompt) and not read.drawn.has_turns:
+    if needs_turn(prompt) and not drawn.has_turns:
         return f"{prompt.prompt_id} shows the conversation, and the dataset has none"
     return None
 
 
-def bench_answers(inputs: BenchInputs, results: Sequence[Judgment | Failure]) -> tuple[Answers, ...]:
-    """A judge's answers to each dataset, with those of word overlap beside them."""
-    by_id = {result.response_id: result for result in results}
-    overlap = {} if backend_facts(inputs.judge.name).baseline else overlap_items(inputs.sets, inputs.prompts)
-    answers = []
-    for read, prompt in zip(inputs.sets, inputs.prompts, strict=True):
-        items, expected = asked_items(read.drawn, prompt, by_id)
-        words, words_prompt = overlap.get(read.drawn.dataset.name, (None, None))
-        of = basis(read.drawn.dataset, prompt.scale)
-        answers.append(Answers(read.drawn, read.files, read.skipped, items, of, expected, prompt, words, words_prompt))
-    return tuple(answers)
+_Overlap = Mapping[str, tuple[tuple[BenchItem, ...], Criterion]]
+"""Dataset to the answers of word overlap and the prompt that they are under."""
 
 
-def overlap_items(
-    sets: Sequence[ReadDataset], prompts: Sequence[Criterion | None]
-) -> Mapping[str, tuple[tuple[BenchItem, ...], Criterion]]:
-    """Dataset to the answers of word overlap and the prompt that they are under; those it cannot grade are left out.
-
-    Args:
-        sets: The datasets.
-        prompts: The prompt of each; where word overlap cannot be asked under it, or there is none, it is asked under
-            the default one.
-    """
+def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> _Overlap:
+    """The answers of word overlap under the prompt of each dataset that it can grade under, else the default one."""
     model = open_model(OVERLAP)
-    graded: list[tuple[ReadDataset, Criterion]] = []
-    for read, prompt in zip(sets, prompts, strict=True):
-        criterion = read.drawn.dataset.criterion
+    graded: list[tuple[Drawn, Criterion]] = []
+    for drawn, prompt in sets:
+        criterion = drawn.dataset.criterion
         default = [find_criterion(criterion)] if criterion in default_prompts() else []
         fitting = (each for each in ([prompt] if prompt else []) + default if takes(model, each))
-        if read.drawn.has_texts and (under := next(fitting, None)) is not None:
-            graded.append((read, under))
-    pool, turns = bench_pool([read.drawn for read, _ in graded])
-    responses = {response.response_id: response for response in pool.responses}
-    wanted = [Task(responses[response_id], under) for read, under in graded for response_id in read.drawn.ids]
-    results = {result.response_id: result for result in (ask_free(model, wanted, pool, turns) if wanted else ())}
-    return {read.drawn.dataset.name: (asked_items(read.drawn, under, results)[0], under) for read, under in graded}
+        if drawn.has_texts and (under := next(fitting, None)) is not None:
+            graded.append((drawn, under))
+    pool, turns, tasks = _posed(graded)
+    results = {result.response_id: result for result in (ask_free(model, tasks, pool, turns) if tasks else ())}
+    return {drawn.dataset.name: (asked_items(drawn, under, results)[0], under) for drawn, under in graded}
 
 
-RECORD = "bench.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
-TIMING = "timing.json"
-
-
-class BenchOutcome(Record, frozen=True):
-    """The cards of the measured judges."""
-
-    cards: tuple[JudgeCard, ...]
-    """One of a judge that was asked, or those of the stored judges in natural order."""
-    failures: tuple[Failure, ...] = ()
-    """The missing answers of a judge that was asked."""
-    accounts: tuple[JudgeAccount, ...] = ()
-    """What the calls to a judge that was asked took."""
-
-
-class BenchForecast(Record, frozen=True):
-    """What carrying out a plan would send."""
-
-    judge: str
-    items: dict[str, int]
-    """Dataset to the number of judgments."""
-    forecast: ModelForecast
-    notes: tuple[str, ...]
+def _answers(
+    drawn: Drawn,
+    items: tuple[BenchItem, ...],
+    compared: Basis,
+    overlap: _Overlap,
+    expected: int = 0,
+    prompt: Criterion | None = None,
+) -> Answers:
+    words, under = overlap.get(drawn.dataset.name, (None, None))
+    return Answers(drawn, items, compared, expected, prompt, words, under)
 
 
 def bench_judges(
@@ -256,7 +236,7 @@ def bench_judges(
         return _bench_stored(plan, shown.steps) if plan.model is None else _bench_asked(read_bench(plan), shown)
 
 
-def forecast_bench(plan: BenchPlan) -> BenchForecast:
+def forecast_bench(plan: BenchPlan) -> tuple[BenchInputs, ModelForecast]:
     """Count what `bench_judges` would send beyond what the journal in the output folder holds, and the shared one.
 
     Raises:
@@ -266,8 +246,7 @@ def forecast_bench(plan: BenchPlan) -> BenchForecast:
     inputs = read_bench(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
         (row,) = asking.forecast(inputs.judge, inputs.tasks).rows
-    items = {read.drawn.dataset.name: len(read.drawn.items) for read in inputs.sets}
-    return BenchForecast(inputs.judge.name, items, row, inputs.notes)
+    return inputs, row
 
 
 def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
@@ -275,10 +254,17 @@ def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
     _check_out(out, judge.name)
     with Asking.of(plan, inputs.pool, inputs.turns, progress) as asking:
         results = tuple(asking.ask(judge, inputs.tasks))
-        answers = bench_answers(inputs, results)
         notes = asking.notes(judge.models, results)
     (account,) = asking.accounts
+    took = account.results
     progress.steps(Step("making the card"))
+    by_id = {result.response_id: result for result in results}
+    overlap = {} if backend_facts(judge.name).baseline else _overlap(inputs.sets)
+    answers = []
+    for drawn, prompt in inputs.sets:
+        items, expected = asked_items(drawn, prompt, by_id)
+        answers.append(_answers(drawn, items, basis(drawn.dataset, prompt.scale), overlap, expected, prompt))
+    counted = took.counted == took.completions
     card = _card(
         judge.name,
         "asked",
@@ -286,32 +272,24 @@ def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
         answers,
         models_returned=tuple(sorted({row.model for row in results if isinstance(row, Judgment) and row.model})),
         options=judging_options(plan.options, judge.models),
-        expense=_expense(account.results),
+        expense=Expense(
+            calls=took.completions,
+            prompt_tokens=took.prompt_tokens if counted else None,
+            completion_tokens=took.completion_tokens if counted else None,
+            cost=took.cost if took.priced == took.completions else None,
+        ),
         notes=(*inputs.notes, *notes),
     )
-    replace_folder(out, {**card_files(card, answers), TIMING: json_bytes(_timing(account.results))}, RECORD)
-    failures = tuple(result for result in results if isinstance(result, Failure))
-    return BenchOutcome((card,), failures, (account,))
-
-
-def _timing(took: Spending) -> dict[str, Any]:
-    """What depends on the day: attempts, seconds and cached tokens of the calls that the journal has."""
-    return {
+    # What depends on the day, of the calls that the journal has.
+    timing = {
         "calls": took.completions,
         "attempts": took.attempts,
         "seconds": took.seconds,
         "cached_tokens": took.cached_tokens,
     }
-
-
-def _expense(took: Spending) -> Expense:
-    counted, priced = took.counted == took.completions, took.priced == took.completions
-    return Expense(
-        calls=took.completions,
-        prompt_tokens=took.prompt_tokens if counted else None,
-        completion_tokens=took.completion_tokens if counted else None,
-        cost=took.cost if priced else None,
-    )
+    replace_folder(out, {**card_files(card, answers), TIMING: json_bytes(timing)}, RECORD)
+    failures = tuple(result for result in results if isinstance(result, Failure))
+    return BenchOutcome((card,), failures, (account,))
 
 
 def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
@@ -333,20 +311,15 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     ]
     if not sets:
         raise UsageError(f"{folder}: no labels of judges were released with {', '.join(without)}")
-    overlap = overlap_items([read for read, _ in sets], [None] * len(sets))
+    overlap = _overlap((drawn, None) for drawn, _ in sets)
     cards: list[JudgeCard] = []
     files: dict[str, bytes] = {}
     judges = sorted({judge for _, stored in sets for judge in stored}, key=natural_key)
     names = safe_names(judges)
     for judge in stepped("making cards", judges, steps):
-        answers = []
-        for read, stored in sets:
-            if judge in stored:
-                items, of = stored_items(read.drawn, stored[judge])
-                words, under = overlap.get(read.drawn.dataset.name, (None, None))
-                answers.append(
-                    Answers(read.drawn, read.files, read.skipped, items, of, overlap=words, overlap_prompt=under)
-                )
+        answers = [
+            _answers(drawn, *stored_items(drawn, stored[judge]), overlap) for drawn, stored in sets if judge in stored
+        ]
         cards.append(_card(judge, "stored", plan, answers))
         made = card_files(cards[-1], answers)
         files |= {f"{names[judge]}/{name}": content for name, content in made.items()}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from judge.errors import InputError, UsageError
@@ -38,16 +39,6 @@ class ListedDataset(Record, frozen=True):
     licence: str
     source: str
     """How to get it."""
-
-
-class ReadDataset(Record, frozen=True):
-    """The drawn items of a dataset, and the digests of its files."""
-
-    drawn: Drawn
-    files: dict[str, str]
-    """File below the folder, to its SHA-256."""
-    skipped: dict[str, int]
-    """Why rows of the files are no items, and how many."""
 
 
 def list_datasets(plan: DatasetsPlan) -> tuple[ListedDataset, ...]:
@@ -92,7 +83,7 @@ def choose_datasets(folder: Path, names: Sequence[str]) -> tuple[Dataset, ...]:
     return tuple(there)
 
 
-def read_dataset(dataset: Dataset, folder: Path, limit: int | None, seed: int) -> ReadDataset:
+def read_dataset(dataset: Dataset, folder: Path, limit: int | None, seed: int) -> Drawn:
     """Read a dataset and draw items of it.
 
     Raises:
@@ -101,4 +92,5 @@ def read_dataset(dataset: Dataset, folder: Path, limit: int | None, seed: int) -
     drawn = draw(dataset, dataset.read(folder), limit, np.random.default_rng(seed))
     paths = dict.fromkeys(path for pattern in dataset.files for path in find_files(folder, pattern))
     files = {path.relative_to(folder).as_posix(): sha256(read_stored(path)) for path in paths}
-    return ReadDataset(drawn, files, dict(dataset.skipped(folder)) if dataset.skipped else {})
+    skipped = dict(dataset.skipped(folder)) if dataset.skipped else {}
+    return msgspec.structs.replace(drawn, files=files, skipped=skipped)
