@@ -54,8 +54,10 @@ if TYPE_CHECKING:
     from judge.harness.evaluation.bench_cards import compare_bench as compare_bench
     from judge.harness.evaluation.bench_data import DatasetsPlan as DatasetsPlan
     from judge.harness.evaluation.bench_data import list_datasets as list_datasets
-    from judge.harness.evaluation.passages import PassagesPlan as PassagesPlan
-    from judge.harness.evaluation.passages import evaluate_passages as evaluate_passages
+    from judge.harness.evaluation.measured import PassagesPlan as PassagesPlan
+    from judge.harness.evaluation.measured import StatementsPlan as StatementsPlan
+    from judge.harness.evaluation.measured import evaluate_passages as evaluate_passages
+    from judge.harness.evaluation.measured import evaluate_statements as evaluate_statements
     from judge.harness.evaluation.qrels import QrelsPlan as QrelsPlan
     from judge.harness.evaluation.qrels import compare_qrels as compare_qrels
     from judge.harness.evaluation.reproduction import ReproductionPlan as ReproductionPlan
@@ -64,8 +66,6 @@ if TYPE_CHECKING:
     from judge.harness.evaluation.responses import evaluate_responses as evaluate_responses
     from judge.harness.evaluation.spans import SpansPlan as SpansPlan
     from judge.harness.evaluation.spans import evaluate_spans as evaluate_spans
-    from judge.harness.evaluation.statements import StatementsPlan as StatementsPlan
-    from judge.harness.evaluation.statements import evaluate_statements as evaluate_statements
     from judge.harness.evaluation.wording import WordingPlan as WordingPlan
     from judge.harness.evaluation.wording import evaluate_wording as evaluate_wording
     from judge.harness.folder import write_pool as write_pool

@@ -10,7 +10,7 @@ from pathlib import Path
 from judge.cli.printing import progress
 from judge.cli.rankings import add_ranking_arguments, check_form, plan_fields, print_rankings
 from judge.evaluate.rankings import MAIN_OF_PASSAGES
-from judge.harness.evaluation.passages import PassagesPlan, evaluate_passages
+from judge.harness.evaluation.measured import PassagesPlan, evaluate_passages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from judge.cli.printing import progress
 from judge.cli.rankings import add_ranking_arguments, check_form, plan_fields, print_rankings
 from judge.evaluate.rankings import MAIN_OF_STATEMENTS
-from judge.harness.evaluation.statements import StatementsPlan, evaluate_statements
+from judge.harness.evaluation.measured import StatementsPlan, evaluate_statements
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,7 @@ import pytest
 import judge
 from judge.errors import InputError, UsageError
 from judge.evaluate.intake import passage_ranking, ranked_runs
-from judge.harness.evaluation.passages import PassagesPlan, evaluate_passages
-from judge.harness.evaluation.statements import StatementsPlan, evaluate_statements
+from judge.harness.evaluation.measured import PassagesPlan, StatementsPlan, evaluate_passages, evaluate_statements
 from tests.conftest import PROJECT
 
 TOPICS = PROJECT / "examples/topics.json"

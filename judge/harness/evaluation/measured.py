@@ -1,6 +1,6 @@
-"""Runs measured by assessments, from files to a folder: what the commands about rankings share."""
+"""Runs by their passages and PTKB statements: what `judge evaluate passages` and `statements` do, from Python too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -8,11 +8,15 @@ import msgspec
 from judge.draw.drawable import undrawn
 from judge.errors import InputError, UsageError
 from judge.evaluate.breakdown import TurnFacts, stacked, turn_facts
-from judge.evaluate.intake import Rank, ranked_runs
+from judge.evaluate.intake import Rank, RankedRun, passage_ranking, ranked_runs
 from judge.evaluate.kinds import TABLES, RunTable, unknown_facts
 from judge.evaluate.pictures import breakdown_pictures
 from judge.evaluate.ranking_tables import ranking_tables, turns_tsv
 from judge.evaluate.rankings import (
+    MAIN_OF_PASSAGES,
+    MAIN_OF_STATEMENTS,
+    PASSAGE_MEASURES,
+    STATEMENT_MEASURES,
     Asked,
     Assessment,
     Evaluation,
@@ -20,13 +24,16 @@ from judge.evaluate.rankings import (
     ask,
 )
 from judge.evaluate.scores import Over
+from judge.evaluate.statements import own_assessment, statement_ranking
 from judge.files.folder import check_apart, check_outside, replace_folder
 from judge.files.paths import JobPlan, StrPath, paths
 from judge.files.trec import safe_names
+from judge.pool.intake import turns_by_id
 from judge.pool.lists import read_grades
 from judge.records import Problem
 from judge.runs.formats import find_runs
 from judge.runs.records import Topic, Turn
+from judge.runs.topics import read_topics
 from judge.runs.trec_run import looks_like_trec_run
 from judge.text.cells import count
 from judge.text.grid import Grid, grid_files
@@ -77,6 +84,30 @@ class RankingsPlan(JobPlan, frozen=True, kw_only=True):
         )
 
 
+class PassagesPlan(RankingsPlan, frozen=True, kw_only=True):
+    """Everything `judge evaluate passages` can be told.
+
+    The topics say the depth of turns in CAsT's trees, and which turns depend on the PTKB. A turn that they lack is an
+    error.
+    """
+
+    qrels: StrPath
+    """Grades of passages."""
+    main: str = MAIN_OF_PASSAGES
+
+
+class StatementsPlan(RankingsPlan, frozen=True, kw_only=True):
+    """Everything `judge evaluate statements` can be told.
+
+    Runs may also be TREC runs of statement numbers. The topics give the number of a statement that a run names by its
+    text, and say which statements a turn depends on.
+    """
+
+    qrels: Sequence[StrPath] = ()
+    """Grades of statements by number, a file for each group of assessors; by default what the topics link."""
+    main: str = MAIN_OF_STATEMENTS
+
+
 class RankingsOutcome(msgspec.Struct, frozen=True):
     """Runs under every measure, by each assessment."""
 
@@ -99,7 +130,43 @@ class RankingsOutcome(msgspec.Struct, frozen=True):
         return grids
 
 
-def read_assessments(files: Sequence[StrPath], problems: list[Problem]) -> tuple[Assessment, ...]:
+def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutcome:
+    """Measure the passages of runs by grades, and write the tables if the plan names a folder.
+
+    Raises:
+        UsageError: A measure cannot be computed, or the folder is that of an input.
+        InputError: An input is bad, or a run has no turn of the grades; every problem is listed.
+    """
+    asked = plan.asked(PASSAGE_MEASURES)
+    topics = read_topics(plan.topics) if plan.topics is not None else None
+    problems: list[Problem] = []
+    assessments = _read_assessments([plan.qrels], problems)
+    return _measure_runs(plan, passage_ranking, assessments, asked, topics, problems, [plan.qrels], steps)
+
+
+def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsOutcome:
+    """Measure the PTKB statements of runs by each assessment, and write the tables if the plan names a folder.
+
+    Raises:
+        UsageError: There is no assessment, a measure cannot be computed, or the folder is that of an input.
+        InputError: An input is bad, or a run has no turn of an assessment; every problem is listed.
+    """
+    if not plan.qrels and plan.topics is None:
+        raise UsageError("no assessment of statements: expected --qrels FILE, or --topics FILE whose links are one")
+    asked = plan.asked(STATEMENT_MEASURES, "statement")
+    topics = read_topics(plan.topics) if plan.topics is not None else None
+    problems: list[Problem] = []
+    assessments = _read_assessments(plan.qrels, problems)
+    if not plan.qrels and topics is not None:
+        grades = own_assessment(topics)
+        if not grades:
+            raise InputError(f"{plan.topics}: links no PTKB statement to any turn: --qrels FILE is needed")
+        assessments = (Assessment(Path(str(plan.topics)).name, grades),)
+    rank = statement_ranking(turns_by_id(topics) if topics is not None else None)
+    return _measure_runs(plan, rank, assessments, asked, topics, problems, plan.qrels, steps)
+
+
+def _read_assessments(files: Sequence[StrPath], problems: list[Problem]) -> tuple[Assessment, ...]:
     """The grades of qrels files, each named by its file; what cannot be read is added to the problems."""
     places = paths(files)
     names = [path.name for path in places]
@@ -123,18 +190,19 @@ def read_assessments(files: Sequence[StrPath], problems: list[Problem]) -> tuple
     return tuple(assessments)
 
 
-def measure_runs(
+def _measure_runs(
     plan: RankingsPlan,
     rank: Rank,
     assessments: Sequence[Assessment],
     asked: Asked,
     topics: Sequence[Topic] | None,
-    *,
     problems: list[Problem],
     qrels: Sequence[StrPath],
-    steps: Steps = quiet,
+    steps: Steps,
 ) -> RankingsOutcome:
     """Read and measure runs one at a time, compare them, and write the tables if the plan names a folder.
+
+    An interactive run without a graded turn is left out, where another run is measured.
 
     Args:
         plan: What is measured, and where the tables are written.
@@ -145,12 +213,6 @@ def measure_runs(
         problems: What is wrong with the assessments.
         qrels: The files of the assessments.
         steps: Called as the job goes.
-
-    Raises:
-        UsageError: The folder is that of an input, a measure has no value, no grade counts as relevant, or the turns
-            do not allow the table.
-        InputError: An input is bad, or a run has no turn of an assessment; every problem is listed. An interactive
-            run without a graded turn is left out instead, where another run is measured.
     """
     out = Path(plan.out) if plan.out is not None else None
     if out is not None:
@@ -160,14 +222,37 @@ def measure_runs(
     for assessment in assessments:
         problems += _unknown(assessment.grades, assessment.name, turns)
         _check_relevant(assessment, asked)
+    graded = {turn_id for assessment in assessments for turn_id in assessment.grades}
     evaluators = [Evaluator(assessment, asked) for assessment in assessments]
+    warnings = _add_runs(evaluators, ranked_runs(plan.runs, rank, problems, steps), graded, turns, problems)
+    steps(Step("comparing runs"))
+    evaluations = tuple(evaluator.result() for evaluator in evaluators)
+    facts = turn_facts(graded, topics)
+    warnings += undrawn("pictures of runs, topics and depths") if out is not None else ()
+    outcome = RankingsOutcome(evaluations, facts, tuple(warnings))
+    outcome.tables(plan.by)
+    if out is not None:
+        inputs = paths(file for file in (*qrels, plan.topics) if file is not None)
+        inputs += find_runs(plan.runs, also=looks_like_trec_run)[0]
+        replace_folder(out, _files(outcome, steps), f"{asked.item}s.sha256", inputs=inputs)
+    return outcome
+
+
+def _add_runs(
+    evaluators: Sequence[Evaluator],
+    runs: Iterable[RankedRun],
+    graded: Collection[str],
+    turns: Mapping[str, Turn] | None,
+    problems: list[Problem],
+) -> list[str]:
+    """Measure each run, unless runs or grades have problems; a warning for each thing that was passed over."""
     warnings: list[str] = []
     ungraded: dict[str, list[Problem]] = {}
     measured = False
-    for run in ranked_runs(plan.runs, rank, problems, steps):
+    for run in runs:
         if not run.own_turns:
             problems += _unknown(run.ranking, run.file, turns)
-        elif not any(run.ranking.keys() & assessment.grades.keys() for assessment in assessments):
+        elif run.ranking.keys().isdisjoint(graded):
             ungraded[run.run_id] = [problem for each in evaluators if (problem := each.problem(run))]
             continue
         measured = True
@@ -186,17 +271,7 @@ def measure_runs(
     if ungraded:
         names = ", ".join(map(shown, sorted(ungraded, key=natural_key)))
         warnings.append(f"left out, because no grade is of a turn of their conversations: {names} (interactive)")
-    steps(Step("comparing runs"))
-    evaluations = tuple(evaluator.result() for evaluator in evaluators)
-    facts = turn_facts({turn_id for assessment in assessments for turn_id in assessment.grades}, topics)
-    warnings += undrawn("pictures of runs, topics and depths") if out is not None else ()
-    outcome = RankingsOutcome(evaluations, facts, tuple(warnings))
-    outcome.tables(plan.by)
-    if out is not None:
-        inputs = paths(file for file in (*qrels, plan.topics) if file is not None)
-        inputs += find_runs(plan.runs, also=looks_like_trec_run)[0]
-        replace_folder(out, _files(outcome, steps), f"{asked.item}s.sha256", inputs=inputs)
-    return outcome
+    return warnings
 
 
 def _check_relevant(assessment: Assessment, asked: Asked) -> None:

@@ -113,23 +113,17 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     a, b = (msgspec.structs.replace(of, name=published(of.name)) for of in (a, b))
     if not plan.runs:
         runs, responses = _beside(read)
-    if plan.measures and not runs:
-        raise UsageError("--measure needs runs (--runs), or an output folder of `judge run` as A or B")
     if runs:
         check_runs(runs, turns, a, b)
-    responses = responses or any(one.criterion is not None for one in read)
-    measures = plan.measures or ((MEAN if responses else DEFAULT_MEASURE,) if runs else ())
-    if not a.higher_is_better and any(measure != MEAN for measure in measures):
-        raise UsageError(
-            f"lower grades are better here, other than for {measures[0]}: use --measure mean or --positive"
-        )
+    usual = MEAN if responses or any(one.criterion is not None for one in read) else DEFAULT_MEASURE
+    measures = _measures(plan, usual if runs else None, higher_is_better=a.higher_is_better)
 
     def rng() -> np.random.Generator:
         return np.random.default_rng(SEED)
 
     rankings = tuple(
         ranked_by_sets(runs, a, b, turns, measure, cluster=plan.cluster, rng=rng, replicates=REPLICATES, flips=FLIPS)
-        for measure in stepped("ranking runs", dict.fromkeys(measure_facts(name).name for name in measures), steps)
+        for measure in stepped("ranking runs", measures, steps)
     )
     steps(Step("comparing grades"))
     outcome = QrelsOutcome(
@@ -147,6 +141,18 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
         steps(Step("making tables and pictures"))
         _write(plan, outcome)
     return outcome
+
+
+def _measures(plan: QrelsPlan, usual: str | None, *, higher_is_better: bool) -> tuple[str, ...]:
+    """The measures that runs are ranked by: those of the plan, else the usual one, which is None without runs."""
+    if plan.measures and usual is None:
+        raise UsageError("--measure needs runs (--runs), or an output folder of `judge run` as A or B")
+    measures = plan.measures or ((usual,) if usual else ())
+    if not higher_is_better and any(measure != MEAN for measure in measures):
+        raise UsageError(
+            f"lower grades are better here, other than for {measures[0]}: use --measure mean or --positive"
+        )
+    return tuple(dict.fromkeys(measure_facts(name).name for name in measures))
 
 
 def _positive(given: int | tuple[int, int] | None) -> tuple[int, int] | None:
