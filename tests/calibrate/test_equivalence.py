@@ -10,7 +10,7 @@ from judge.calibrate.findings import EquivalenceRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.tables import equivalence_tsv
+from judge.calibrate.report.tables import EQUIVALENCE, rows_tsv
 from judge.calibrate.report.terminal import summary
 from judge.records import Estimate
 from judge.stats.agreement import point
@@ -112,7 +112,7 @@ def test_one_assessor_has_nobody_to_agree_with() -> None:
 
 def test_it_stands_in_table_report_and_summary() -> None:
     found = calibrate([panel({"m": 0.2, "poor": 0.9}, 2)], OPTIONS)
-    lines = equivalence_tsv(found.equivalence).splitlines()
+    lines = rows_tsv(EQUIVALENCE, found.equivalence).splitlines()
     assert [line.split("\t")[3:5] for line in lines[1:]] == [["m", "poor"], ["m", "assessors"]]
     markdown = calibration_markdown(found)
     assert "### Is it as good as another judge, or as an assessor?" in markdown

@@ -17,16 +17,16 @@ from judge.calibrate.findings import (
 )
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.tables import (
-    AGREEMENT_COLUMNS,
+    CALIBRATION_MAP,
+    COMPARISONS,
+    DIAGNOSTICS,
+    LINES,
     STATISTICS,
+    SYSTEMS,
     agreement_tsv,
     alternative_tsv,
-    calibration_map_tsv,
-    comparisons_tsv,
     confusion_tsv,
-    diagnostics_tsv,
-    expected_tsv,
-    system_tsv,
+    rows_tsv,
 )
 from judge.records import Estimate
 from judge.stats import agreement as stats
@@ -57,7 +57,7 @@ def test_agreement_columns_are_in_the_published_order() -> None:
         *"bowker_chi2 bowker_df bowker_p stuart_maxwell_chi2 stuart_maxwell_df stuart_maxwell_p".split(),
         *"ceiling ceiling_lo ceiling_hi test_retest test_retest_lo test_retest_hi".split(),
         *"primary binary verdict notes".split(),
-    ] == list(AGREEMENT_COLUMNS)
+    ] == agreement_tsv([]).rstrip("\n").split("\t")
 
 
 def test_an_agreement_row_says_what_was_found() -> None:
@@ -155,7 +155,7 @@ def test_comparisons() -> None:
             "a", "c", estimate(None), None, None, None, False, criterion="g", split="dev", statistic="wkappa"
         ),
     ]
-    assert comparisons_tsv(rows) == (
+    assert rows_tsv(COMPARISONS, rows) == (
         "criterion\tsplit\tstatistic\ta\tb\tdifference\tdifference_lo\tdifference_hi\tp\tp_max_t\tp_holm\texact\tn\t"
         "topics\tnote\n"
         "g\ttest\twkappa\ta\tb\t0.050000\t0.030000\t0.070000\t0.010000\t0.030000\t0.020000\ttrue\t150\t25\t\n"
@@ -168,7 +168,7 @@ def test_calibration_map() -> None:
         CalibrationMapRow("j", "g/v", "g", "dev", 0, 12, 0.25, 0.3, 2.0),
         CalibrationMapRow("j", None, "g", "all", 1, 0, None, 1, 2),
     ]
-    assert calibration_map_tsv(rows) == (
+    assert rows_tsv(CALIBRATION_MAP, rows) == (
         "judge\tprompt\tcriterion\tsplit\tgrade\tn\tmean\tshrunken\tweight\n"
         "j\tg/v\tg\tdev\t0\t12\t0.250000\t0.300000\t2.000000\n"
         "j\t\tg\tall\t1\t0\t\t1.000000\t2.000000\n"
@@ -179,7 +179,7 @@ def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
     known, unknown = Halves(0.75, 0.5), Halves(None, None, "fewer than 5 topics")
     line, other = cells(
-        system_tsv([SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)])
+        rows_tsv(SYSTEMS, [SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)])
     )
     assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
@@ -209,7 +209,7 @@ def test_the_alternative_test_never_leaves_a_number_behind() -> None:
 def test_diagnostics() -> None:
     slopes = [Slope("j", "g", "dev", "log2_words", estimate(0.1, 0.05))]
     families = [FamilyContrast("j", "g", "dev", "qwen", True, 4, 0.5, estimate(0.3, 0))]
-    assert diagnostics_tsv(slopes, families) == (
+    assert rows_tsv(DIAGNOSTICS, [*slopes, *families]) == (
         "judge\tcriterion\tsplit\twhat\tfamily\tis_self\truns\tmean\testimate\testimate_lo\testimate_hi\tn\ttopics\tnote\n"
         "j\tg\tdev\tlog2_words\t\t\t\t\t0.100000\t0.050000\t0.150000\t150\t25\t\n"
         "j\tg\tdev\tfamily\tqwen\ttrue\t4\t0.500000\t0.300000\t\t\t150\t25\tfewer than 5 topics\n"
@@ -221,7 +221,7 @@ def test_expected_grades() -> None:
         ExpectedLine("j", "g/v", "g", "dev", 0.5, estimate(0.8, 0.1), 0.6, 0.5, 0.4),
         ExpectedLine("j", None, "g", "all", 0.5, estimate(0.8, 0), 0.6, 0.5, None),
     ]
-    assert expected_tsv(rows) == (
+    assert rows_tsv(LINES, rows) == (
         "judge\tprompt\tcriterion\tsplit\tintercept\tslope\tslope_lo\tslope_hi\terror_grade\terror_expected\t"
         "error_line\tn\ttopics\tnote\n"
         "j\tg/v\tg\tdev\t0.500000\t0.800000\t0.700000\t0.900000\t0.600000\t0.500000\t0.400000\t150\t25\t\n"
@@ -234,7 +234,7 @@ def test_no_name_breaks_a_column_and_every_name_can_be_read_back(judge: str, cri
     row = agreement(judge, criterion=criterion, without_grade={reason: 1})
     table = agreement_tsv([row, constant(reference=reason)])
     lines = table.split("\n")
-    assert [line.count("\t") for line in lines[:-1]] == [len(AGREEMENT_COLUMNS) - 1] * 3
+    assert [line.count("\t") for line in lines[:-1]] == [agreement_tsv([]).count("\t")] * 3
     table.encode()
     read = lines[1].split("\t")
     assert (unescape(read[0]), unescape(read[2]), unescape(read[10])) == (judge, criterion, f"{reason}:1")

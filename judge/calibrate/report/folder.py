@@ -8,17 +8,18 @@ from judge.calibrate.report.lookup import best_first
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
 from judge.calibrate.report.tables import (
+    CALIBRATION_MAP,
+    COMPARISONS,
+    DIAGNOSTICS,
+    EQUIVALENCE,
+    LINES,
+    PROBABILITIES,
+    SYSTEMS,
     agreement_tsv,
     alternative_tsv,
-    calibration_map_tsv,
     clustered,
-    comparisons_tsv,
     confusion_tsv,
-    diagnostics_tsv,
-    equivalence_tsv,
-    expected_tsv,
-    probabilities_tsv,
-    system_tsv,
+    rows_tsv,
 )
 from judge.calibrate.report.together import together_tsv
 from judge.draw.drawable import can_draw
@@ -34,16 +35,16 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     tables = {
         "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
         "confusion.tsv": confusion_tsv(calibration.agreement),
-        "comparisons.tsv": comparisons_tsv(calibration.comparisons),
-        "equivalence.tsv": equivalence_tsv(calibration.equivalence),
+        "comparisons.tsv": rows_tsv(COMPARISONS, calibration.comparisons),
+        "equivalence.tsv": rows_tsv(EQUIVALENCE, calibration.equivalence),
         "together.tsv": together_tsv(calibration.together),
         "cascades.tsv": cascades_tsv(calibration.cascades),
         "cascade_bounds.tsv": cascade_bounds_tsv(calibration.cascade_bounds),
-        "calibration_map.tsv": calibration_map_tsv(calibration.calibration_map),
-        "expected.tsv": expected_tsv(calibration.expected),
-        "probabilities.tsv": probabilities_tsv(calibration.probabilities),
-        "systems.tsv": system_tsv(calibration.systems),
-        "diagnostics.tsv": diagnostics_tsv(calibration.slopes, calibration.families),
+        "calibration_map.tsv": rows_tsv(CALIBRATION_MAP, calibration.calibration_map),
+        "expected.tsv": rows_tsv(LINES, calibration.expected),
+        "probabilities.tsv": rows_tsv(PROBABILITIES, calibration.probabilities),
+        "systems.tsv": rows_tsv(SYSTEMS, calibration.systems),
+        "diagnostics.tsv": rows_tsv(DIAGNOSTICS, (*calibration.slopes, *calibration.families)),
     }
     cluster: Cluster = "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster
     tables = {name: clustered(text, cluster) for name, text in tables.items()}
