@@ -1,6 +1,7 @@
 """The whole calibration: agreement, choice, verdict and diagnostics of every panel."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -24,9 +25,7 @@ from judge.calibrate.findings import (
     Choice,
     ComparisonRow,
     EquivalenceRow,
-    ProbabilityRow,
     Split,
-    SystemAgreement,
     TrustVerdict,
 )
 from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
@@ -41,6 +40,7 @@ from judge.text.cells import count
 from judge.text.ids import clustering
 from judge.text.steps import Step, Steps, quiet, stepped
 
+_Row = TypeVar("_Row")
 FEW_TOPICS, FEW_ITEMS = 20, 100
 """Below these, intervals are wide and a judge can hardly be accepted."""
 SEPARABLE = 0.05
@@ -113,6 +113,13 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         else _without_choice(panel, decided, options)
     )
     judged = [column for column in columns if column.origin is not None]
+    # Those of every judge where judges are compared, and of the chosen one on test grades.
+    forecasts = [(column, split) for column in judged]
+    forecasts += [(chosen, decided)] if chosen is not None and decided != split else []
+    equivalence: tuple[EquivalenceRow, ...] = ()
+    if chosen is not None and options.margin is not None:
+        others = [column for column in judged if column is not chosen]
+        equivalence = equivalences(panel, chosen, others, split, decided, options.margin, seed)
     statistic = primary_statistic(len(panel.grades))
     return Calibration(
         agreement=tuple(rows.values()),
@@ -120,15 +127,13 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         selections=(choice,) if choice else (),
         verdicts=(decision,),
         calibration_map=tuple(row for column in judged for row in calibration_map(panel, column, split)),
-        expected=tuple(line for column in judged if (line := expected_line(panel, column, split)) is not None),
+        expected=_defined(expected_line(panel, column, split) for column in judged),
         slopes=tuple(row for column in judged for row in slopes(panel, column, split)),
         families=tuple(row for column in judged for row in families(panel, column, split, options.families)),
-        systems=_systems(panel, judged, split, options),
-        alternative=tuple(
-            row for column in judged if (row := alternative(panel, column, split, options.epsilon)) is not None
-        ),
-        probabilities=_probabilities(panel, chosen, judged, split, decided),
-        equivalence=_equivalence(panel, chosen, columns, split, decided, options),
+        systems=_defined(systems(panel, column, split, seed, replicates) for column in judged),
+        alternative=_defined(alternative(panel, column, split, options.epsilon) for column in judged),
+        probabilities=_defined(probabilities(panel, column, part) for column, part in forecasts),
+        equivalence=equivalence,
         together=together_rows(panel, judged, split, statistic, compared),
         cascades=cascade_rows(panel, judged, split, statistic, compared),
         warnings=(
@@ -161,34 +166,7 @@ def _verdict(
     return verdict(row, rules, panel.made, choice, worst)
 
 
-def _probabilities(
-    panel: Panel, chosen: Column | None, columns: Sequence[Column], split: Split, decided: Split
-) -> tuple[ProbabilityRow, ...]:
-    """Those of every judge where judges are compared, and of the chosen one on test grades."""
-    wanted = [(column, split) for column in columns]
-    wanted += [(chosen, decided)] if chosen is not None and decided != split else []
-    rows = (probabilities(panel, column, part) for column, part in wanted)
-    return tuple(row for row in rows if row is not None)
-
-
-def _equivalence(
-    panel: Panel,
-    chosen: Column | None,
-    columns: Sequence[Column],
-    split: Split,
-    decided: Split,
-    options: CalibrationOptions,
-) -> tuple[EquivalenceRow, ...]:
-    if chosen is None or options.margin is None:
-        return ()
-    others = [column for column in columns if column is not chosen and column.origin is not None]
-    return equivalences(panel, chosen, others, split, decided, options.margin, options.seed)
-
-
-def _systems(
-    panel: Panel, columns: Sequence[Column], split: Split, options: CalibrationOptions
-) -> tuple[SystemAgreement, ...]:
-    rows = (systems(panel, column, split, options.seed, options.replicates) for column in columns)
+def _defined(rows: Iterable[_Row | None]) -> tuple[_Row, ...]:
     return tuple(row for row in rows if row is not None)
 
 

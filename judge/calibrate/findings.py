@@ -17,14 +17,24 @@ Equivalence = Literal["EQUIVALENT", "DIFFERENT", "INCONCLUSIVE"]
 """Whether a difference is smaller than a margin, in one word."""
 
 
-class AgreementRow(msgspec.Struct, frozen=True):
-    """One judge under one criterion on one split of the gold; intervals are over topics."""
+class JudgeRow(msgspec.Struct, frozen=True):
+    """What the findings about one judge under one criterion on one split of the gold begin with."""
 
     judge: str
     prompt: str | None
     """`criterion/variant`; None for a label file and for the constant."""
     criterion: str
     split: Split
+
+    @property
+    def name(self) -> str:
+        """Judge and variant, as one name."""
+        return self.judge if self.prompt is None else f"{self.judge} {self.prompt.partition('/')[2]}"
+
+
+class AgreementRow(JudgeRow, frozen=True):
+    """How far one judge agrees with the assessors; intervals are over topics."""
+
     reference: str
     """Whose grades: an assessor, `consensus of at most 3`, or `assessors, one an item`."""
     baseline: bool
@@ -61,11 +71,6 @@ class AgreementRow(msgspec.Struct, frozen=True):
     """The statistic that verdicts and comparisons go by."""
     binary: bool = False
     """Grades are compared as positive or not, because scales differ."""
-
-    @property
-    def name(self) -> str:
-        """Judge and variant, as one name."""
-        return self.judge if self.prompt is None else f"{self.judge} {self.prompt.partition('/')[2]}"
 
 
 class ComparisonRow(Comparison, frozen=True, kw_only=True):
@@ -122,13 +127,9 @@ class TrustVerdict(msgspec.Struct, frozen=True):
     statistic: str
 
 
-class CalibrationMapRow(msgspec.Struct, frozen=True):
+class CalibrationMapRow(JudgeRow, frozen=True):
     """The mean grade of the assessors where the judge gives a certain grade."""
 
-    judge: str
-    prompt: str | None
-    criterion: str
-    split: Split
     grade: int
     """The judge's grade."""
     n: int
@@ -140,13 +141,9 @@ class CalibrationMapRow(msgspec.Struct, frozen=True):
     weight: float
 
 
-class ExpectedLine(msgspec.Struct, frozen=True):
+class ExpectedLine(JudgeRow, frozen=True):
     """How assessors' grades follow the judge's expected grade, where it gives label probabilities."""
 
-    judge: str
-    prompt: str | None
-    criterion: str
-    split: Split
     intercept: float
     slope: Estimate
     """Slope of the assessor's grade on the expected grade; 1 with intercept 0 needs no correction."""
@@ -187,13 +184,9 @@ class FamilyContrast(msgspec.Struct, frozen=True):
     """That mean minus the mean of the other runs."""
 
 
-class SystemAgreement(msgspec.Struct, frozen=True):
+class SystemAgreement(JudgeRow, frozen=True):
     """The runs ranked by the judge against the runs ranked by the assessors, on the same items."""
 
-    judge: str
-    prompt: str | None
-    criterion: str
-    split: Split
     runs: int
     statistics: dict[str, Estimate]
     """By name, in the order of `SYSTEM`."""
@@ -201,13 +194,9 @@ class SystemAgreement(msgspec.Struct, frozen=True):
     """The assessors' and the judge's tau-b from one half of the topics to the other."""
 
 
-class AlternativeRow(msgspec.Struct, frozen=True):
+class AlternativeRow(JudgeRow, frozen=True):
     """The alternative annotator test of one judge; its numbers are to be quoted together or not at all."""
 
-    judge: str
-    prompt: str | None
-    criterion: str
-    split: Split
     epsilon: float
     """How much worse than an assessor the judge may be."""
     omega: float | None
@@ -222,13 +211,9 @@ class AlternativeRow(msgspec.Struct, frozen=True):
     """Why the test is undefined."""
 
 
-class ProbabilityRow(msgspec.Struct, frozen=True):
+class ProbabilityRow(JudgeRow, frozen=True):
     """How far a judge's label probabilities may be taken for probabilities."""
 
-    judge: str
-    prompt: str | None
-    criterion: str
-    split: Split
     statistics: dict[str, Estimate]
     """By name, in the order of `PROBABILITY`."""
     brier_of_shares: float

@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 
 from judge.calibrate.findings import Calibration, CascadeBounds, CascadeCost, CascadeRow
-from judge.calibrate.report.lookup import of
-from judge.calibrate.report.phrases import label
+from judge.calibrate.report.lookup import label, of
 from judge.text.cells import count, interval, number, p_value
 from judge.text.markup import name_of, table
 from judge.text.safe import printable

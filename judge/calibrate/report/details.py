@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from judge.calibrate.equivalence import ASSESSORS
-from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, SystemAgreement
-from judge.calibrate.report.lookup import of
-from judge.calibrate.report.phrases import grades_of
+from judge.calibrate.findings import AgreementRow, Calibration
+from judge.calibrate.report.lookup import grades_of, of
 from judge.calibrate.report.tables import merged
 from judge.stats.marginals import MarginalTest
 from judge.stats.probabilities import PROBABILITY
@@ -118,7 +117,7 @@ def forecasts(calibration: Calibration, criterion: str) -> Iterator[str]:
         ["judge", "grades", *(f"{name} [95 %]" for name in PROBABILITY), "brier of shares", "n/topics", "note"],
         (
             [
-                name_of(row.judge if row.prompt is None else f"{row.judge} {row.prompt.partition('/')[2]}"),
+                name_of(row.name),
                 row.split,
                 *(interval(row.statistics[name], signed=name == "overconfidence") for name in PROBABILITY),
                 number(row.brier_of_shares),
@@ -146,7 +145,7 @@ def alternative(calibration: Calibration, criterion: str) -> Iterator[str]:
         ["judge", "epsilon", "omega", "rho", "p by assessor (n; yes: rejected)", "note"],
         (
             [
-                _judge(row),
+                name_of(row.name),
                 *(number(part, 2) for part in (row.epsilon, row.omega, row.rho)),
                 ", ".join(
                     f"{name_of(who)} {p_value(p)} ({row.n.get(who, 0)}; {'yes' if row.rejected.get(who) else 'no'})"
@@ -203,7 +202,7 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
         ],
         (
             [
-                _judge(row),
+                name_of(row.name),
                 row.split,
                 str(row.runs),
                 *(interval(row.statistics.get(name), 2) for name in SYSTEM),
@@ -224,8 +223,3 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[str]:
             for row in rows
         ),
     )
-
-
-def _judge(row: AlternativeRow | SystemAgreement) -> str:
-    """Judge and variant, as one name."""
-    return name_of(row.judge if row.prompt is None else f"{row.judge} {row.prompt.partition('/')[2]}")

@@ -1,16 +1,22 @@
-"""Which records of a calibration belong together, and in which order they are shown. Pure."""
+"""Which records of a calibration belong together, in which order they are shown, and how reports name them. Pure."""
 
 import math
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from judge.calibrate.findings import AgreementRow, Calibration, Choice, Split, TrustVerdict
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, Looks, Split, TrustVerdict
+from judge.records import Estimate
+from judge.stats.agreement import STATISTICS
+from judge.text.cells import count
 from judge.text.ids import NaturalKey, natural_key
+from judge.text.markup import prose
 
 SEPARABLE = 0.05
 """The level at which the reports call two candidates separable."""
-
-
+IN_REPORT = tuple(name for name, statistic in STATISTICS.items() if statistic.shown != "files")
+"""The statistics that calibration.md shows."""
+ON_TERMINAL = tuple(name for name, statistic in STATISTICS.items() if statistic.shown == "summary")
+"""The statistics that the terminal shows too."""
 _SPLITS: tuple[Split, ...] = ("test", "all", "dev")
 
 
@@ -77,3 +83,30 @@ def best_first(rows: Iterable[AgreementRow]) -> list[AgreementRow]:
 def row_of(rows: Sequence[AgreementRow], name: str | None, split: Split) -> AgreementRow | None:
     """The row of a judge on a split; None without one."""
     return next((row for row in rows if row.name == name and row.split == split), None)
+
+
+def heading(statistic: str) -> str:
+    """The heading of a statistic's column."""
+    return STATISTICS[statistic].label or statistic
+
+
+def label(statistic: str) -> str:
+    """The heading of a statistic's column, escaped for Markdown."""
+    return prose(heading(statistic))
+
+
+def grades_of(split: Split) -> str:
+    """The grades of a split, in words."""
+    return "all grades" if split == "all" else f"{split} grades"
+
+
+def basis(estimate: Estimate) -> str:
+    """The numbers of items and topics that an estimate rests on."""
+    return f"n = {estimate.n} over {count(estimate.topics, 'topic')}"
+
+
+def looked_at(look: Looks) -> str:
+    """How many questions these grades have answered so far, and how many candidates they have met."""
+    grades = "sealed test grades" if look.ledger == "seal" else "grades"
+    questions = count(look.number, "question")
+    return f"so far {questions} to these {grades}, {count(look.candidates, 'candidate')} in all"

@@ -6,8 +6,21 @@ from collections.abc import Iterator, Sequence
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split
 from judge.calibrate.report.cascades import cascades
 from judge.calibrate.report.details import alternative, confusion, diagnostics, equivalence, forecasts, systems, worth
-from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
-from judge.calibrate.report.phrases import IN_REPORT, basis, grades_of, label, looked_at
+from judge.calibrate.report.lookup import (
+    IN_REPORT,
+    SEPARABLE,
+    basis,
+    best_first,
+    chosen_of,
+    criteria,
+    grades_of,
+    label,
+    looked_at,
+    of,
+    row_of,
+    selection_of,
+    split_of,
+)
 from judge.calibrate.report.together import asked_together, group_costs
 from judge.calibrate.together import turned
 from judge.stats.agreement import STATISTICS

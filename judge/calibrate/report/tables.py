@@ -13,7 +13,7 @@ from judge.stats.ranking import SYSTEM
 from judge.text.ids import Cluster
 from judge.text.tsv import tsv
 
-Columns = Mapping[str, Callable[[Any], object]]
+TsvColumns = Mapping[str, Callable[[Any], object]]
 """The columns of a table: each heading, and what the cell of a record holds."""
 STATISTICS = (*agreement.STATISTICS, *EXPECTED)
 """The statistics of agreement, in column order."""
@@ -22,7 +22,7 @@ _GRADED = agreement.primary_statistic(3)
 """The primary statistic of more than two grades; its interval over items has columns on every scale."""
 
 
-def rows_tsv(columns: Columns, rows: Iterable[object]) -> str:
+def rows_tsv(columns: TsvColumns, rows: Iterable[object]) -> str:
     """A table with a line for each record."""
     return tsv(tuple(columns), ([cell(row) for cell in columns.values()] for row in rows))
 
@@ -47,23 +47,23 @@ def _marginal(test: str, part: str) -> Callable[[Any], object]:
     return lambda row: next((getattr(found, part) for found in row.marginals if found.name == test), None)
 
 
-def _fields(names: str) -> Columns:
-    """Columns of fields; a field that a record lacks is empty."""
+def _fields(names: str) -> TsvColumns:
+    """TsvColumns of fields; a field that a record lacks is empty."""
     return {name: _field(name) for name in names.split()}
 
 
-def _ends(name: str, of: Callable[[Any], Estimate | None]) -> Columns:
+def _ends(name: str, of: Callable[[Any], Estimate | None]) -> TsvColumns:
     """An estimate and the ends of its interval."""
     return {name: _end(of, "value"), f"{name}_lo": _end(of, "low"), f"{name}_hi": _end(of, "high")}
 
 
-def _statistics(names: Iterable[str]) -> Columns:
+def _statistics(names: Iterable[str]) -> TsvColumns:
     """The columns of a record's statistics."""
     columns = (_ends(name, _entry("statistics", name)) for name in names)
     return {name: cell for each in columns for name, cell in each.items()}
 
 
-def _basis(of: Callable[[Any], Estimate]) -> Columns:
+def _basis(of: Callable[[Any], Estimate]) -> TsvColumns:
     """The numbers of items and topics of an estimate, and the reason of what it lacks."""
     return {"n": lambda row: of(row).n, "topics": lambda row: of(row).topics, "note": lambda row: of(row).reason}
 
@@ -74,23 +74,23 @@ def _of_slope(row: Slope | FamilyContrast) -> Estimate:
 
 _JUDGE = _fields("judge prompt criterion split")
 _PAIR = {**_fields("criterion split statistic a b"), **_ends("difference", attrgetter("difference"))}
-COMPARISONS: Columns = {**_PAIR, **_fields("p p_max_t p_holm exact"), **_basis(attrgetter("difference"))}
+COMPARISONS: TsvColumns = {**_PAIR, **_fields("p p_max_t p_holm exact"), **_basis(attrgetter("difference"))}
 """A row for each pair of candidates; the difference is a's statistic minus b's."""
-EQUIVALENCE: Columns = {
+EQUIVALENCE: TsvColumns = {
     **_PAIR,
     "margin": lambda row: float(row.margin),
     "equivalence": attrgetter("word"),
     **_basis(attrgetter("difference")),
 }
 """A row for each pair; the difference has a 90 % interval."""
-CALIBRATION_MAP: Columns = {
+CALIBRATION_MAP: TsvColumns = {
     **_JUDGE,
     **_fields("grade n mean"),
     "shrunken": lambda row: float(row.shrunken),
     "weight": lambda row: float(row.weight),
 }
 """A row for each judge and grade: the assessors' mean grade where the judge gives it."""
-LINES: Columns = {
+LINES: TsvColumns = {
     **_JUDGE,
     **_fields("intercept"),
     **_ends("slope", attrgetter("slope")),
@@ -98,7 +98,7 @@ LINES: Columns = {
     **_basis(attrgetter("slope")),
 }
 """A row for each judge: how assessors' grades follow the expected grade."""
-PROBABILITIES: Columns = {
+PROBABILITIES: TsvColumns = {
     **_JUDGE,
     **_statistics(PROBABILITY),
     **_fields("brier_of_shares"),
@@ -106,7 +106,7 @@ PROBABILITIES: Columns = {
     "note": lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY),
 }
 """A row for each judge that gives label probabilities: how far they forecast the assessors' grades."""
-SYSTEMS: Columns = {
+SYSTEMS: TsvColumns = {
     **_JUDGE,
     **_fields("runs"),
     **_statistics(SYSTEM),
@@ -118,7 +118,7 @@ SYSTEMS: Columns = {
     ),
 }  # fmt: skip
 """A row for each judge: how its ranking of the runs agrees with the assessors'."""
-DIAGNOSTICS: Columns = {
+DIAGNOSTICS: TsvColumns = {
     **_fields("judge criterion split"),
     "what": lambda row: getattr(row, "what", "family"),
     **_fields("family is_self runs mean"),
@@ -130,7 +130,7 @@ _CONFUSION = ("judge", "prompt", "criterion", "split", "human", "judge_grade", "
 _ALTERNATIVE = (
     *("judge", "prompt", "criterion", "split", "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
 )
-AGREEMENT: Columns = {
+AGREEMENT: TsvColumns = {
     **_JUDGE,
     **_fields("reference baseline gold n topics coverage"),
     "without_grade": lambda row: ",".join(
@@ -166,7 +166,7 @@ def clustered(table: str, cluster: Cluster) -> str:
 def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[TrustVerdict] = ()) -> str:
     """A row for each judge, criterion and split; `verdict` is empty where there is none about that row."""
     words = {(verdict.criterion, verdict.judge, verdict.prompt, verdict.split): verdict.word for verdict in verdicts}
-    columns: Columns = {
+    columns: TsvColumns = {
         **AGREEMENT,
         "verdict": lambda row: words.get((row.criterion, row.name, row.prompt, row.split)),
         "notes": _notes,

@@ -14,16 +14,18 @@ from judge.calibrate.findings import (
 )
 from judge.calibrate.report.cascades import cascade_line
 from judge.calibrate.report.lookup import (
+    ON_TERMINAL,
     best_first,
     chosen_of,
     criteria,
+    heading,
+    looked_at,
     of,
     row_of,
     selection_of,
     split_of,
     verdict_of,
 )
-from judge.calibrate.report.phrases import ON_TERMINAL, heading, looked_at
 from judge.calibrate.report.together import group_cost
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS

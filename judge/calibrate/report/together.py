@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from judge.calibrate.findings import Calibration, GroupCost, TogetherRow
-from judge.calibrate.report.lookup import of
-from judge.calibrate.report.phrases import label
+from judge.calibrate.report.lookup import label, of
 from judge.text.cells import count, interval, number, p_value
 from judge.text.markup import name_of, table
 from judge.text.safe import printable

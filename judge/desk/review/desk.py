@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from judge.ask.blocks import needs_turn
 from judge.calibrate.disagreements import Disagreement
 from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
-from judge.calibrate.report.phrases import heading
+from judge.calibrate.report.lookup import heading
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.guard import Seat, new_token
 from judge.desk.paging import list_page, whole_number

@@ -3,7 +3,7 @@
 responses         runs of responses under anybody's grades; response_inputs: their files
 measured          passages and PTKB statements of runs
 spans             spans of dialogues
-qrels             two sets of grades; set_inputs, set_runs: their files, and the runs that they grade
+qrels             two sets of grades; set_inputs: their files, and the runs that they grade
 reproduction      published numbers made again
-bench             a judge on public labels; bench_data, bench_cards
+bench             a judge on public labels; bench_data: its datasets; bench_cards: cards side by side
 """

@@ -16,8 +16,16 @@ from judge.evaluate.sets.rankings import RankedBySets, ranked_by_sets
 from judge.evaluate.sets.tables import agreement_grids, ranking_grids
 from judge.files.folder import check_apart, replace_folder
 from judge.files.paths import JobPlan, StrPath, published
-from judge.harness.evaluation.set_inputs import GivenSet, check_common, check_pools, grade_sets, read_given
-from judge.harness.evaluation.set_runs import check_runs, pooled_runs, read_ordered
+from judge.harness.evaluation.set_inputs import (
+    GivenSet,
+    check_common,
+    check_pools,
+    check_runs,
+    grade_sets,
+    pooled_runs,
+    read_given,
+    read_ordered,
+)
 from judge.pool.effectiveness import DEFAULT_MEASURE
 from judge.records import Problem
 from judge.results.tables import SEED

@@ -3,8 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict, Word
-from judge.calibrate.report.lookup import SEPARABLE, best_first, chosen_of, criteria, of, row_of, selection_of, split_of
-from judge.calibrate.report.phrases import basis, grades_of, heading
+from judge.calibrate.report.lookup import (
+    SEPARABLE,
+    basis,
+    best_first,
+    chosen_of,
+    criteria,
+    grades_of,
+    heading,
+    of,
+    row_of,
+    selection_of,
+    split_of,
+)
 from judge.files.trec import safe_names
 from judge.records import Estimate, JudgedUnit
 from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section, Tone
