@@ -9,9 +9,9 @@ import argparse
 from pathlib import Path
 
 from judge.ask.opening import DEFAULT_MODEL
+from judge.calibrate.probe.measured import MARGIN
 from judge.calibrate.probe.page import probe_grids, probe_notes
 from judge.calibrate.probe.records import KINDS
-from judge.calibrate.probe.rules import MARGIN
 from judge.cli.asking import (
     add_criteria_option,
     add_dry_run_option,

@@ -16,12 +16,11 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
 from judge.calibrate.certified import Certified
-from judge.calibrate.probe.card import CARD, PROBE_LAYOUT, ProbeCard, ProbedJudge, probe_json, probe_tsv
+from judge.calibrate.probe.card import CARD, PROBE_LAYOUT, ProbeCard, ProbedJudge, probe_json, probe_pictures, probe_tsv
 from judge.calibrate.probe.certified import certified_probe
 from judge.calibrate.probe.measured import canary_rows, probe_row
 from judge.calibrate.probe.page import probe_markdown
 from judge.calibrate.probe.pairs import ProbePair, standing, steps_of, why_missing
-from judge.calibrate.probe.pictures import probe_pictures
 from judge.calibrate.probe.probes import probes_of
 from judge.calibrate.probe.records import Inapplicable, Twin
 from judge.draw.drawable import undrawn

@@ -14,9 +14,9 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, read_certificate
 from judge.calibrate.probe.drawing import draw_items, is_complete, make_twin, passages_of, twin_response
+from judge.calibrate.probe.measured import MARGIN
 from judge.calibrate.probe.probes import probes_of
 from judge.calibrate.probe.records import KINDS, Inapplicable, Probe, ProbeItem, ProbeKind, Twin
-from judge.calibrate.probe.rules import MARGIN
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart, check_outside
 from judge.files.paths import JobPlan, StrPath, file_in, paths

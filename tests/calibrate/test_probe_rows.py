@@ -5,11 +5,10 @@ import pytest
 
 from judge.ask.records import Failure
 from judge.calibrate.probe.certified import CertifiedProbe, CertifiedRow, probe_contradictions, probed_words
-from judge.calibrate.probe.measured import canary_rows, probe_row
+from judge.calibrate.probe.measured import UNMOVED, canary_rows, probe_row, word_for
 from judge.calibrate.probe.pairs import ProbePair, Standing, standing, why_missing
 from judge.calibrate.probe.probes import PROBES
 from judge.calibrate.probe.records import Expects
-from judge.calibrate.probe.rules import UNMOVED, word_for
 from judge.records import Estimate, Level, Scale
 from judge.stats.means import mean_interval
 from tests.calibration_world import failure, judgment

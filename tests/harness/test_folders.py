@@ -68,7 +68,6 @@ CALLERS = {
 """The modules that write a folder."""
 NAMING = {
     "calibrate/probe/card",
-    "calibrate/probe/pictures",
     "calibrate/report/folder",
     "crowd/audit",
     "evaluate/cards/card",
@@ -284,7 +283,7 @@ def _no_pictures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("forest", "confusion_maps"):
             patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"svg", b"png"))
-        patch.setattr("judge.calibrate.probe.pictures.interval_plot", lambda *drawn, **options: (b"svg", b"png"))
+        patch.setattr("judge.calibrate.probe.card.interval_plot", lambda *drawn, **options: (b"svg", b"png"))
         for name in ("interval_plot", "curve_plot"):
             patch.setattr(f"judge.evaluate.pictures.{name}", lambda *drawn: (b"svg", b"png"))
         patch.setattr("judge.harness.evaluation.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))

@@ -7,11 +7,9 @@
     probes       the table of all probes: add a row to PROBES
     drawing      which items are drawn, and their twins
     pairs        a judge's grades of an item and of its twin
-    rules        from the interval of a shift to holds, fails or inconclusive
-    measured     the rows of a judge
-    card         everything that a probe found, as `probe.json` has it
+    measured     the rows of a judge, and from the interval of a shift to holds, fails or inconclusive
+    card         everything that a probe found, as `probe.json` has it, and the shifts as pictures
     page         tables and Markdown
-    pictures     the shifts with their intervals
     certified    what a certificate says of a probe
 
 Nothing here reads files or asks a judge; `harness.probe` does.

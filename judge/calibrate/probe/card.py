@@ -1,8 +1,10 @@
-"""Everything that a probe found, as `probe.json` and `probe.tsv` have it. Pure."""
+"""Everything that a probe found, as `probe.json`, `probe.tsv` and pictures have it. Pure."""
 
 from typing import Any
 
 from judge.calibrate.probe.measured import CanaryRow, ProbeRow
+from judge.draw.drawable import can_draw
+from judge.draw.intervals import interval_plot
 from judge.files.jsonl import json_bytes
 from judge.records import Estimate, Record
 from judge.text.tsv import tsv
@@ -79,6 +81,27 @@ def probe_tsv(card: ProbeCard) -> bytes:
         for row in of.rows
     )
     return tsv(COLUMNS, lines).encode()
+
+
+def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
+    """A picture for each judge and prompt, by file name, numbered if there are several; none without matplotlib."""
+    if not can_draw():
+        return {}
+    files: dict[str, bytes] = {}
+    for number, of in enumerate(card.judges, 1):
+        name = "probe" if len(card.judges) == 1 else f"probe-{number}"
+        marks = [row.overlap.value if row.overlap else None for row in of.rows]
+        svg, png = interval_plot(
+            [(f"{row.probe}, {row.expects}", row.shift) for row in of.rows],
+            "shift in levels (pale: the margin; injections: towards the attacker's end)",
+            f"{of.prompt}, {of.judge}",
+            "items",
+            marks=marks if any(mark is not None for mark in marks) else (),
+            names=("judge", "word overlap"),
+            margin=card.margin,
+        )
+        files |= {f"{name}.svg": svg, f"{name}.png": png}
+    return files
 
 
 def _ends(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import msgspec
 
 from judge.calibrate.probe.card import ProbeCard, ProbedJudge
+from judge.calibrate.probe.measured import ProbeWord, word_for
 from judge.calibrate.probe.records import Expects
-from judge.calibrate.probe.rules import ProbeWord, word_for
 from judge.records import Estimate
 from judge.text.cells import count, decimals, interval
 from judge.text.safe import shown

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from judge.calibrate.probe.canaries import CANARIES
 from judge.calibrate.probe.card import ProbeCard, ProbedJudge
-from judge.calibrate.probe.measured import ProbeRow
+from judge.calibrate.probe.measured import MOST_MISSING, ProbeRow
 from judge.calibrate.probe.records import Expects, ProbeKind
-from judge.calibrate.probe.rules import MOST_MISSING
 from judge.text.cells import count, decimals
 from judge.text.grid import Cell, Grid, grid_markdown
 from judge.text.markup import prose
