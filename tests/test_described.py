@@ -15,7 +15,7 @@ import pytest
 from docs.site.files import all_entries
 from docs.site.pages import written_pages
 from judge.ask.criteria import criterion_names
-from judge.cli import COMMANDS, command_module, main
+from judge.cli import COMMANDS, command_parser, main
 from judge.crowd.aggregators import AGGREGATORS
 from judge.runs.check.codes import CODES
 from judge.runs.formats import FORMATS
@@ -60,9 +60,7 @@ def is_described(word: str, *beside: str) -> bool:
 
 def parsers(command: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """The parser of a command and those of its actions, each with what a user types."""
-    parser = argparse.ArgumentParser(prog=f"judge {command}")
-    command_module(command).add_arguments(parser)
-    pending = [(f"judge {command}", parser)]
+    pending: list[tuple[str, argparse.ArgumentParser]] = [(f"judge {command}", command_parser(command))]
     while pending:
         typed, one = pending.pop()
         yield typed, one

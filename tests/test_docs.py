@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import judge
-from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, command_parser, main
+from judge.cli import COMMANDS, GENERAL, ROOMS, command_parser, main
 from judge.cli.demo import write_example
 from judge.cli.examples import EXAMPLES
 from tests.conftest import PROJECT
@@ -40,8 +40,7 @@ READ_FIRST = [name for name in DOCUMENTS if name.startswith(("docs/tutorial", "d
 
 @functools.cache
 def options_of(command: str) -> set[str]:
-    parser = argparse.ArgumentParser()
-    command_module(command).add_arguments(parser)
+    parser = command_parser(command)
     names = {name for action in parser._actions for name in action.option_strings}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -171,8 +171,22 @@ def command_parser(name: str) -> CommandParser:
     """The parser of a command, with those of its actions."""
     module = command_module(name)
     parser = CommandParser(prog=f"judge {name}", description=module.__doc__)
-    module.add_arguments(parser)
+    if hasattr(module, "add_arguments"):
+        module.add_arguments(parser)
+    else:
+        # Imported here, because it would slow down `judge --help`.
+        from judge.cli.declared import declare_command
+
+        declare_command(parser, module)
     return parser
+
+
+def call(name: str, words: Sequence[str]) -> int:
+    """Do what a command line says; errors are raised."""
+    from judge.cli.declared import parse_command
+
+    function, plan = parse_command(command_parser(name), command_module(name), words)
+    return 0 if plan is None else function(plan)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -181,10 +195,13 @@ def _dispatch(arguments: list[str]) -> int:
         return _dispatch_group(arguments)
     if length:
         name = " ".join(arguments[:length])
-        parser = command_parser(name)
+        module = command_module(name)
+        if not hasattr(module, "add_arguments"):
+            return call(name, arguments[length:])
         # Imported here, because it would slow down `judge --help`.
         from judge.cli.config import announce, parse
 
+        parser = command_parser(name)
         args = parse(parser, arguments[length:])
         if announce(parser.prog, args):
             return 0

@@ -9,37 +9,34 @@ statements, and statements into numbers.
 With --to parquet, RUNS is the output folder of `judge run`; its judgments and failures become tables for data frames.
 """
 
-import argparse
 from collections import Counter
 from pathlib import Path
+from typing import Annotated
 
-from judge.cli.options import add_output_option, add_runs_arguments, given_runs
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, progress, say
 from judge.errors import UsageError
+from judge.files.plan import Choice, Option
+from judge.harness.options import NamedRuns
 from judge.harness.results_parquet import PARQUET, ResultsConvertPlan, convert_results
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
-from judge.runs.formats import FORMATS
 from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.safe import printable
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_runs_arguments(parser)
-    parser.add_argument("--to", required=True, choices=[*sorted(TARGETS), PARQUET], help="the format to write")
-    parser.add_argument("--json", action="store_true", help="print files and changes as one JSON object")
-    add_output_option(parser, "DIR", "folder for the new files, outside the runs' folder", required=True)
-    parser.add_argument(
-        "--topics", type=Path, metavar="FILE", help="topics file, to name PTKB statements as the format does"
-    )
-    parser.add_argument("--team", metavar="ID", help="team id, which ikat2025 needs and other formats lack")
-    parser.add_argument(
-        "--format", choices=sorted(FORMATS), help="read every file as this format instead of detecting it"
-    )
+class Arguments(NamedRuns, JsonOutput):
+    """The options."""
+
+    to: Annotated[str, Choice([*sorted(TARGETS), PARQUET])]
+    """The format to write."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder for the new files, outside the runs' folder."""
+    team: Annotated[str | None, Option(metavar="ID")] = None
+    """Team id, which ikat2025 needs and other formats lack."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(args: Arguments) -> int:
     """Convert the runs and say what changed, or convert judgments."""
     if args.to == PARQUET:
         return _convert_results(args)
@@ -48,12 +45,12 @@ def main(args: argparse.Namespace) -> int:
         turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
     with progress("converting runs") as steps:
         converted = convert_runs(
-            given_runs(args), args.to, args.out, turns=turns, team=args.team, format=args.format, steps=steps
+            args.runs, args.to, args.out, turns=turns, team=args.team, format=args.format, steps=steps
         )
-    if args.json:
+    if args.as_json:
         changes = [{"what": name, "dropped": dropped, "times": n} for name, dropped, n in tally(converted.changes)]
         print_json({"files": [str(file) for file in converted.files], "changes": changes})
-    for file in () if args.json else converted.files:
+    for file in () if args.as_json else converted.files:
         print(printable(str(file)))
     for problem in converted.problems:
         say(f"{problem.file}: {problem.code}: {problem.message}")
@@ -68,16 +65,15 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _convert_results(args: argparse.Namespace) -> int:
-    given = given_runs(args)
-    if len(given) != 1:
-        raise UsageError(f"--to {PARQUET}: expected one output folder of `judge run`, found {len(given)} paths")
+def _convert_results(args: Arguments) -> int:
+    if len(args.runs) != 1:
+        raise UsageError(f"--to {PARQUET}: expected one output folder of `judge run`, found {len(args.runs)} paths")
     for name in ("topics", "team", "format"):
         if getattr(args, name) is not None:
             raise UsageError(f"--{name} is for runs: it cannot go with --to {PARQUET}")
     with progress("converting judgments") as steps:
-        converted = convert_results(ResultsConvertPlan(folder=given[0], out=args.out), steps)
-    if args.json:
+        converted = convert_results(ResultsConvertPlan(folder=args.runs[0], out=args.out), steps)
+    if args.as_json:
         print_json({"files": {str(file): rows for file, rows in converted.rows.items()}})
         return 0
     for file, rows in converted.rows.items():

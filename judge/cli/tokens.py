@@ -6,55 +6,30 @@ cut its texts by this rule), the longest response, and what `judge run --token-r
 best-ranked response is left out is unanswered. Nothing is judged here.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from judge.cli.options import add_profile_argument, add_runs_arguments, given_runs, positive
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_table, progress, say
 from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
-from judge.runs.formats import FORMATS
 
 HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "cut", "emptied", "unanswered")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_runs_arguments(parser)
-    parser.add_argument("--topics", type=Path, metavar="FILE", help="topics file: turns it does not have are left out")
-    parser.add_argument(
-        "--format", choices=sorted(FORMATS), help="read every file as this format instead of detecting it"
-    )
-    parser.add_argument(
-        "--token-limit", type=positive, metavar="N", help="longest response in tokens (default: the profile's)"
-    )
-    add_profile_argument(parser)
-    parser.add_argument(
-        "--depth", type=positive, default=1, metavar="K", help="responses per turn and run, by rank (default 1)"
-    )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the figures as JSON")
-    form.add_argument("--tsv", action="store_true", help="print the figures as tab-separated values")
+class Arguments(LengthsPlan, JsonOutput):
+    """The options."""
+
+    tsv: bool = False
+    """Print the figures as tab-separated values."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(args: Arguments) -> int:
     """Count and print; 1 if a file holds nothing that can be judged."""
     with progress("counting tokens") as steps:
-        outcome = count_lengths(
-            LengthsPlan(
-                runs=given_runs(args),
-                topics=args.topics,
-                format=args.format,
-                limit=args.token_limit,
-                profile=args.profile,
-                depth=args.depth,
-            ),
-            steps,
-        )
+        outcome = count_lengths(args, steps)
     for name in outcome.unusable:
         say(f"{name}: holds nothing that can be judged; `judge validate` says why")
-    if args.json:
+    if args.as_json:
         print_json(outcome.runs)
     elif args.tsv:
         sys.stdout.write(lengths_tsv(outcome.runs))

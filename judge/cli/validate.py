@@ -6,17 +6,17 @@ if there is no error, 1 if there is one, 2 if a file cannot be read as a run at 
 With --fix, 0 and 1 say what is wrong with the copies, and with the files that have none.
 """
 
-import argparse
 from pathlib import Path
+from typing import Annotated
 
-from judge.cli.options import add_input_arguments, add_output_option, given_runs
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, progress, say
 from judge.errors import UsageError
+from judge.files.plan import Option, Plan
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES
 from judge.runs.check.problems import EXAMPLES, RUN_COLUMNS, remaining, run_rows, text_lines, total
-from judge.runs.fields import LISTED
 from judge.runs.fix import LOG
 from judge.runs.profiles import described
 from judge.text.cells import count
@@ -25,67 +25,37 @@ SCHEMA = 1
 """Version of what --json prints."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_input_arguments(parser, alone=True)
-    parser.add_argument(
-        "--passage-hashes",
-        type=Path,
-        metavar="FILE",
-        help="the collection's list of `doc_id passage_number MD5`, or its index, to check passage ids and texts",
-    )
-    parser.add_argument("--strict", action="store_true", help="count warnings as errors")
-    output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print all that --all lists, and more, as one JSON object")
-    output.add_argument(
-        "--all",
-        action="store_true",
-        help=f"list more than {EXAMPLES} problems of a code and file ({PAGE_EXAMPLES} on a page); of those in one list "
-        f"of passages, {LISTED} are listed and the others counted",
-    )
-    output.add_argument(
-        "--report-dir",
-        type=Path,
-        metavar="DIR",
-        help="write one Markdown page per run and one per team, to send to the team; outside the runs' folder",
-    )
-    output.add_argument(
-        "--teams", type=Path, metavar="TSV", help="run, tab, team, where the runs do not name their team"
-    )
-    fixing = parser.add_argument_group("fixed copies")
-    fixing.add_argument(
-        "--fix", action="store_true", help="write fixed copies of the runs to the folder of -o, and a log of every fix"
-    )
-    add_output_option(fixing, "DIR", "where --fix writes; outside the runs' folder")
+class Output(Plan, section="output"):
+    """What is printed."""
+
+    all: bool = False
+    """List more than 3 problems of a code and file (20 on a page); of those in one list of passages, 10 are listed and
+    the others counted."""
 
 
-def main(args: argparse.Namespace) -> int:
+class Fixing(Plan, section="fixed copies"):
+    """Where fixed copies go."""
+
+    fix: bool = False
+    """Write fixed copies of the runs to the folder of -o, and a log of every fix."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Where --fix writes; outside the runs' folder."""
+
+
+class Arguments(ValidationPlan, Output, JsonOutput, Fixing):
+    """The options."""
+
+
+def main(args: Arguments) -> int:
     """Check the runs and list the problems."""
     if args.fix != (args.out is not None):
         raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
+    plan = args.replace(lengths=args.as_json, page_examples=None if args.all else PAGE_EXAMPLES, fixed_dir=args.out)
     with progress("checking runs") as steps:
-        outcome = validate_runs(
-            ValidationPlan(
-                runs=given_runs(args),
-                topics=args.topics,
-                format=args.format,
-                token_rule=args.token_rule,
-                token_limit=args.token_limit,
-                citation_limit=args.citation_limit,
-                profile=args.profile,
-                passage_hashes=args.passage_hashes,
-                strict=args.strict,
-                lengths=args.json,
-                report_dir=args.report_dir,
-                page_examples=None if args.all else PAGE_EXAMPLES,
-                fixed_dir=args.out,
-                teams=args.teams,
-            ),
-            steps,
-        )
+        outcome = validate_runs(plan, steps)
     for name, reason in outcome.refused:
         say(f"{name}: {reason}; no copy was written")
-    if args.json:
+    if args.as_json:
         errors, warnings = (sum(getattr(file, kind) for file in outcome.files) for kind in ("errors", "warnings"))
         head = {"schema": SCHEMA, "errors": errors, "warnings": warnings, "limits": outcome.limits.recorded()}
         print_json({**head, "several_years": outcome.several_years, "files": outcome.files, "fixed": outcome.fixed})

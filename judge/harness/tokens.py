@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option, Positive
+from judge.harness.options import NamedRuns, TokenLimit
 from judge.records import Problem
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
@@ -23,20 +25,10 @@ COLUMNS = (
 )
 
 
-class LengthsPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge tokens` can be told; paths may be strings."""
+class LengthsPlan(NamedRuns, TokenLimit):
+    """Everything `judge tokens` can be told."""
 
-    runs: StrPath | Sequence[StrPath]
-    """Folders of run files, and run files."""
-    topics: StrPath | None = None
-    """A topics file; turns that it does not have are left out."""
-    format: str | None = None
-    """A key of FORMATS; detected if None."""
-    limit: int | None = None
-    """Longest response in tokens; the profile's if None."""
-    profile: str | None = None
-    """A key of PROFILES; by default that of the topics' year."""
-    depth: int = 1
+    depth: Annotated[Positive, Option(metavar="K")] = 1
     """Responses per turn and run, by rank."""
 
 
@@ -83,8 +75,8 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
     """
     turns = None
     if plan.topics is not None:
-        turns = {turn.turn_id: turn for topic in read_topics(Path(plan.topics)) for turn in topic.turns}
-    limit = limits_of(plan.profile, year_of(turns or ()), plan.limit).token_limit
+        turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
+    limit = limits_of(plan.profile, year_of(turns or ()), plan.token_limit).token_limit
     paths, problems = find_runs(plan.runs)
     counters = {rule: TokenCounter(rule, limit) for rule in RULES}
     lengths: list[RunLengths] = []

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from judge.errors import UsageError
 from judge.files.folder import check_apart, check_outside, recorded, replace_folder, same_place
-from judge.files.paths import JobPlan, StrPath, paths
+from judge.files.plan import Option
 from judge.files.processes import mapped, processes_for
+from judge.harness.options import NamedRuns, ResponseLimits
 from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
 from judge.runs.check.problems import EXAMPLES, FileReport, file_report, token_summary, with_problems
@@ -21,7 +23,7 @@ from judge.runs.families import read_teams
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
 from judge.runs.profiles import Limits, limits_of
-from judge.runs.records import Run, TokenRule, Turn
+from judge.runs.records import Run, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from judge.runs.years import year_of
@@ -36,36 +38,23 @@ _Checked = tuple[FileReport, Run | None, Trace | None]
 """What is wrong with one file; its run without the turns, and what tells the year of the run."""
 
 
-class ValidationPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge validate` can be told; paths may be strings."""
+class ValidationPlan(NamedRuns, ResponseLimits):
+    """Everything `judge validate` can be told."""
 
-    runs: StrPath | Sequence[StrPath]
-    """Folders of run files, and run files."""
-    topics: StrPath | None = None
-    format: str | None = None
-    """A key of FORMATS; detected if None."""
-    token_rule: TokenRule | None = None
-    """The way of counting that the token limit uses; the profile's if None."""
-    token_limit: int | None = None
-    """Longest response in tokens; the profile's if None."""
-    citation_limit: int | None = None
-    """The most passages that a response may cite or flag as used; the profile's if None."""
-    profile: str | None = None
-    """A key of PROFILES; by default that of the topics' year."""
-    passage_hashes: StrPath | None = None
-    """The collection's list of MD5s, or an index of it."""
+    passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The collection's list of `doc_id passage_number MD5`, or its index, to check passage ids and texts."""
     strict: bool = False
     """Count warnings as errors."""
-    lengths: bool = False
+    lengths: Annotated[bool, Option(hidden=True)] = False
     """Count the tokens of every response in every way; pages need it and have it always."""
-    report_dir: StrPath | None = None
-    """Folder for one page a run, outside the folder of runs."""
-    page_examples: int | None = PAGE_EXAMPLES
+    report_dir: Annotated[Path | None, Option(metavar="DIR")] = None
+    """Write one Markdown page per run and one per team, to send to the team; outside the runs' folder."""
+    page_examples: Annotated[int | None, Option(hidden=True)] = PAGE_EXAMPLES
     """Problems of a code on a page; None for all."""
-    fixed_dir: StrPath | None = None
+    fixed_dir: Annotated[Path | None, Option(hidden=True)] = None
     """Folder for fixed copies, outside the folder of runs."""
-    teams: StrPath | None = None
-    """Run, a tab and its team, for runs that do not name their team; each team has a page of its own."""
+    teams: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run, tab, team, where the runs do not name their team."""
 
 
 class FixedRuns(msgspec.Struct, frozen=True):
@@ -114,14 +103,14 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
         InputError: The folder of runs, the topics or the hashes cannot be read.
     """
     checker = _Checker(plan)
-    runs = paths(plan.runs)
+    runs = plan.runs
     files_of_runs, folder_problems = find_runs(runs)
     if plan.report_dir is not None:
-        check_apart(Path(plan.report_dir), (*runs, *files_of_runs))
-        check_outside(Path(plan.report_dir), runs)
-        if plan.fixed_dir is not None and same_place(Path(plan.report_dir), Path(plan.fixed_dir)):
+        check_apart(plan.report_dir, (*runs, *files_of_runs))
+        check_outside(plan.report_dir, runs)
+        if plan.fixed_dir is not None and same_place(plan.report_dir, plan.fixed_dir):
             raise UsageError("the pages and the fixed copies need different folders")
-    folder = FixFolder(Path(plan.fixed_dir), runs, files_of_runs) if plan.fixed_dir is not None else None
+    folder = FixFolder(plan.fixed_dir, runs, files_of_runs) if plan.fixed_dir is not None else None
     # An open list of hashes belongs to this process.
     processes = processes_for(files_of_runs) if plan.passage_hashes is None else 1
     with closing(mapped(checker.check, files_of_runs, processes)) as done:
@@ -132,7 +121,7 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
     several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
     if plan.report_dir is not None:
         steps(Step("writing pages"))
-        _write_pages(plan, checker.limits, Path(plan.report_dir), files, files_of_runs, several_years)
+        _write_pages(plan, checker.limits, plan.report_dir, files, files_of_runs, several_years)
     unreadable = any(run is None for _, run, _ in checked.values())
     unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
     if folder is None:
@@ -152,13 +141,13 @@ class _Checker:
         given = (plan.token_limit, plan.token_rule, plan.citation_limit)
         self.limits = limits_of(plan.profile, year_of(self.turns or ()), *given)
         self.count_tokens = TokenCounter(rule=self.limits.token_rule, limit=self.limits.token_limit)
-        self._teams = read_teams(Path(plan.teams)) if plan.teams is not None else {}
+        self._teams = read_teams(plan.teams) if plan.teams is not None else {}
         self._hashes: CollectionHashes | None = None
         if plan.passage_hashes is not None:
             from judge.passages import same_text
             from judge.passages.hashes import open_hashes
 
-            self._hashes = CollectionHashes(open_hashes(Path(plan.passage_hashes)).find, same_text)
+            self._hashes = CollectionHashes(open_hashes(plan.passage_hashes).find, same_text)
 
     def check(self, path: Path) -> _Checked:
         """What is wrong with one file, and its run without the turns."""
@@ -261,5 +250,5 @@ def _write_pages(
         message = f"holds pages that this call does not write: {some}; remove them or choose another folder"
         raise UsageError(f"{folder}: {message}")
     contents = {name: page.encode("utf-8", "backslashreplace") for name, page in pages.items()}
-    inputs = [*runs, *(Path(path) for path in (plan.topics, plan.passage_hashes, plan.teams) if path is not None)]
+    inputs = [*runs, *(path for path in (plan.topics, plan.passage_hashes, plan.teams) if path is not None)]
     replace_folder(folder, contents, RECORD, inputs=inputs)

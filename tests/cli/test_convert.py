@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from judge.cli import command_parser, convert
+from judge.cli import call
 from judge.errors import InputError, UsageError
 
 PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True, "text": "Tea."}
@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 def run(folder, *arguments, out=None):
     standing = ["--runs", str(folder / "runs"), "-o", str(out or folder / "out")]
-    return convert.main(command_parser("convert").parse_args([*standing, *arguments]))
+    return call("convert", [*standing, *arguments])
 
 
 def test_files_on_stdout_and_counts_on_stderr(folder, capsys):

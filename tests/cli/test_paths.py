@@ -76,7 +76,9 @@ def test_runs_are_named_with_the_option_or_without_it(
         told.append(capsys.readouterr().out)
     assert told[0] == told[1] == told[2]
     assert main([command, "--topics", "topics.json"]) == 2
-    assert capsys.readouterr().err == "judge: no runs are named: expected folders of run files, or run files\n"
+    assert capsys.readouterr().err == (
+        f"judge {command}: argument --runs: a value is required\n`judge {command} --help` lists the options\n"
+    )
 
 
 def test_runs_of_two_folders_are_converted(here: Path) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.cli import command_parser, tokens
+from judge.cli import call
 from judge.errors import InputError
 from judge.harness.tokens import COLUMNS
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> int:
-    return tokens.main(command_parser("tokens").parse_args([str(one) for one in arguments]))
+    return call("tokens", [str(one) for one in arguments])
 
 
 def test_what_each_policy_would_change_under_each_rule(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

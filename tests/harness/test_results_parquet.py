@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
-from judge.cli import command_parser, convert
+from judge.cli import call
 from judge.errors import InputError, OperationalError, UsageError
 from judge.harness.results_parquet import ResultsConvertPlan, convert_results
 
@@ -232,4 +232,4 @@ def test_a_folder_in_the_place_of_a_table_is_named(tmp_path: Path) -> None:
 )
 def test_what_is_for_runs_alone_is_refused(arguments: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        convert.main(command_parser("convert").parse_args([*arguments, "--to", "parquet", "-o", "new"]))
+        call("convert", [*arguments, "--to", "parquet", "-o", "new"])

@@ -15,7 +15,7 @@ RUNS, TOPICS = str(EXAMPLES / "runs"), str(EXAMPLES / "topics.json")
 
 
 def test_the_outcome_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = count_lengths(LengthsPlan(runs=RUNS, topics=TOPICS, limit=40, depth=2))
+    outcome = count_lengths(LengthsPlan(runs=RUNS, topics=TOPICS, token_limit=40, depth=2))
     options = ["--runs", RUNS, "--topics", TOPICS, "--token-limit", "40", "--depth", "2"]
     assert main(["tokens", *options, "--tsv"]) == 0
     assert capsys.readouterr().out == lengths_tsv(outcome.runs)

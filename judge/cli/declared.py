@@ -1,0 +1,288 @@
+"""From a plan to its command line: the parser that its fields declare, and the plan that arguments and files make.
+
+In a file of options, a key is the name of an option without its hyphens at the front. The command line wins over the
+file, and both win over what the extended folder was made with.
+"""
+
+import argparse
+import inspect
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic.fields import FieldInfo
+
+from judge.cli.parser import CommandParser
+from judge.cli.printing import say
+from judge.errors import InputError, UsageError
+from judge.files.folder import write_atomic
+from judge.files.limits import LARGEST_TOML
+from judge.files.plan import Option, OptionGroup, OptionsRefused, Plan, groups_of, option_of, shape_of
+from judge.files.stored import read_stored
+from judge.files.toml import toml_text
+from judge.harness.earlier import earlier_options
+from judge.models.address import without_credentials
+from judge.models.secrets import holds_key
+from judge.records import Problem
+from judge.text.cells import count
+from judge.text.hints import did_you_mean
+
+NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "dry_run", "json", "max_cost"})
+"""What is about one call, and so is not taken from the folder of --extend."""
+
+_Arguments = TypeVar("_Arguments", bound=Plan)
+
+
+class JsonOutput(Plan, section="output"):
+    """How the outcome is printed."""
+
+    as_json: Annotated[bool, Option("json")] = False
+    """Print the outcome as JSON."""
+
+
+class FileOfOptions(Plan, section="options in a file"):
+    """Where options come from that the command line does not give."""
+
+    config: Path | None = None
+    """TOML with options as keys, such as depth = 2; the command line wins."""
+    save_config: Path | None = None
+    """Write the options that are not the default as TOML, and stop."""
+
+
+class _Field(NamedTuple):
+    """A field as the command line has it."""
+
+    name: str
+    field: FieldInfo
+    option: Option
+    inside: str
+
+
+def declare_command(parser: CommandParser, module: ModuleType) -> None:
+    """Give a parser the options of a command: those of the plan that its `main` takes, or each of its `ACTIONS`."""
+    if not hasattr(module, "ACTIONS"):
+        declare(parser, _plan_of(module.main))
+        return
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(module.ACTIONS))
+    for name, function in module.ACTIONS.items():
+        declare(actions.add_parser(name, help=_line_of(function.__doc__)), _plan_of(function))
+
+
+def parse_command(
+    parser: CommandParser, module: ModuleType, words: Sequence[str]
+) -> tuple[Callable[[Any], int], Plan | None]:
+    """The function that a command line calls, and the plan that it takes.
+
+    Returns:
+        No plan where --save-config was given: the file is written, and there is nothing else to do.
+
+    Raises:
+        UsageError: The file of --save-config cannot be written as wanted.
+        InputError: A file of options or the extended folder cannot be read, or holds options that cannot be used.
+    """
+    if {word.partition("=")[0] for word in words} & {"--config", "--save-config", "--extend"}:
+        for action in parser._actions:
+            # A file may give it.
+            action.required = False
+    line = vars(parser.parse_args(words))
+    line.pop("given")
+    function = module.ACTIONS[line.pop("action")] if hasattr(module, "ACTIONS") else module.main
+    return function, _plan_from(parser, _plan_of(function), line)
+
+
+def _plan_of(function: Callable[[Any], int]) -> type[Plan]:
+    kind: type[Plan] = next(iter(inspect.signature(function).parameters.values())).annotation
+    return kind
+
+
+def _line_of(text: str | None) -> str:
+    line = (text or "").partition("\n")[0].rstrip(".")
+    return line[:1].lower() + line[1:]
+
+
+def declare(parser: argparse.ArgumentParser, plan: type[Plan]) -> None:
+    """Give a parser the options of a plan; an option that is not given leaves no value."""
+    sections: dict[str, argparse._ActionsContainer] = {"options": parser}
+    for group in groups_of(plan):
+        for each in _fields([group]):
+            if group.title not in sections:
+                sections[group.title] = parser.add_argument_group(group.title)
+            _declare(sections[group.title], each)
+
+
+def _fields(groups: Iterator[OptionGroup] | Sequence[OptionGroup]) -> Iterator[_Field]:
+    for group in groups:
+        for name, field in group.fields.items():
+            option = option_of(name, field)
+            if not option.hidden:
+                yield _Field(name, field, option, group.inside)
+
+
+def _declare(container: argparse._ActionsContainer, each: _Field) -> None:
+    option, shape = each.option, shape_of(each.field)
+    settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(each.field)}
+    if shape.of is bool:
+        settings["action"] = "store_true"
+    else:
+        settings["metavar"] = option.metavar or None
+        settings["choices"] = shape.choices or None
+        settings |= {"action": "append"} if option.repeat else {"nargs": "+"} if shape.many else {}
+    required = each.field.is_required()
+    if option.place:
+        number = ("+" if required and option.place == "only" else "*") if shape.many else None if required else "?"
+        container.add_argument(each.name, **{**settings, "nargs": number})
+    if option.place != "only":
+        names = [f"-{option.short}"] if option.short else []
+        container.add_argument(
+            *names, f"--{option.name}", dest=each.name, required=required and not option.place, **settings
+        )
+
+
+def _help(field: FieldInfo) -> str:
+    """What a field means, as the end of a line of help: `Longest reply.` becomes `longest reply (default 1024)`."""
+    text = (field.description or "").replace("%", "%%").rstrip(".").replace("\n", " ")
+    text = text if text[1:2].isupper() or text[:1] == "`" else text[:1].lower() + text[1:]
+    default = field.get_default(call_default_factory=True) if not field.is_required() else None
+    if "default" in text or isinstance(default, bool) or default is None or default == () or default == {}:
+        return text
+    return f"{text} (default {default})"
+
+
+def _plan_from(parser: CommandParser, kind: type[_Arguments], line: dict[str, Any]) -> _Arguments | None:
+    """The plan of the values on a line, with those of the files that it names."""
+    fields = {each.option.name: each for each in _fields(list(groups_of(kind)))}
+    read: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    if line.get("config") is not None:
+        read, places = _read(parser, fields, Path(line["config"]))
+    extended = line.get("extend", read.get("extend"))
+    taken: dict[str, Any] = {}
+    if extended is not None and "extend" in fields:
+        recorded = earlier_options(Path(extended))
+        taken = {fields[key].name: value for key, value in recorded.items() if key in fields}
+        taken = {name: value for name, value in taken.items() if name not in NOT_TAKEN}
+    values = taken | read | line
+    try:
+        plan = _made(kind, values)
+    except OptionsRefused as error:
+        _explain(parser, error.reasons, fields, line, read, places)
+        raise
+    chosen = {
+        name: _plain(value)
+        for name, each in fields.items()
+        if each.name not in ("config", "save_config")
+        and (value := _value(plan, each)) != each.field.get_default(call_default_factory=True)
+    }
+    if "chosen" in kind.model_fields:
+        plan = plan.replace(chosen=chosen)
+    if line.get("save_config") is not None:
+        _save(Path(line["save_config"]), chosen)
+        say(
+            f"{line['save_config']}: {count(len(chosen), 'option')}, to be given as `{parser.prog} --config "
+            f"{line['save_config']}`"
+        )
+        return None
+    if alone := [name for name, each in fields.items() if each.name in taken.keys() - line.keys() - read.keys()]:
+        say(f"as {extended} was made: {' '.join(sorted(f'--{name}' for name in alone))}")
+    return plan
+
+
+def _made(kind: type[_Arguments], values: Mapping[str, Any]) -> _Arguments:
+    """The plan of values by the names of their fields; what is wrong in parts and whole is told together."""
+    values = dict(values)
+    reasons: dict[str, str] = {}
+    for group in groups_of(kind):
+        if group.inside:
+            part = {name: values.pop(name) for name in group.fields if name in values}
+            try:
+                values[group.inside] = shape_of(kind.model_fields[group.inside]).of(**part)
+            except OptionsRefused as error:
+                reasons |= error.reasons
+    try:
+        plan = kind(**values)
+    except OptionsRefused as error:
+        reasons |= error.reasons
+    if reasons:
+        raise OptionsRefused(reasons)
+    return plan
+
+
+def _explain(
+    parser: CommandParser,
+    reasons: Mapping[str, str],
+    fields: Mapping[str, _Field],
+    line: Mapping[str, Any],
+    read: Mapping[str, Any],
+    places: Mapping[str, str],
+) -> None:
+    """Refuse values where they were given: on the command line, else in the file that gave them."""
+    typed = {name: reason for name, reason in reasons.items() if name not in places or fields[name].name in line}
+    if typed:
+        parser.error("; ".join(f"argument --{name}: {reason}" for name, reason in typed.items()))
+    problems = [
+        Problem("bad_value", "error", str(line["config"]), None, places[name], f"{name}: {reason}")
+        for name, reason in reasons.items()
+    ]
+    raise InputError(f"{line['config']}: {count(len(problems), 'option')} that cannot be used", problems)
+
+
+def _value(plan: Plan, each: _Field) -> Any:
+    return getattr(getattr(plan, each.inside) if each.inside else plan, each.name)
+
+
+def _read(parser: CommandParser, fields: Mapping[str, _Field], path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values of a file of options by the names of their fields, and the line of each option."""
+    stored = read_stored(path)
+    if len(stored) > LARGEST_TOML:
+        raise InputError(f"{path}: {len(stored):,} bytes: a file of options has at most {LARGEST_TOML:,}")
+    try:
+        text = stored.decode("utf-8-sig")
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+    places = {key: _line(text, key) for key in table}
+    known = fields.keys() - {"config", "save-config"}
+    problems = [
+        Problem(
+            *("unknown_option", "error", str(path), None, place),
+            f"{parser.prog} has no option {key!r}{did_you_mean(key, known)}",
+        )
+        for key, place in places.items()
+        if key not in known
+    ]
+    if problems:
+        raise InputError(f"{path}: {count(len(problems), 'option')} that cannot be used", problems)
+    return {fields[key].name: value for key, value in table.items()}, places
+
+
+def _line(text: str, key: str) -> str:
+    """The line on which a key stands; the key itself if that cannot be told."""
+    written = re.compile(rf"""\s*\[*["']?{re.escape(key)}["']?\s*[=\]]""")
+    lines = enumerate(text.splitlines(), 1)
+    return next((f"line {number}" for number, line in lines if written.match(line)), key)
+
+
+def _plain(value: Any) -> Any:
+    """A value as TOML and JSON hold it, without credentials."""
+    if isinstance(value, list | tuple):
+        return [_plain(member) for member in value]
+    if isinstance(value, Mapping):
+        return [f"{name}={member}" for name, member in value.items()]
+    if isinstance(value, bool | int | float):
+        return value
+    return without_credentials(str(value))
+
+
+def _save(path: Path, chosen: Mapping[str, Any]) -> None:
+    if keyed := sorted(name for name, value in chosen.items() if holds_key(str(value))):
+        raise UsageError(f"--save-config: not written: --{', --'.join(keyed)} holds a key; keys belong into variables")
+    try:
+        content = toml_text(chosen).encode()
+    except ValueError as error:
+        raise UsageError(f"--save-config: an option has no text in UTF-8, as TOML needs it: {error}") from error
+    if path.exists() and (not path.is_file() or read_stored(path) != content):
+        raise UsageError(f"{path}: there already, with another content; name another file")
+    write_atomic(path, content)

@@ -1,0 +1,236 @@
+"""Plans: the options of a job, declared once for Python, the command line, files of options and the documents.
+
+A field is an option: its type says what values it takes, its docstring what it means. A class with a `section` groups
+options; a plan inherits the groups that it takes.
+"""
+
+import inspect
+import os
+import types
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from judge.errors import UsageError
+from judge.text.hints import did_you_mean
+from judge.text.safe import shown
+
+
+class Option(NamedTuple):
+    """How the command line writes a field, where name and type do not say it."""
+
+    name: str = ""
+    """Without the hyphens; by default the field's."""
+    short: str = ""
+    """One letter that stands for the name."""
+    metavar: str = ""
+    """What stands for the value in the help."""
+    repeat: bool = False
+    """Of several values, each follows the name anew; by default all may follow one name."""
+    place: Literal["", "only", "too"] = ""
+    """Whether the place in the line says what the value is, without a name or beside it."""
+    hidden: bool = False
+    """Python alone has it."""
+
+
+class Choice:
+    """The texts that a field takes.
+
+    Args:
+        names: These texts, or what tells them.
+    """
+
+    def __init__(self, names: Callable[[], Collection[str]] | Collection[str]) -> None:
+        self._names = names
+
+    def all(self) -> list[str]:
+        """The texts in their order."""
+        return list(self._names() if callable(self._names) else self._names)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Refuse any other text."""
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, value: Any) -> Any:
+        for name in (value,) if isinstance(value, str) else value or ():
+            _check_choice(name, self.all())
+        return value
+
+
+def _check_choice(name: str, known: Collection[str]) -> None:
+    if name not in known:
+        told = f"invalid choice: {name!r}{did_you_mean(name, known)} (choose from {', '.join(known)})"
+        raise PydanticCustomError("choice", "{told}", {"told": told})
+
+
+Positive = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=10**18)]
+
+
+class OptionsRefused(UsageError):
+    """Options that cannot be used, each with the reason."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
+        self.reasons = dict(reasons)
+        """By the name of the option, without hyphens."""
+
+
+class Shape(NamedTuple):
+    """What values a field takes."""
+
+    of: Any
+    """The type of one value."""
+    many: bool
+    choices: tuple[str, ...] = ()
+
+
+_Plan = TypeVar("_Plan", bound="Plan")
+
+
+class Plan(BaseModel):
+    """Base of plans and of groups of options; a path may be a string, and one value may stand where several may.
+
+    Raises:
+        OptionsRefused: Values are not those of their options; all of them are listed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
+    section: ClassVar[str] = "options"
+
+    def __init_subclass__(cls, section: str = "", **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        cls.section = section or "options"
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **settings: Any) -> None:
+        fields = "".join(f"\n    {name}: {field.description}" for name, field in cls.model_fields.items())
+        cls.__doc__ = f"{cls.__doc__ or ''}\n\nArgs:{fields}"
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise OptionsRefused(_reasons(type(self), error)) from None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _take(cls, value: Any, info: ValidationInfo) -> Any:
+        shape = shape_of(cls.model_fields[info.field_name or ""])
+        if shape.many and value is not None:
+            return tuple(_path(one, shape) for one in _several(value))
+        return _path(value, shape)
+
+    def replace(self: _Plan, **values: Any) -> _Plan:
+        """The plan with other values, which are not checked."""
+        return self.model_copy(update=values)
+
+
+def _several(value: Any) -> Iterable[Any]:
+    """A text is one value, not a sequence of letters; a data frame is one table, not a sequence of columns."""
+    single = isinstance(value, str | os.PathLike) or hasattr(value, "columns") or not isinstance(value, Iterable)
+    return (value,) if single else value
+
+
+def _path(value: Any, shape: Shape) -> Any:
+    if isinstance(value, bool) and shape.of is not bool:
+        raise PydanticCustomError("flag", "expected a text or a number, found {value}", {"value": str(value).lower()})
+    # Pydantic takes no text with bytes of a file name that are no UTF-8.
+    return Path(value) if shape.of is Path and isinstance(value, str | os.PathLike) else value
+
+
+def _reasons(plan: type[Plan], error: ValidationError) -> dict[str, str]:
+    reasons: dict[str, str] = {}
+    for each in error.errors(include_url=False):
+        name = str(each["loc"][0]) if each["loc"] else ""
+        field = plan.model_fields.get(name)
+        written = option_of(name, field).name if field else name.replace("_", "-")
+        known = [option_of(one, other).name for one, other in plan.model_fields.items()]
+        if field is None:
+            reasons.setdefault(written, f"no such option{did_you_mean(written, known)}")
+        else:
+            reasons.setdefault(written, _reason(each["type"], each.get("ctx", {}), each["input"], each["msg"], field))
+    return reasons
+
+
+def _reason(kind: str, limits: Mapping[str, Any], value: Any, message: str, field: FieldInfo) -> str:
+    if kind == "missing":
+        return "a value is required"
+    if kind == "literal_error":
+        known = shape_of(field).choices
+        return f"invalid choice: {value!r}{did_you_mean(str(value), known)} (choose from {', '.join(known)})"
+    wanted = {"int": "an integer", "float": "a number", "finite": "a finite number", "bool": "true or false"}
+    if (what := wanted.get(kind.split("_")[0])) is not None:
+        return f"expected {what}, found {shown(value)}"
+    bounds = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}", "less_than": "less than {lt}",
+              "less_than_equal": "at most {le}"}  # fmt: skip
+    if kind in bounds:
+        return f"expected {bounds[kind].format(**limits)}, found {shown(value)}"
+    return message
+
+
+def option_of(name: str, field: FieldInfo) -> Option:
+    """How the command line writes a field."""
+    option = next((each for each in field.metadata if isinstance(each, Option)), Option())
+    return option if option.name else option._replace(name=name.replace("_", "-"))
+
+
+def shape_of(field: FieldInfo) -> Shape:
+    """What values a field takes, None apart."""
+    known = next((tuple(each.all()) for each in field.metadata if isinstance(each, Choice)), ())
+    return _shape(field.annotation, known)
+
+
+def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        inside = next((tuple(each.all()) for each in parts[1:] if isinstance(each, Choice)), known)
+        return _shape(parts[0], inside)
+    if origin in (Union, types.UnionType):
+        kinds = [part for part in parts if part is not types.NoneType]
+        return _shape(kinds[0], known)
+    if origin is tuple:
+        return _shape(parts[0], known)._replace(many=True)
+    if origin is Literal:
+        return Shape(str, False, tuple(map(str, parts)))
+    return Shape(annotation, False, known)
+
+
+class OptionGroup(NamedTuple):
+    """Fields of a plan that one class declares."""
+
+    title: str
+    fields: dict[str, FieldInfo]
+    inside: str = ""
+    """The field of the plan that holds them, where they are a plan of their own."""
+
+
+def groups_of(plan: type[Plan]) -> Iterator[OptionGroup]:
+    """The options of a plan in the order of the classes that it inherits, its own last."""
+    bases = [base for base in plan.__mro__[1:] if issubclass(base, Plan) and base is not Plan]
+    seen: set[str] = set()
+    for base in (*bases, plan):
+        declared = inspect.get_annotations(base)
+        names = [name for name in plan.model_fields if name in declared and name not in seen]
+        seen.update(names)
+        fields = {name: plan.model_fields[name] for name in names}
+        parts = {name: shape_of(field).of for name, field in fields.items()}
+        nested = {name: part for name, part in parts.items() if isinstance(part, type) and issubclass(part, Plan)}
+        yield OptionGroup(base.section, {name: field for name, field in fields.items() if name not in nested})
+        for name, part in nested.items():
+            for group in groups_of(part):
+                yield group._replace(inside=name)

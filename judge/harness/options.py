@@ -1,0 +1,46 @@
+"""Groups of options that several jobs take."""
+
+from pathlib import Path
+from typing import Annotated
+
+from judge.files.plan import Choice, Option, Plan, Positive
+from judge.runs.formats import FORMATS
+from judge.runs.profiles import PROFILES
+from judge.runs.records import TokenRule
+
+
+class RunFiles(Plan, section="reading"):
+    """Which runs are read, and as what."""
+
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")]
+    """Folders of run files, of any formats, .gz too, and run files."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file (iKAT 2023, 2024, 2025 or CAsT 2022 tree)."""
+    format: Annotated[str | None, Choice(sorted(FORMATS))] = None
+    """Read every file as this format instead of detecting it."""
+
+
+class NamedRuns(RunFiles, section="reading"):
+    """As `RunFiles`; on the command line, runs may stand without --runs."""
+
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH", place="too")]
+    """Folders of run files, of any formats, .gz too, and run files."""
+
+
+class TokenLimit(Plan, section="reading"):
+    """How long a response may be."""
+
+    token_limit: Annotated[Positive | None, Option(metavar="N")] = None
+    """Longest response in tokens (default: the profile's)."""
+    profile: Annotated[str | None, Choice(PROFILES), Option(metavar="NAME")] = None
+    """The track's limits, where no option says otherwise (default: by the year of the topics, else ikat2025)."""
+
+
+class ResponseLimits(TokenLimit, section="reading"):
+    """What a response is held to."""
+
+    token_rule: TokenRule | None = None
+    """What the limit goes by: spaCy's bare Tokenizer, its English rules, white space after NFKC (default: the
+    profile's)."""
+    citation_limit: Annotated[Positive | None, Option(metavar="N")] = None
+    """Most passages that a response may cite or flag as used; more are a warning (default: the profile's)."""
