@@ -3,13 +3,11 @@
 With runs, also map their texts to bank ids and evaluate them. Exit code 1 where the release is damaged.
 """
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from judge.calibrate.report.terminal import short
+from judge.cli.declared import JsonOutput
 from judge.cli.look import columns
-from judge.cli.options import add_output_option
 from judge.cli.printing import print_json, progress, say
 from judge.crowd.regin.kinds import RELEVANT
 from judge.crowd.regin.matching import MatchedRun, Score
@@ -28,28 +26,15 @@ _NAME = 20
 """Longest run name shown, in columns of the terminal."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("folder", metavar="DIR", type=Path, help="the published resource, or one of its two folders")
-    add_output_option(parser, "OUT", "folder to write", required=True)
-    parser.add_argument(
-        "--mi-turns", type=Path, metavar="FILE", help="turn ids of question_relevance_mi_subset, one per line"
-    )
-    parser.add_argument(
-        "--runs", type=Path, nargs="+", metavar="PATH", help="submitted runs, to be mapped to bank ids by text"
-    )
-    parser.add_argument("--evaluate", action="store_true", help="evaluate the runs")
-    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
+class Arguments(ReginPlan, JsonOutput):
+    """The options."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(args: Arguments) -> int:
     """Make the resource again and say how it compares with the release."""
     with progress("reading the resource") as steps:
-        outcome = remake_cast_regin(
-            ReginPlan(folder=args.folder, out=args.out, mi_turns=args.mi_turns, runs=args.runs, evaluate=args.evaluate),
-            steps,
-        )
-    if args.json:
+        outcome = remake_cast_regin(args, steps)
+    if args.as_json:
         runs = [{"run_id": run.run_id, "part": run.part.kind.folder, **run.counts} for run in outcome.runs]
         print_json({"problems": outcome.problems, "files": outcome.files, "runs": runs, "evaluation": outcome.scores})
     else:

@@ -93,6 +93,27 @@ def parse_command(
     return function, _plan_from(parser, _plan_of(function), line)
 
 
+def refuse_unused(plan: Plan, fields: Sequence[str], reason: str) -> None:
+    """Refuse options that the rest of the command leaves without effect.
+
+    Args:
+        plan: The plan.
+        fields: Names of its fields, and of the fields of plans in it.
+        reason: Why they have no effect.
+
+    Raises:
+        UsageError: Some of them were given.
+    """
+    found = {each.name: each.option.name for each in _fields(list(groups_of(type(plan)))) if _is_given(plan, each)}
+    if unused := [f"--{found[name]}" for name in fields if name in found]:
+        raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
+
+
+def _is_given(plan: Plan, each: _Field) -> bool:
+    holder = getattr(plan, each.inside) if each.inside else plan
+    return each.name in holder.model_fields_set
+
+
 def _plan_of(function: Callable[[Any], int]) -> type[Plan]:
     kind: type[Plan] = next(iter(inspect.signature(function).parameters.values())).annotation
     return kind

@@ -5,11 +5,10 @@ free, and three or four small questions, which its provider bills: about 1,500 t
 shown. Exit code 1 if something fails.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from judge.cli.declared import JsonOutput
 from judge.cli.look import columns, styled
 from judge.cli.printing import print_json, progress
 from judge.harness.doctor import CheckFinding, DoctorPlan, examine
@@ -21,24 +20,15 @@ _HEAD = 21
 """Columns of the state and the name of a check."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--model", action="append", default=[], metavar="BACKEND/MODEL", help="a judge to check; may be repeated"
-    )
-    parser.add_argument("--base-url", metavar="URL", help="the address of judges that run elsewhere, as in `judge run`")
-    parser.add_argument(
-        "-o", "--out", type=Path, default=Path(), metavar="DIR",
-        help="the folder whose disk is checked (default: the working folder); nothing stays there",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print the checks as a JSON list")
+class Arguments(DoctorPlan, JsonOutput):
+    """The options."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(args: Arguments) -> int:
     """Check and print; 1 if something fails."""
     with progress("checking") as steps:
-        report = examine(DoctorPlan(models=args.model, base_url=args.base_url, folder=args.out), steps)
-    if args.json:
+        report = examine(args, steps)
+    if args.as_json:
         print_json(report.findings)
     else:
         _print(report.findings)

@@ -2,8 +2,10 @@
 
 import argparse
 from collections.abc import Sequence
+from typing import Annotated
 
 from judge.cli.printing import print_json, print_table, print_text
+from judge.files.plan import Choice, Plan
 from judge.text.grid import FORMS, Grid, grid_cells, grid_object
 
 
@@ -15,6 +17,13 @@ def add_form_option(parser: argparse.ArgumentParser, *others: str) -> None:
         default="table",
         help="how the tables are printed (default table)",
     )
+
+
+class TableFormat(Plan, section="output"):
+    """How tables are printed."""
+
+    format: Annotated[str, Choice(("table", *FORMS))] = "table"
+    """How the tables are printed."""
 
 
 def print_grids(grids: Sequence[Grid], form: str) -> None:

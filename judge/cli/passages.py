@@ -7,11 +7,9 @@ collection or through its index. If options other than --depth decide what is po
 extract with --pool.
 """
 
-import argparse
 from collections.abc import Collection
-from pathlib import Path
 
-from judge.cli.options import add_actions, add_output_option, add_runs_option, positive, refuse_unused
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, progress, say
 from judge.harness.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
 from judge.text.ids import natural_key
@@ -20,84 +18,23 @@ SHOWN = 10
 """How many passages of each kind are named."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    actions = add_actions(parser, "index|extract")
-    index = actions.add_parser("index", help="build an index of a hash list or of a collection")
-    source = index.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--hashes",
-        type=Path,
-        metavar="LIST",
-        help="the collection's list: document, passage number, MD5; packed or not",
-    )
-    source.add_argument(
-        "--collection", type=Path, nargs="+", metavar="PATH", help="plain JSONL files of passages, or folders of them"
-    )
-    add_output_option(index, "FILE", "the index file to write", required=True)
-    extract = actions.add_parser("extract", help="write the texts of the passages that runs or a pool use")
-    users = extract.add_mutually_exclusive_group(required=True)
-    add_runs_option(users)
-    users.add_argument("--pool", type=Path, metavar="OUT|FILE", help="output folder of `judge pool` or `judge run`")
-    extract.add_argument(
-        "--depth",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="with --runs: the passages of the N best-ranked responses of a turn (default 1); give --max-rank here "
-        "if you pool with it",
-    )
-    extract.add_argument(
-        "--passages",
-        type=Path,
-        nargs="+",
-        required=True,
-        metavar="PATH",
-        help="the collection: JSONL or TREC-web files, packed or not, folders of them, or an index of it",
-    )
-    extract.add_argument(
-        "--passage-hashes",
-        type=Path,
-        metavar="FILE",
-        help="hash list or its index: passages that it does not list, and texts that differ, are named and left out",
-    )
-    extract.add_argument(
-        "--json", action="store_true", help="print the counts, and every id left out, as one JSON object"
-    )
-    add_output_option(extract, "FILE", "the passages.jsonl to write", required=True)
-
-
-def main(args: argparse.Namespace) -> int:
-    """Build an index, or extract; 1 if a passage is missing or a run cannot be used."""
-    if args.action == "index":
-        return _index(args)
-    return _extract(args)
-
-
-def _index(args: argparse.Namespace) -> int:
+def index(args: IndexPlan) -> int:
+    """Build an index of a hash list or of a collection."""
     with progress("indexing") as steps:
-        count = index_passages(IndexPlan(hashes=args.hashes, collection=args.collection or (), out=args.out), steps)
+        count = index_passages(args, steps)
     say(f"{args.out}: {count:,} {'passage' if count == 1 else 'passages'} indexed")
     return 0
 
 
-def _extract(args: argparse.Namespace) -> int:
-    if args.runs is None:
-        refuse_unused(args, ["depth"], "it is about --runs; a pool was made to its own depth")
+class ExtractArguments(ExtractPlan, JsonOutput):
+    """The options of `judge passages extract`."""
+
+
+def extract(args: ExtractArguments) -> int:
+    """Write the texts of the passages that runs or a pool use; 1 if one is missing or a run cannot be used."""
     with progress("reading runs") as steps:
-        outcome = extract_passages(
-            ExtractPlan(
-                runs=args.runs,
-                pool=args.pool,
-                depth=args.depth,
-                passages=args.passages,
-                passage_hashes=args.passage_hashes,
-                out=args.out,
-            ),
-            _say_errors,
-            steps,
-        )
-    if args.json:
+        outcome = extract_passages(args, _say_errors, steps)
+    if args.as_json:
         left_out = {
             kind: sorted(getattr(outcome, kind), key=natural_key) for kind in ("missing", "unlisted", "differing")
         }
@@ -122,3 +59,6 @@ def _name(ids: Collection[str], reason: str) -> None:
         say(f"  {passage_id}")
     if len(ids) > SHOWN:
         say(f"  … and {len(ids) - SHOWN:,} more")
+
+
+ACTIONS = {"index": index, "extract": extract}

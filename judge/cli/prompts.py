@@ -1,8 +1,7 @@
 """List the bundled prompts, show one, or check prompt files of your own."""
 
-import argparse
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,9 +17,10 @@ from judge.ask.group import combine
 from judge.ask.prompt import render
 from judge.ask.subjects import OF_NUGGETS
 from judge.ask.tasks import Task
-from judge.cli.options import add_actions, refuse_unused
+from judge.cli.declared import JsonOutput, refuse_unused
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError
+from judge.files.plan import Option, Plan
 from judge.models.records import AnswerForm
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Passage, Problem
@@ -34,61 +34,59 @@ _WORDS = 12
 """The most characters of a scale of words in the table."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    actions = add_actions(parser, "list|show|check")
-    listing = actions.add_parser("list", help="one line for every bundled prompt")
-    listing.add_argument("--json", action="store_true", help="as a JSON list")
-    show = actions.add_parser("show", help="the text of a prompt")
-    show.add_argument(
-        "prompt", metavar="NAME|PATH", nargs="+", help="criterion, criterion/variant, or a prompt file; one, or several"
-    )
-    show.add_argument("--rendered", action="store_true", help="as a judge sees it, with a sample response")
-    show.add_argument(
-        "--together", action="store_true", help="several prompts as one request, as a judge sees it (--rendered)"
-    )
-    show.add_argument("--form", choices=("json", "text", "label"), default="json", help="answer form of --rendered")
-    check = actions.add_parser("check", help="list every problem of prompt files")
-    check.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a prompt file")
-    check.add_argument("--json", action="store_true", help="as a JSON list, with the problems of each file")
-
-
-def main(args: argparse.Namespace) -> int:
-    """List, show or check; 1 if a checked file is not a valid prompt."""
-    match args.action:
-        case "list":
-            default = set(default_prompts().values())
-            rows = [_row(criterion, criterion.prompt_id in default) for criterion in bundled_criteria()]
-            if args.json:
-                print_json(rows)
-            else:
-                print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
-        case "show":
-            print(_shown(args))
-        case _:
-            if args.json:
-                checked = [_checked(path) for path in args.paths]
-                print_json(checked)
-                return int(any(row["problems"] for row in checked))
-            return max(_check(path) for path in args.paths)
+def list_prompts(args: JsonOutput) -> int:
+    """One line for every bundled prompt."""
+    default = set(default_prompts().values())
+    rows = [_row(criterion, criterion.prompt_id in default) for criterion in bundled_criteria()]
+    if args.as_json:
+        print_json(rows)
+    else:
+        print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
     return 0
 
 
-def _shown(args: argparse.Namespace) -> str:
-    """The text of a prompt file, or the messages to a judge.
+class ShowArguments(Plan):
+    """The options of `judge prompts show`."""
 
-    Raises:
-        UsageError: The prompts cannot be shown as the options say.
-    """
+    prompt: Annotated[tuple[str, ...], Option(metavar="NAME|PATH", place="only")]
+    """Criterion, criterion/variant, or a prompt file; one, or several."""
+    rendered: bool = False
+    """As a judge sees it, with a sample response."""
+    together: bool = False
+    """Several prompts as one request, as a judge sees it (--rendered)."""
+    form: Literal["json", "text", "label"] = "json"
+    """Answer form of --rendered."""
+
+
+def show(args: ShowArguments) -> int:
+    """The text of a prompt."""
     if len(args.prompt) > 1 and not args.together:
         raise UsageError("several prompts are shown as one request: give --together, or one prompt at a time")
     criteria = tuple(map(find_criterion, args.prompt))
     if args.together:
         criteria = combine(criteria)
     if args.rendered or criteria[0].together:
-        return _rendered(criteria[0], args.form)
+        print(_rendered(criteria[0], args.form))
+        return 0
     refuse_unused(args, ["form"], "it is about --rendered")
-    return prompt_path(args.prompt[0]).read_text(encoding="utf-8").rstrip("\n")
+    print(prompt_path(args.prompt[0]).read_text(encoding="utf-8").rstrip("\n"))
+    return 0
+
+
+class CheckArguments(JsonOutput):
+    """The options of `judge prompts check`."""
+
+    paths: Annotated[tuple[Path, ...], Option(metavar="PATH", place="only")]
+    """A prompt file."""
+
+
+def check(args: CheckArguments) -> int:
+    """List every problem of prompt files; 1 if a checked file is not a valid prompt."""
+    if not args.as_json:
+        return max(_check(path) for path in args.paths)
+    checked = [_checked(path) for path in args.paths]
+    print_json(checked)
+    return int(any(row["problems"] for row in checked))
 
 
 def _row(criterion: Criterion, default: bool) -> dict[str, Any]:
@@ -199,3 +197,6 @@ _TURN = Turn(
     context=(Exchange("Which lakes are near Oss?", "Lake Brenn is the nearest one."),),
     ptkb=(PtkbStatement("1", "I am afraid of deep water."),),
 )
+
+
+ACTIONS = {"list": list_prompts, "show": show, "check": check}

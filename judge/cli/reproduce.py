@@ -4,13 +4,10 @@ Needs no key and no model. Each published number stands beside ours with the dif
 reason; then comes what the publication does not show, such as intervals and tests of pairs.
 """
 
-import argparse
-from pathlib import Path
-
-from judge.cli.forms import add_form_option, print_grids
-from judge.cli.options import add_output_option
+from judge.cli.declared import JsonOutput
+from judge.cli.forms import TableFormat, print_grids
 from judge.cli.printing import print_json, progress, say, say_undrawn
-from judge.evaluate.published import PUBLICATIONS, Reproduction
+from judge.evaluate.published import Reproduction
 from judge.harness.evaluation.reproduction import (
     ReproductionPlan,
     comparison,
@@ -21,24 +18,18 @@ from judge.harness.evaluation.reproduction import (
 from judge.text.cells import count
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    listed = "; ".join(f"{name} ({about})" for name, about in PUBLICATIONS.items())
-    parser.add_argument("name", metavar="NAME", choices=list(PUBLICATIONS), help=f"the publication: {listed}")
-    parser.add_argument("folder", metavar="DIR", type=Path, help="the released files, or a folder above them")
-    add_output_option(parser, "OUT", "folder for the tables in every form, and pictures of the intervals")
-    add_form_option(parser)
-    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
+class Arguments(ReproductionPlan, TableFormat, JsonOutput):
+    """The options."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(args: Arguments) -> int:
     """Make it again and print it."""
     with progress("reading") as steps:
-        made = reproduce_published(ReproductionPlan(name=args.name, folder=args.folder, out=args.out), steps)
-    if args.json:
+        made = reproduce_published(args, steps)
+    if args.as_json:
         print_json(reproduction_object(made))
     else:
-        # For tools a reason stands beside its number; for people a note has it.
+        # For tools, a reason stands beside its number; for people a note has it.
         marks = args.format not in ("tsv", "json")
         print_grids((comparison(made, marks=marks), *made.beyond), args.format)
     if args.out is not None and with_intervals(made):

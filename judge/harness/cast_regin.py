@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -11,7 +12,7 @@ from judge.crowd.regin.regenerated import qrels_of, regenerate
 from judge.crowd.regin.resource import Part, read_resource, read_turns
 from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option, Plan
 from judge.files.trec import response_run, safe_names
 from judge.records import Problem
 from judge.runs.check.validate import validate_together
@@ -23,16 +24,16 @@ RECORD = "cast-regin.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class ReginPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge crowd cast-regin` can be told; paths may be strings."""
+class ReginPlan(Plan):
+    """Everything `judge crowd cast-regin` can be told."""
 
-    folder: StrPath
+    folder: Annotated[Path, Option(metavar="DIR", place="only")]
     """The published resource, or one of its two folders."""
-    out: StrPath
-    """The folder to write."""
-    mi_turns: StrPath | None = None
-    """A file with the turn ids of `question_relevance_mi_subset`, one per line."""
-    runs: StrPath | Sequence[StrPath] | None = None
+    out: Annotated[Path, Option(short="o", metavar="OUT")]
+    """Folder to write."""
+    mi_turns: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Turn ids of question_relevance_mi_subset, one per line."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
     """Submitted runs, to be mapped to bank ids by text."""
     evaluate: bool = False
     """Evaluate the runs."""
@@ -64,19 +65,19 @@ def remake_cast_regin(plan: ReginPlan, steps: Steps = quiet) -> ReginOutcome:
         UsageError: The plan asks for what cannot be done.
         InputError: An input cannot be read.
     """
-    if plan.evaluate and plan.runs is None:
+    if plan.evaluate and not plan.runs:
         raise UsageError("--evaluate needs --runs")
-    parts = read_resource(Path(plan.folder))
-    turns = _mi_turns(Path(plan.mi_turns), parts) if plan.mi_turns is not None else None
+    parts = read_resource(plan.folder)
+    turns = _mi_turns(plan.mi_turns, parts) if plan.mi_turns is not None else None
     problems = [problem for part in parts for problem in check(part, turns)]
     if any(part.problems for part in parts):
         return ReginOutcome(tuple(problems))
     contents, files = _regenerated(parts, turns)
     inputs = {part.folder / path for part in parts for path in part.released}
-    inputs |= {Path(plan.mi_turns)} if plan.mi_turns is not None else set()
+    inputs |= {plan.mi_turns} if plan.mi_turns is not None else set()
     runs: list[MatchedRun] = []
     scores: list[Score] = []
-    if plan.runs is not None:
+    if plan.runs:
         paths, submitted = _runs(plan.runs, problems)
         inputs |= set(paths)
         indexes = [TextIndex(part) for part in parts]
@@ -89,7 +90,7 @@ def remake_cast_regin(plan: ReginPlan, steps: Steps = quiet) -> ReginOutcome:
             for score in evaluate(run, qrels_of(run.part, turns))
         ]
         contents["evaluation.tsv"] = scores_tsv(scores)
-    replace_folder(Path(plan.out), contents, RECORD, inputs=inputs)
+    replace_folder(plan.out, contents, RECORD, inputs=inputs)
     return ReginOutcome(tuple(problems), tuple(files), tuple(runs), tuple(scores))
 
 
@@ -120,7 +121,7 @@ def _regenerated(parts: Sequence[Part], turns: Sequence[str] | None) -> tuple[di
     return contents, files
 
 
-def _runs(given: StrPath | Sequence[StrPath], problems: list[Problem]) -> tuple[Sequence[Path], list[Run]]:
+def _runs(given: Sequence[Path], problems: list[Problem]) -> tuple[Sequence[Path], list[Run]]:
     """The paths of the runs, and the readable runs: the first of each run id."""
     paths, folder_problems = find_runs(given)
     problems.extend(folder_problems)

@@ -27,6 +27,13 @@ class NamedRuns(RunFiles, section="reading"):
     """Folders of run files, of any formats, .gz too, and run files."""
 
 
+class OwnPrompts(Plan):
+    """The prompts behind judgments that are read."""
+
+    prompts: Annotated[tuple[Path, ...], Option("prompt", metavar="PATH", repeat=True)] = ()
+    """Prompt file of your own that judgments are under, which no folder holds; may be repeated."""
+
+
 class TokenLimit(Plan, section="reading"):
     """How long a response may be."""
 

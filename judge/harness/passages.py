@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.jsonl import jsonl_bytes
-from judge.files.paths import JobPlan, StrPath, paths
+from judge.files.plan import Option, Plan, Positive
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.manifest import MANIFEST
 from judge.passages import differing, files_of, listed, read_passages, same_text
@@ -19,32 +20,33 @@ from judge.text.ids import natural_key
 from judge.text.steps import Steps, quiet
 
 
-class IndexPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge passages index` can be told; paths may be strings. Either `hashes` or `collection` is given."""
+class IndexPlan(Plan):
+    """Everything `judge passages index` can be told; either `hashes` or `collection` is given."""
 
-    out: StrPath
-    """The index file."""
-    hashes: StrPath | None = None
+    hashes: Annotated[Path | None, Option(metavar="LIST")] = None
     """The collection's list: document, passage number, MD5; packed or not."""
-    collection: Sequence[StrPath] = ()
+    collection: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
     """Plain JSONL files of passages, or folders of them."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """The index file to write."""
 
 
-class ExtractPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge passages extract` can be told; paths may be strings. Either `runs` or `pool` is given."""
+class ExtractPlan(Plan):
+    """Everything `judge passages extract` can be told; either `runs` or `pool` is given."""
 
-    passages: Sequence[StrPath]
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Folders of run files, of any formats, .gz too, and run files."""
+    pool: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Output folder of `judge pool` or `judge run`, or its pool.jsonl."""
+    depth: Annotated[Positive, Option(metavar="N")] = 1
+    """With --runs: the passages of the N best-ranked responses of a turn (default 1); give --max-rank here if you pool
+    with it."""
+    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")]
     """The collection: JSONL or TREC-web files, packed or not, folders of them, or an index of it."""
-    out: StrPath
-    """The `passages.jsonl` to write."""
-    runs: StrPath | Sequence[StrPath] | None = None
-    """Folders of run files, and run files."""
-    pool: StrPath | None = None
-    """Output folder of `judge pool` or `judge run`, or its `pool.jsonl`."""
-    depth: int = 1
-    """With `runs`: how many responses of a turn, by rank, have their passages extracted."""
-    passage_hashes: StrPath | None = None
-    """Hash list or its index: passages that it does not list, and texts that differ from it, are left out."""
+    passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Hash list or its index: passages that it does not list, and texts that differ, are named and left out."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """The passages.jsonl to write."""
 
 
 class ExtractOutcome(msgspec.Struct, frozen=True):
@@ -75,12 +77,12 @@ def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
     """
     if (plan.hashes is None) == (not plan.collection):
         raise UsageError("an index is made of a hash list or of a collection: give exactly one of them")
-    out, collection = Path(plan.out), list(map(Path, plan.collection))
-    _refuse_overwriting(out, [Path(plan.hashes)] if plan.hashes is not None else files_of(collection))
+    out, collection = plan.out, list(plan.collection)
+    _refuse_overwriting(out, [plan.hashes] if plan.hashes is not None else files_of(collection))
     if plan.hashes is not None:
         from judge.passages.hashes import index_hashes
 
-        return index_hashes(Path(plan.hashes), out, steps)
+        return index_hashes(plan.hashes, out, steps)
     from judge.passages.index import index_collection
 
     return index_collection(collection, out, steps)
@@ -100,22 +102,24 @@ def extract_passages(
         UsageError: The plan names no runs and no pool, or both, or the output would replace an input.
         InputError: An input cannot be read, or there is no response; nothing is written.
     """
-    if (plan.runs is None) == (plan.pool is None):
+    if bool(plan.runs) == (plan.pool is not None):
         raise UsageError("passages are extracted for runs or for a pool: give exactly one of them")
-    out = Path(plan.out)
+    if "depth" in plan.model_fields_set and not plan.runs:
+        raise UsageError("--depth: without effect here: it is about --runs; a pool was made to its own depth")
+    out = plan.out
     _refuse_overwriting(out, _inputs(plan))
-    if plan.runs is not None:
-        wanted, errors = _used_by_runs(paths(plan.runs), plan.depth, steps)
+    if plan.runs:
+        wanted, errors = _used_by_runs(plan.runs, plan.depth, steps)
     else:
         wanted, errors = _used_by_pool(_pool_folder(plan)), 0
     tell(errors)
-    stored = read_passages(list(map(Path, plan.passages)), wanted, steps)
+    stored = read_passages(list(plan.passages), wanted, steps)
     kept = stored
     foreign: Collection[str] = ()
     if plan.passage_hashes is not None:
         from judge.passages.hashes import open_hashes
 
-        hashes = open_hashes(Path(plan.passage_hashes))
+        hashes = open_hashes(plan.passage_hashes)
         kept = listed(stored, hashes.find)
         foreign = differing(kept, hashes.find, same_text)
     texts = sorted(
@@ -152,10 +156,10 @@ def _refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
 
 def _inputs(plan: ExtractPlan) -> Iterable[Path]:
     """Every file that an extraction may read."""
-    yield from files_of(list(map(Path, plan.passages)))
+    yield from files_of(list(plan.passages))
     if plan.passage_hashes is not None:
-        yield Path(plan.passage_hashes)
-    for path in paths(plan.runs or ()):
+        yield plan.passage_hashes
+    for path in plan.runs:
         yield from path.iterdir() if path.is_dir() else (path,)
     if plan.pool is not None:
         yield from (_pool_folder(plan) / name for name in ("pool.jsonl", *BESIDE, MANIFEST))

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from judge.draw.drawable import can_draw, undrawn
 from judge.errors import UsageError
 from judge.files.folder import make_folder, replace_folder, same_place
-from judge.files.paths import JobPlan, StrPath, in_folders, paths
+from judge.files.paths import in_folders
+from judge.files.plan import Option
 from judge.gold import GOLD_FILES
 from judge.harness.earlier import REPORT_RECORD
+from judge.harness.options import OwnPrompts
 from judge.report.between import compare_folders
 from judge.report.browser import browse
 from judge.report.composed import compose
@@ -24,20 +27,18 @@ from judge.text.steps import Step, Steps, quiet, stepped
 PAGE, MARKDOWN = "report.html", "report.md"
 
 
-class ReportPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge report` can be told; paths may be strings."""
+class ReportPlan(OwnPrompts):
+    """Everything `judge report` can be told."""
 
-    folders: Sequence[StrPath]
-    """Output folders of `judge run` or `judge calibrate`; several are set side by side."""
-    out: StrPath | None = None
-    """Where the report goes; by default into the folder, if it is one."""
-    gold: Sequence[StrPath] = ()
-    """Gold files: corrected means, agreement, and people's grades beside the judge's."""
-    criterion: str | None = None
-    """Only this criterion, or the prompt file that the judgments are under."""
-    prompts: Sequence[StrPath] = ()
-    """Prompt files of your own, for judgments under them."""
-    page_only: bool = False
+    folders: Annotated[tuple[Path, ...], Option(metavar="OUT", place="only")]
+    """Output folders of `judge run` or `judge calibrate`."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Gold grades (JSONL)."""
+    criterion: Annotated[str | None, Option(metavar="NAME")] = None
+    """Only this criterion."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Where the report goes (default: into OUT, if it is one folder)."""
+    page_only: Annotated[bool, Option(hidden=True)] = False
     """Whether only the page is written, without Markdown and pictures, whose drawing takes longest."""
 
 
@@ -69,10 +70,10 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
         InputError: A folder is not finished, or a file is damaged.
         OperationalError: The report cannot be written.
     """
-    given = paths(plan.folders)
+    given = plan.folders
     _check(plan, given)
     plan = in_folders(plan, gold=GOLD_FILES)
-    gold = paths(plan.gold)
+    gold = plan.gold
     names = folder_names(given)
     folders = [
         read_folder(folder, name, gold, plan.criterion, plan.prompts)
@@ -95,7 +96,7 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
         warnings += undrawn("pictures of the tables")
         files[MARKDOWN] = report_markdown(content, drawn)
         files |= {f"report/{picture.name}.svg": picture.svg for picture in drawn}
-    out = Path(plan.out) if plan.out is not None else given[0]
+    out = plan.out or given[0]
     steps(Step("writing"))
     make_folder(out)
     replace_folder(out, files, REPORT_RECORD, inputs=gold)

@@ -53,7 +53,6 @@ def test_the_examples_parse(place: str) -> None:
             "--criteria: invalid choice: 'groundednes'; did you mean groundedness?",
         ),
         ("run --runs x --format cast2020", "argument --format: invalid choice: 'cast2020'; did you mean cast2022?"),
-        ("models pull qwen2.5", "no local model called 'qwen2.5'; did you mean qwen2.5-1.5b?"),
         ("validate --strcit", "judge validate: unrecognized arguments: --strcit; did you mean --strict?"),
         ("run --bogus", "judge run: unrecognized arguments: --bogus\n"),
     ],

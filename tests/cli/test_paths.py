@@ -75,7 +75,8 @@ def test_runs_are_named_with_the_option_or_without_it(
         main([command, *runs, "--topics", "topics.json", "--json"])
         told.append(capsys.readouterr().out)
     assert told[0] == told[1] == told[2]
-    assert main([command, "--topics", "topics.json"]) == 2
+    with pytest.raises(SystemExit):
+        main([command, "--topics", "topics.json"])
     assert capsys.readouterr().err == (
         f"judge {command}: argument --runs: a value is required\n`judge {command} --help` lists the options\n"
     )

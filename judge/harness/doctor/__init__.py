@@ -1,11 +1,11 @@
 """This machine and some judges checked before a run: what `judge doctor` does, for use from Python."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 from judge.ask.own_loop import finish
 from judge.errors import Interrupted, UsageError
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option, Plan
 from judge.harness.doctor.examined import ExaminedJudge
 from judge.harness.doctor.findings import CheckFinding as CheckFinding
 from judge.harness.doctor.findings import CheckReport as CheckReport
@@ -14,15 +14,15 @@ from judge.harness.doctor.machine import MACHINE_CHECKS
 from judge.text.steps import Step, Steps, quiet
 
 
-class DoctorPlan(JobPlan, frozen=True, kw_only=True):
+class DoctorPlan(Plan):
     """Everything `judge doctor` can be told."""
 
-    models: Sequence[str] = ()
-    """Judges as `backend/model`; each that runs elsewhere is asked three or four small questions."""
-    base_url: str | None = None
-    """The address of those that run elsewhere."""
-    folder: StrPath = "."
-    """Where results would be written: its disk is checked."""
+    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
+    """A judge to check; may be repeated. One that runs elsewhere is asked three or four small questions."""
+    base_url: Annotated[str | None, Option(metavar="URL")] = None
+    """The address of judges that run elsewhere, as in `judge run`."""
+    folder: Annotated[Path, Option("out", short="o", metavar="DIR")] = Path()
+    """The folder whose disk is checked (default: the working folder); nothing stays there."""
 
 
 def examine(plan: DoctorPlan, steps: Steps = quiet) -> CheckReport:
@@ -40,7 +40,7 @@ def examine(plan: DoctorPlan, steps: Steps = quiet) -> CheckReport:
     if plan.base_url is not None and not plan.models:
         raise UsageError("--base-url is the address of a judge, and none is named (--model)")
     judges = [ExaminedJudge(name, plan.base_url) for name in dict.fromkeys(plan.models)]
-    findings = [check(Path(plan.folder)) for check in MACHINE_CHECKS]
+    findings = [check(plan.folder) for check in MACHINE_CHECKS]
     for judge in judges:
         steps(Step(f"asking {judge.name}"))
         findings += _examined(judge)

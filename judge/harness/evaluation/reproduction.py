@@ -2,14 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
-from judge.errors import UsageError
 from judge.evaluate.published import PUBLICATIONS, PublishedNumber, Reproduction, reproduce_publication
 from judge.files.folder import check_apart, replace_folder
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Choice, Option, Plan
 from judge.records import Estimate
 from judge.text.grid import FORMS, Cell, Grid, grid_files, grid_object
 from judge.text.steps import Step, Steps, quiet
@@ -20,15 +19,15 @@ COLUMNS = ("table", "row", "measure", "published", "ours", "difference", "reason
 """The columns of the comparison."""
 
 
-class ReproductionPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge reproduce` can be told; paths may be strings."""
+class ReproductionPlan(Plan):
+    """Everything `judge reproduce` can be told."""
 
-    name: str
-    """The publication: a name in `PUBLICATIONS`."""
-    folder: StrPath
+    name: Annotated[str, Choice(PUBLICATIONS), Option(metavar="NAME", place="only")]
+    """The publication."""
+    folder: Annotated[Path, Option(metavar="DIR", place="only")]
     """The released files, or a folder above them."""
-    out: StrPath | None = None
-    """The folder to write; None writes nothing."""
+    out: Annotated[Path | None, Option(short="o", metavar="OUT")] = None
+    """Folder for the tables in every form, and pictures of the intervals."""
 
 
 def reproduce_published(plan: ReproductionPlan, steps: Steps = quiet) -> Reproduction:
@@ -38,16 +37,14 @@ def reproduce_published(plan: ReproductionPlan, steps: Steps = quiet) -> Reprodu
         UsageError: The publication is unknown, or the output folder is that of the released files.
         InputError: A released file is absent or bad; every problem is listed.
     """
-    if plan.name not in PUBLICATIONS:
-        raise UsageError(f"{plan.name!r}: expected one of {', '.join(PUBLICATIONS)}")
-    folder = Path(plan.folder)
+    folder = plan.folder
     if plan.out is not None:
-        check_apart(Path(plan.out), [folder])
+        check_apart(plan.out, [folder])
     steps(Step(f"making {plan.name} again"))
     made = reproduce_publication(plan.name, folder)
     if plan.out is not None:
         steps(Step("making tables and pictures"))
-        replace_folder(Path(plan.out), reproduction_files(made), RECORD)
+        replace_folder(plan.out, reproduction_files(made), RECORD)
     return made
 
 

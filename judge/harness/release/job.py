@@ -1,8 +1,9 @@
 """The bundle that a track may publish: what `judge release` does, for use from Python."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePath
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,11 +12,13 @@ from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart, make_folder, recorded, replace_folder, same_place
-from judge.files.paths import JobPlan, StrPath, paths, published
+from judge.files.paths import published
+from judge.files.plan import Option
 from judge.files.stored import file_sha256
 from judge.harness.earlier import reported
 from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import RECORD, UNFINISHED, read_manifest
+from judge.harness.options import OwnPrompts
 from judge.harness.release.contents import Texts, bundle_files, prompt_parts, without_addresses
 from judge.harness.release.pseudonyms import Pseudonyms, check_pseudonyms, completed, read_pseudonyms, write_pseudonyms
 from judge.harness.release.readme import README, readme
@@ -28,27 +31,25 @@ NAMES = ".names.json"
 """The end of the private file's name, after that of the bundle's folder."""
 
 
-class ReleasePlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge release` can be told; paths may be strings."""
+class ReleasePlan(OwnPrompts):
+    """Everything `judge release` can be told."""
 
-    folder: StrPath
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
     """Output folder of `judge run`."""
-    out: StrPath
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
     """The folder of the bundle."""
-    names: StrPath | None = None
-    """The private file of pseudonyms; by default beside `out`. It is made, or used again and completed."""
+    names: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Private file of pseudonyms, made or used again (default: DIR.names.json, beside DIR)."""
     keep_names: bool = False
     """Publish the names of runs and teams."""
     allow_names: bool = False
-    """Write the bundle even if a name stands in one of its texts."""
+    """Accept names that are left in texts."""
     passage_text: bool = False
-    """Publish the texts of the passages."""
+    """Publish the texts of passages; their license must allow it."""
     rationales: bool = False
-    """Publish the judge's own words: reasons, and replies that failed."""
-    license: str | None = None
-    """The terms of use, for the bundle's README."""
-    prompts: Sequence[StrPath] = ()
-    """Prompt files of your own, for judgments under them."""
+    """Publish the judge's own words, which may quote passages."""
+    license: Annotated[str | None, Option(metavar="TEXT")] = None
+    """Terms of use, for the bundle's README."""
 
 
 class ReleaseOutcome(msgspec.Struct, frozen=True):
@@ -76,13 +77,13 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
         InputError: The folder is not finished, was changed since, or a name is left in a text; every place is listed.
         OperationalError: The bundle cannot be written.
     """
-    folder, out = Path(plan.folder), Path(plan.out)
+    folder, out = plan.folder, plan.out
     steps(Step("reading the folder"))
     _check_folder(folder)
-    own = {find_criterion(path).prompt_id: prompt_path(path) for path in paths(plan.prompts)}
+    own = {find_criterion(path).prompt_id: prompt_path(path) for path in plan.prompts}
     judged = read_judged(folder, prompts=plan.prompts)
     public = without_addresses(judged)
-    private = None if plan.keep_names else Path(plan.names) if plan.names is not None else _beside(out)
+    private = None if plan.keep_names else plan.names or _beside(out)
     _check_out(plan, folder, out, private)
     before = Pseudonyms() if private is None else read_pseudonyms(private)
     names = _names(judged, before, keep=plan.keep_names)
