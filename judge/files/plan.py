@@ -75,7 +75,32 @@ def _check_choice(name: str, known: Collection[str]) -> None:
         raise PydanticCustomError("choice", "{told}", {"told": told})
 
 
+def pairs(value: Any) -> Any:
+    """Texts such as `FIELD=VALUE` as a mapping; the value follows the first sign."""
+    return (
+        value if isinstance(value, Mapping) else _by_name([str(each).partition("=") for each in value], "FIELD=VALUE")
+    )
+
+
+def graded_texts(value: Any) -> Any:
+    """Texts such as `TEXT=GRADE` as a mapping; the grade follows the last sign."""
+    return (
+        value if isinstance(value, Mapping) else _by_name([str(each).rpartition("=") for each in value], "TEXT=GRADE")
+    )
+
+
+def _by_name(parts: Iterable[tuple[str, str, str]], form: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, sign, value in parts:
+        if not (name.strip() and value.strip()):
+            raise PydanticCustomError("pair", "{text} is not {form}", {"text": repr(name + sign + value), "form": form})
+        if values.setdefault(name.strip(), value) is not value:
+            raise PydanticCustomError("pair", "{name} is given twice", {"name": name})
+    return values
+
+
 Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=10**18)]
@@ -131,7 +156,7 @@ class Plan(BaseModel):
     @classmethod
     def _take(cls, value: Any, info: ValidationInfo) -> Any:
         shape = shape_of(cls.model_fields[info.field_name or ""])
-        if shape.many and value is not None:
+        if shape.many and value is not None and not isinstance(value, Mapping):
             return tuple(_path(one, shape) for one in _several(value))
         return _path(value, shape)
 
@@ -203,7 +228,7 @@ def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
     if origin in (Union, types.UnionType):
         kinds = [part for part in parts if part is not types.NoneType]
         return _shape(kinds[0], known)
-    if origin is tuple:
+    if isinstance(origin, type) and issubclass(origin, tuple | Mapping):
         return _shape(parts[0], known)._replace(many=True)
     if origin is Literal:
         return Shape(str, False, tuple(map(str, parts)))

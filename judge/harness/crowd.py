@@ -3,15 +3,16 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import msgspec
+from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
 from judge.crowd.audit import ItemGrade, item_grades
-from judge.crowd.frames import DataFrame, frame_digest, is_frame
+from judge.crowd.frames import frame_digest, is_frame
 from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
 from judge.crowd.known_file import read_known
@@ -21,77 +22,104 @@ from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
 from judge.crowd.problems import LabelProblems
 from judge.crowd.regin.resource import read_turns
 from judge.crowd.study import Study, StudySettings, cautions, study
-from judge.crowd.tables import MAX_GRADES, read_tables
+from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.crowd.workers import TOO_FAST, WorkerRow
 from judge.errors import UsageError
 from judge.files.extras import need_extra
-from judge.files.paths import JobPlan, StrPath, in_folders
+from judge.files.paths import in_folders
+from judge.files.plan import Amount, Choice, NotNegative, Option, Plan, Positive, graded_texts, pairs
 from judge.gold import read_bank
 from judge.gold.words import Words, folded, level_words
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.records import Criterion, Problem
+from judge.stats.consensus import SHARES, TIES
+from judge.stats.worker_models import PRIORS
 from judge.text.steps import Step, Steps, quiet
 from judge.text.table import Table
 
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 
 
-class CrowdPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge crowd` can be told; paths may be strings."""
+class LabelTables(Plan, section="reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"):
+    """How a table of people's labels is read."""
 
-    labels: Sequence[StrPath | DataFrame]
-    """Tables of labels: CSV, TSV, JSON, JSON Lines or Parquet files, or data frames of polars or pandas."""
-    out: StrPath
-    """The folder to write."""
-    scales: Sequence[str] = ()
-    """`LOW-HIGH` for every criterion, or `NAME=LOW-HIGH` for each; with names, any other criterion is an error."""
-    prompts: Sequence[StrPath] = ()
-    """Prompts by whose levels was labeled: they give their criteria's scales, and their levels name grades."""
-    criteria: Sequence[str] = ()
-    """Take only these; a single one names the criterion of tables that name none."""
-    columns: Mapping[str, str] = {}
-    """Field to the name of its column."""
-    table: str | None = None
-    """What the tables are, one of KINDS; None to see it from their columns."""
-    words: Mapping[str, int] = {}
-    """Texts that stand for a grade, beside the names of the levels of the criteria's prompts."""
-    task: str = TASK
-    """Regular expression with groups `turn_id` and `response_id`, for a column of tasks."""
-    wide: str | None = None
-    """Regular expression for the column names of a survey that has a row per participant."""
-    wide_map: StrPath | None = None
-    """In place of `wide`, a table with the columns column, turn_id, response_id, criterion."""
-    bank: StrPath | None = None
-    """The items' texts: a bank, a `pool.jsonl`, or the folder of one."""
+    words: Annotated[
+        dict[str, int], BeforeValidator(graded_texts), Option("label", metavar="TEXT=GRADE", repeat=True)
+    ] = Field(default_factory=dict)
+    """The grade that a text stands for (repeatable), beside the names of the levels in the criterion's prompt."""
+    table: Annotated[str | None, Choice(KINDS)] = None
+    """What the tables are (default: seen from their columns)."""
+    task: Annotated[str, Option(metavar="PATTERN")] = TASK
+    """Groups turn_id and response_id in a task (default TURN/ID)."""
+    wide: Annotated[str | None, Option(metavar="PATTERN")] = None
+    """Survey with a row per participant: groups turn_id, response_id, criterion in the names of its columns."""
+    wide_map: Annotated[Path | None, Option(metavar="FILE")] = None
+    """In place of --wide, a table with columns column, turn_id, response_id, criterion."""
+
+
+class CrowdReading(LabelTables, section=LabelTables.section):
+    """Which labels are read, on which scales."""
+
+    scales: Annotated[tuple[str, ...], Option("scale", metavar="[NAME=]LOW-HIGH", repeat=True)] = ()
+    """Scale of every criterion, e.g. 0-3, or of one; with names, any other criterion is an error."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt by whose levels was labeled: gives its criterion's scale, and its levels name grades (repeatable)."""
+    criteria: Annotated[tuple[str, ...], Option("criterion", metavar="NAME", repeat=True)] = ()
+    """Take only this criterion (repeatable); a single one names the criterion of tables that name none."""
+    columns: Annotated[
+        dict[str, str], BeforeValidator(pairs), Option("column", metavar="FIELD=COLUMN", repeat=True)
+    ] = Field(default_factory=dict)
+    """Column of worker, turn_id, response_id, task, criterion, label, seconds, or label:NAME of one criterion."""
+    bank: Annotated[Path | None, Option(metavar="FILE|OUT")] = None
+    """Texts: bank (JSON), pool.jsonl or its folder."""
     unit: Literal["response", "question"] = "response"
     """What was labeled."""
-    known: StrPath | None = None
-    """Items whose acceptable labels are known."""
-    max_fails: int = 0
-    """How often a worker may contradict known items of a topic and stay."""
-    max_deviation: int = 0
-    """Distance from an acceptable label that does not count as a contradiction."""
-    aggregator: str = "majority"
-    """A key of AGGREGATORS."""
-    majority: str | None = None
-    """A key of SHARES; by default a plurality."""
-    tie: str | None = None
-    """A key of TIES: the grade without a majority; by default the mean of all labels, rounded half up."""
-    smoothing: float | None = None
-    """Pseudo-labels added for each worker, for the aggregators SMOOTHED."""
-    prior: str | None = None
-    """A key of PRIORS: the grades' probabilities before any label, for the aggregators PRIOR; by default `flat`."""
-    with_judgments: Sequence[StrPath] = ()
+
+
+class KnownItems(Plan, section="known items"):
+    """Which items have labels that are known, and who leaves over them."""
+
+    known: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Table or JSON Lines: turn_id, response_id, criterion, acceptable."""
+    max_fails: Annotated[NotNegative, Option(metavar="N")] = 0
+    """Contradictions that a worker may have in a topic."""
+    max_deviation: Annotated[NotNegative, Option(metavar="D")] = 0
+    """Distance that does not count as a contradiction."""
+
+
+class Grading(Plan, section="grading"):
+    """From labels to grades."""
+
+    aggregator: Annotated[str, Choice(AGGREGATORS)] = "majority"
+    """From labels to a grade."""
+    majority: Annotated[str | None, Choice(SHARES)] = None
+    """What a majority is (default plurality)."""
+    tie: Annotated[str | None, Choice(TIES)] = None
+    """The grade without a majority (default mean-half-up)."""
+    smoothing: Annotated[Amount | None, Option(metavar="N")] = None
+    """Pseudo-labels of each worker, for aggregators that weigh workers (default 0.5)."""
+    prior: Annotated[str | None, Choice(PRIORS)] = None
+    """The grades' probabilities before any label, for aggregators that model them (default flat)."""
+    with_judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Judgments of LLM judges, compared with the workers in one model; this diagnostic changes no grade."""
-    min_labels: int = 3
+    min_labels: Annotated[Positive, Option(metavar="K")] = 3
     """Items with fewer labels are listed."""
-    too_fast: float = TOO_FAST
-    """A label given in fewer seconds is too fast."""
-    filter_min: int = FILTER_MIN
-    """Filtered qrels hold the turns with at least one response of this grade or a higher one."""
-    subset_turns: StrPath | None = None
-    """A file with the turn ids of the subset qrels, one per line."""
+    too_fast: Annotated[Amount, Option(metavar="SECONDS")] = TOO_FAST
+    """A label given in less is too fast."""
+    filter_min: Annotated[int, Option(metavar="GRADE")] = FILTER_MIN
+    """Filtered qrels: turns with at least one response of this grade or a higher one."""
+
+
+class CrowdPlan(CrowdReading, KnownItems, Grading):
+    """Everything `judge crowd` can be told."""
+
+    labels: Annotated[tuple[Path | Any, ...], Option(metavar="LABELS", place="only")]
+    """Tables of labels; from Python, data frames of polars or pandas too."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder to write."""
+    subset_turns: Annotated[Path | None, Option("mi-turns", metavar="FILE")] = None
+    """Turn ids of the subset qrels, one per line."""
 
 
 class CrowdOutcome(msgspec.Struct, frozen=True):
@@ -134,10 +162,10 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     words = _Words(plan.words, prompts)
     steps(Step("reading labels"))
     labels = read_tables(
-        [table if is_frame(table) else Path(cast(StrPath, table)) for table in plan.labels],
-        columns=dict(plan.columns),
+        list(plan.labels),
+        columns=plan.columns,
         scales=_scales(plan.scales, stated),
-        wide=read_questions(Path(plan.wide_map)) if plan.wide_map is not None else plan.wide,
+        wide=read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide,
         criteria=plan.criteria,
         task=plan.task,
         turns=turns,
@@ -160,20 +188,20 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         problems += known_warnings(graded.audit, str(plan.known))
     texts = _texts(graded.labels.values(), by_item, str(plan.bank), problems) if plan.bank is not None else None
     empty = _empty(graded)
-    subset = read_turns(Path(plan.subset_turns)) if plan.subset_turns is not None else None
+    subset = read_turns(plan.subset_turns) if plan.subset_turns is not None else None
     steps(Step("writing tables"))
     files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
     files |= _joint(plan.with_judgments, graded)
     frames = {f"table {place}": table for place, table in enumerate(plan.labels, start=1) if is_frame(table)}
-    inputs = [Path(cast(StrPath, path)) for path in (*plan.labels, *plan.with_judgments) if not is_frame(path)]
-    inputs += [Path(path) for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
-    inputs += [pool_file(Path(plan.bank))] if plan.bank is not None else []
+    inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
+    inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
+    inputs += [pool_file(plan.bank)] if plan.bank is not None else []
     options = _options(plan, {name: scales[name] for name in graded.labels})
     options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in prompts.values()}
     tables = {name: frame_digest(name, table) for name, table in frames.items()}
-    write_crowd(Path(plan.out), files, inputs, options, tables)
+    write_crowd(plan.out, files, inputs, options, tables)
     return CrowdOutcome(
-        Path(plan.out), graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty)
+        plan.out, graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty)
     )
 
 
@@ -203,6 +231,8 @@ def _check(plan: CrowdPlan) -> None:
     if (least := AGGREGATORS[plan.aggregator].least_smoothing) > _voting(plan).smoothing:
         why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
         raise UsageError(f"--smoothing {plan.smoothing:g}: {plan.aggregator} needs {least:g} or more; {why}")
+    if plan.wide and plan.wide_map:
+        raise UsageError("--wide and --wide-map: give one of them")
     if (plan.wide or plan.wide_map) and plan.task != TASK:
         raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
     if plan.known is None and (plan.max_fails or plan.max_deviation):
@@ -250,11 +280,11 @@ def _empty(graded: Study) -> list[Problem]:
     ]
 
 
-def _joint(paths: Sequence[StrPath], graded: Study) -> dict[str, bytes]:
+def _joint(paths: Sequence[Path], graded: Study) -> dict[str, bytes]:
     """The table of workers and judges under one model, by file name; empty without judgments."""
     if not paths:
         return {}
-    judges = [judge for path in paths for judge in read_labels(Path(path), grades_only=True)]
+    judges = [judge for path in paths for judge in read_labels(path, grades_only=True)]
     diagnostics = []
     for criterion, labels in graded.labels.items():
         matching = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == criterion]

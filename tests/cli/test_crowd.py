@@ -1,13 +1,12 @@
 """`judge crowd` from tables to a folder; nothing is written unless everything is sound."""
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from judge.cli import crowd, main
+from judge.cli import call, main
 from judge.errors import InputError, UsageError
 
 LABELS = "worker,turn_id,response_id,criterion,label,seconds\n" + "".join(
@@ -19,9 +18,7 @@ KNOWN = "turn_id\tresponse_id\tacceptable\n1_1\tK\t0,1\n"
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    crowd.add_arguments(parser)
-    return crowd.main(parser.parse_args(list(map(str, arguments))))
+    return call("crowd", list(map(str, arguments)))
 
 
 def put(folder: Path, name: str, content: str) -> Path:
@@ -163,7 +160,7 @@ def test_surveys_by_pattern_and_by_map(tmp_path: Path) -> None:
         ["--scale", "3-0"],
         ["--scale", "0-200"],
         ["--scale", "x"],
-        ["--scale", "0-3", "--column", "label=a", "--column", "label=b"],
+        ["--scale", "0-3", "--wide", "a", "--wide-map", "b"],
         ["--scale", "0-3", "--wide", "(?P<turn_id>.*)_(?P<response_id>.*)", "--task", "x"],
         ["--scale", "0-3", "--aggregator", "mean", "--tie", "lowest"],
         ["--scale", "0-3", "--aggregator", "dawid-skene", "--majority", "plurality"],
@@ -183,10 +180,10 @@ def test_options_that_do_not_go_together(labels: Path, tmp_path: Path, options: 
         ["--scale", "0-3", "--runs", "x"],
         ["--scale", "0-3", "--max-fails", "-1"],
         ["--scale", "0-3", "--column", "label"],
-        ["--scale", "0-3", "--wide", "a", "--wide-map", "b"],
+        ["--scale", "0-3", "--column", "label=a", "--column", "label=b"],
     ],
 )
-def test_options_that_argparse_refuses(labels: Path, tmp_path: Path, options: Sequence[str]) -> None:
+def test_options_that_the_parser_refuses(labels: Path, tmp_path: Path, options: Sequence[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run(labels, *options, "--out", tmp_path / "out")
     assert caught.value.code == 2
