@@ -100,8 +100,9 @@ def test_two_columns_of_one_field_are_refused(capsys: pytest.CaptureFixture[str]
     out = ["--out", str(tmp_path / "gold.jsonl")]
     assert main(["gold", "import", "csv", "grades.csv", *columns, *out]) == 2
     assert capsys.readouterr().err == "judge: --column gives turn_id twice\n"
-    assert main(["crowd", "labels.csv", "--scale", "0-3", *columns, *out]) == 2
-    assert capsys.readouterr().err == "judge: --column gives turn_id twice\n"
+    with pytest.raises(SystemExit):
+        main(["crowd", "labels.csv", "--scale", "0-3", *columns, *out])
+    assert capsys.readouterr().err.startswith("judge crowd: argument --column: turn_id is given twice\n")
 
 
 def test_what_is_given_replaces_the_default_and_adds_to_what_was_given() -> None:
