@@ -3,19 +3,30 @@
 import contextlib
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import uvicorn
+from pydantic import Field
 from starlette.types import ASGIApp
 
 from judge.ask.own_loop import finish
 from judge.desk.guard import LOCAL, Seat
 from judge.errors import OperationalError, UsageError
+from judge.files.plan import Option, Plan
 
 PORT = 8765
 """The port of a desk, if no other is asked for."""
 _PATIENCE = 2
 """Seconds that answers under way may take at the end."""
+
+
+class DeskAddress(Plan, section="address"):
+    """Where a desk answers."""
+
+    host: Annotated[str, Option(metavar="NAME")] = "127.0.0.1"
+    """Network interface to answer at (default 127.0.0.1: this machine alone)."""
+    port: Annotated[int, Field(ge=0, le=65535), Option(metavar="N")] = PORT
+    """Port to answer at; 0 takes a free one."""
 
 
 class Listener(NamedTuple):

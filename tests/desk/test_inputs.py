@@ -30,7 +30,7 @@ from tests.desk.world import GRADED, plan_of, response, write_judgments, write_p
         ({"assessors": ["ann", "bob"], "double": 1.5}, "expected a share from 0 to 1"),
         ({"judgments": "judgments.jsonl"}, "blind assessors see no judge's grade"),
         ({"made": "postedit"}, "expected --judgments"),
-        ({"made": "synthetic"}, "expected blind or postedit"),
+        ({"made": "synthetic"}, "choose from blind, postedit"),
         ({"prompts": ["relevance"]}, "relevance/graded: shown with the conversation, so a topics file is needed"),
         ({"prompts": ["groundedness/graded", "groundedness/yes_no"]}, "are two scales of groundedness"),
         ({"prompts": ["none"]}, "no prompt called 'none'"),

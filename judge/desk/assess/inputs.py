@@ -71,7 +71,7 @@ def read_work(plan: AssessPlan) -> Work:
     check_assess_plan(plan)
     drawn = _drawn(file_in(plan.plan, "plan.jsonl")) if plan.plan is not None else None
     criteria = _criteria(plan, drawn)
-    pool = _pool(Path(plan.pool), criteria)
+    pool = _pool(plan.pool, criteria)
     check_unit(tuple(criteria.values()), pool.unit)
     responses = _responses(pool, drawn, str(plan.plan))
     shared = shared_items([response.response_id for response in responses], plan.shared, plan.seed)

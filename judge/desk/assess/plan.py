@@ -1,46 +1,55 @@
 """What `judge serve assess` can be told."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
 
-from judge.desk.server import PORT
+from judge.desk.server import DeskAddress
 from judge.errors import UsageError
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Amount, Option, Plan
 from judge.gold.deal import DOUBLE
 from judge.text.safe import shown
 
 _LONGEST_NAME = 80
 
 
-class AssessPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge serve assess` can be told; paths may be strings."""
+class Labeled(Plan, section="what is labeled"):
+    """What assessors label."""
 
-    pool: StrPath
-    """Output folder of `judge run` or `judge pool`, or its `pool.jsonl`."""
-    store: StrPath
-    """The SQLite file that keeps the labels, or a folder for it; made if it is not there."""
-    assessors: Sequence[str]
-    """Who labels; each gets a link."""
-    plan: StrPath | None = None
-    """A plan of `judge gold plan`; by default the whole pool is labeled."""
-    prompts: Sequence[str] = ()
-    """Prompts whose scales are used; by default the default prompts of the plan's criteria, or of groundedness and
-    naturalness."""
-    topics: StrPath | None = None
-    """The topics file, for the conversation."""
-    seed: int = 0
-    """Seed of the orders, and of what every assessor labels."""
-    double: float | None = None
-    """Share of the items that every assessor labels; by default DOUBLE where there are several assessors."""
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder or its pool.jsonl."""
+    plan: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Plan of `judge gold plan` (default: the whole pool)."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt whose scale is used (default: those of the plan's criteria, else groundedness and naturalness)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, for the conversation."""
+
+
+class Assessors(Plan, section="who labels"):
+    """Who labels, and in which order."""
+
+    assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True)]
+    """Who labels; once for each person."""
+    double: Annotated[Amount | None, Option(metavar="SHARE")] = None
+    """Share of the responses that every assessor labels (default 0.2 with several assessors)."""
+    seed: Annotated[int, Option(metavar="S")] = 0
+    """Seed of the orders."""
+
+
+class Labels(Plan, section="labels"):
+    """Where labels are kept, and how they come about."""
+
+    store: Annotated[Path, Option(metavar="FILE")]
+    """SQLite file that keeps the labels."""
     made: Literal["blind", "postedit"] = "blind"
     """Whether a judge's grade is shown."""
-    judgments: StrPath | None = None
-    """The judge's grades, for post-edit mode alone."""
-    host: str = "127.0.0.1"
-    """The network interface to answer at."""
-    port: int = PORT
-    """The port; 0 takes a free one."""
+    judgments: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Postedit: the judge's grades, judgments.jsonl or its folder."""
+
+
+class AssessPlan(Labeled, Assessors, Labels, DeskAddress):
+    """Everything `judge serve assess` can be told."""
 
     @property
     def shared(self) -> float:
@@ -67,8 +76,6 @@ def check_assess_plan(plan: AssessPlan) -> None:
         raise UsageError(f"--double {plan.double}: expected a share from 0 to 1")
     if plan.double and len(plan.assessors) < 2:
         raise UsageError("--double: what every assessor labels needs two assessors or more")
-    if plan.made not in ("blind", "postedit"):
-        raise UsageError(f"--made {plan.made}: expected blind or postedit")
     if plan.judgments is not None and plan.made == "blind":
         raise UsageError(
             "--judgments: blind assessors see no judge's grade; --made postedit shows it, and marks the rows"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from judge.desk.assess.desk import AssessDesk
 from judge.desk.assess.inputs import read_work
@@ -33,7 +32,7 @@ def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]
     """
     work = read_work(plan)
     dealt = deal([item.response_id for item in work.items], plan.assessors, plan.shared, plan.seed)
-    with LabelStore(Path(plan.store), work.settings, work.items, plan.assessors, dealt) as store:
+    with LabelStore(plan.store, work.settings, work.items, plan.assessors, dealt) as store:
         yield AssessDesk(work, store), store
 
 
