@@ -7,8 +7,10 @@ anew after an upgrade.
 
 import argparse
 from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from judge.cli import COMMANDS, command_parser
+from judge.files.plan import Option, Plan
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -38,12 +40,14 @@ complete -o default -F _judge judge
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the argument."""
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+class CompletionArguments(Plan):
+    """The argument."""
+
+    shell: Annotated[Literal["bash", "zsh", "fish"], Option(metavar="SHELL", place="only")]
+    """Bash, zsh or fish."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(args: CompletionArguments) -> int:
     """Print the script."""
     parsers = dict(_parsers())
     match args.shell:

@@ -11,46 +11,46 @@ import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated
 
 from judge.ask.opening import DEFAULT_MODEL
 from judge.cli import calibrate, nuggets_match, run
 from judge.cli.config import parse
+from judge.cli.declared import refuse_unused
 from judge.cli.forms import print_grids
-from judge.cli.options import refuse_unused
 from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError
 from judge.files.bundle import bundled
 from judge.files.extras import has_extra, how_to_get, need_extra
+from judge.files.plan import Option, Plan
 from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
 from judge.models.backends import backend_facts
 
-DEFAULT_FOLDER = "judge-demo"
 INTERACTIVE = "plover-remembers.jsonl"
 """The interactive run that is judged beside the others."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(DEFAULT_FOLDER), help=f"default {DEFAULT_FOLDER}")
-    parser.add_argument(
-        "--model",
-        default=DEFAULT_MODEL,
-        metavar="BACKEND/MODEL",
-        help=f"the second judge (default {DEFAULT_MODEL})",
-    )
-    parser.add_argument("--no-model", action="store_true", help="stop after the baseline; nothing is fetched")
+class DemoArguments(Plan):
+    """The options."""
+
+    folder: Annotated[Path, Option(place="only")] = Path("judge-demo")
+    """The folder to write."""
+    model: Annotated[str, Option(metavar="BACKEND/MODEL")] = DEFAULT_MODEL
+    """The second judge."""
+    no_model: bool = False
+    """Stop after the baseline; nothing is fetched."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(args: DemoArguments) -> int:
     """Write, judge, compare, and say what to look at."""
     if args.no_model:
         refuse_unused(args, ["model"], "--no-model leaves the second judge out")
     extra = backend_facts(args.model).extra
     lacking = extra is not None and not has_extra(extra)
-    if extra is not None and "model" in args.given:
+    if extra is not None and "model" in args.model_fields_set:
         need_extra(extra, args.model)
-    folder: Path = args.folder
+    folder = args.folder
     write_example(folder)
     inputs = [
         "--runs", str(folder / "examples" / "runs"), str(folder / "examples" / "interactive" / INTERACTIVE),
