@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, NamedTuple, TypeVar
 
+from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from judge.cli.parser import CommandParser
@@ -186,6 +187,12 @@ def _plan_from(parser: CommandParser, kind: type[_Arguments], line: dict[str, An
         taken = {fields[key].name: value for key, value in recorded.items() if key in fields}
         taken = {name: value for name, value in taken.items() if name not in NOT_TAKEN}
     values = taken | read | line
+    if line.get("save_config") is not None:
+        # What is required may be given later.
+        absent: Any = {
+            name: (field.annotation, None) for name, field in kind.model_fields.items() if field.is_required()
+        }
+        kind = create_model(kind.__name__, __base__=kind, **absent)
     try:
         plan = _made(kind, values)
     except OptionsRefused as error:
@@ -244,8 +251,9 @@ def _explain(
     if typed:
         parser.error("; ".join(f"argument --{name}: {reason}" for name, reason in typed.items()))
     problems = [
-        Problem("bad_value", "error", str(line["config"]), None, places[name], f"{name}: {reason}")
-        for name, reason in reasons.items()
+        Problem("bad_value", "error", str(line["config"]), None, place, f"{name}: {reasons[name]}")
+        for name, place in places.items()
+        if name in reasons
     ]
     raise InputError(f"{line['config']}: {count(len(problems), 'option')} that cannot be used", problems)
 

@@ -172,6 +172,8 @@ def _several(value: Any) -> Iterable[Any]:
 
 
 def _path(value: Any, shape: Shape) -> Any:
+    if shape.of is bool and not isinstance(value, bool):
+        raise PydanticCustomError("bool", "")
     if isinstance(value, bool) and shape.of is not bool:
         raise PydanticCustomError("flag", "expected a text or a number, found {value}", {"value": str(value).lower()})
     # Pydantic takes no text with bytes of a file name that are no UTF-8.

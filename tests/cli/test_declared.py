@@ -1,0 +1,171 @@
+"""One declaration for an option: Python, the command line and a file of options take and refuse the same values."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BeforeValidator, Field
+
+from judge.cli.declared import FileOfOptions, declare_command, parse_command, refuse_unused
+from judge.cli.parser import CommandParser
+from judge.errors import InputError, UsageError
+from judge.files.plan import Choice, NotNegative, Option, OptionsRefused, Plan, Positive, pairs
+from judge.harness.tokens import LengthsPlan
+
+
+class Oven(Plan, section="oven"):
+    """How it is baked."""
+
+    heat: Annotated[Positive, Option(metavar="DEGREES")] = 180
+    """Degrees of the oven."""
+    fan: bool = False
+    """Move the air."""
+
+
+class Cake(FileOfOptions):
+    """A cake."""
+
+    eggs: Annotated[tuple[Path, ...], Option(metavar="EGG", place="too")]
+    """Where the eggs are."""
+    layers: NotNegative = 1
+    """Layers of the cake."""
+    glaze: Literal["none", "sugar"] = "none"
+    """What is on top."""
+    kind: Annotated[str | None, Choice(["sponge", "marble"])] = None
+    """Kind of the dough."""
+    swaps: Annotated[dict[str, str], BeforeValidator(pairs), Option("swap", repeat=True)] = Field(default_factory=dict)
+    """WHAT=OTHER: one ingredient in place of another."""
+    oven: Oven = Oven()
+    """The oven."""
+    secret: Annotated[int, Option(hidden=True)] = 0
+    """Python alone knows it."""
+    chosen: Annotated[dict[str, Any], Option(hidden=True)] = Field(default_factory=dict)
+    """What is not the default."""
+
+
+def bake(args: Cake) -> int:
+    return args.layers
+
+
+MODULE: Any = SimpleNamespace(main=bake, __doc__="Bake.")
+
+
+def parsed(*words: str) -> Cake | None:
+    parser = CommandParser(prog="judge bake")
+    declare_command(parser, MODULE)
+    function, plan = parse_command(parser, MODULE, words)
+    assert function is bake
+    assert plan is None or isinstance(plan, Cake)
+    return plan
+
+
+def test_a_line_and_python_make_the_same_plan() -> None:
+    line = parsed(
+        "a", "--eggs", "b", "--layers", "3", "--heat", "200", "--fan", "--swap", "milk=oat=x", "--glaze=sugar"
+    )
+    assert line is not None
+    python = Cake(
+        eggs=["a", Path("b")], layers="3", glaze="sugar", swaps={"milk": "oat=x"}, oven=Oven(heat="200", fan=True)
+    )
+    assert line.replace(chosen={}) == python
+    assert line.chosen == {
+        "eggs": ["a", "b"], "layers": 3, "glaze": "sugar", "swap": ["milk=oat=x"], "heat": 200, "fan": True,
+    }  # fmt: skip
+    assert Cake(eggs="a").eggs == (Path("a"),)
+    assert line.model_fields_set - {"chosen"} == {"eggs", "layers", "glaze", "swaps", "oven"}
+
+
+@pytest.mark.parametrize(
+    ("words", "values", "said"),
+    [
+        (["--layers", "-1"], {"layers": -1}, {"layers": "expected at least 0, found {}"}),
+        (["--layers", "two"], {"layers": "two"}, {"layers": "expected an integer, found {}"}),
+        (["--kind", "spong"], {"kind": "spong"}, {"kind": "did you mean sponge? (choose from sponge, marble)"}),
+        (["--glaze", "suger"], {"glaze": "suger"}, {"glaze": "did you mean sugar? (choose from none, sugar)"}),
+        (["--swap", "milk"], {"swaps": ["milk"]}, {"swap": "'milk' is not FIELD=VALUE"}),
+        (["--swap", "a=b", "--swap", "a=c"], {"swaps": ["a=b", "a=c"]}, {"swap": "a is given twice"}),
+    ],
+)
+def test_a_line_and_python_refuse_the_same_values(
+    words: Sequence[str], values: dict[str, Any], said: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(OptionsRefused) as refused:
+        Cake(eggs="a", **values)
+    with pytest.raises(SystemExit) as stopped:
+        parsed("a", *words)
+    assert stopped.value.code == 2
+    err = capsys.readouterr().err
+    for name, reason in said.items():
+        for start in reason.split("{}"):
+            assert start in refused.value.reasons[name]
+            assert start in err
+        assert f"judge bake: argument --{name}: " in err
+
+
+def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("--eggs", "a", "--layers", "x", "--heat", "0")
+    assert capsys.readouterr().err.splitlines()[0] == (
+        "judge bake: argument --heat: expected at least 1, found '0'; argument --layers: expected an integer, found 'x'"
+    )
+    with pytest.raises(OptionsRefused) as refused:
+        Cake(layrs=2)
+    assert refused.value.reasons == {"eggs": "a value is required", "layrs": "no such option; did you mean layers?"}
+    with pytest.raises(OptionsRefused, match=r"fan: expected true or false, found 1"):
+        Oven(fan=1)
+    with pytest.raises(OptionsRefused, match="layers: expected a text or a number, found true"):
+        Cake(eggs="a", layers=True)
+
+
+def test_the_line_wins_over_the_file_and_the_file_over_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "j.toml"
+    file.write_text('eggs = ["a", "b"]\nlayers = 3\nfan = true\nheat = 90\n', encoding="utf-8")
+    plan = parsed("--config", str(file), "--layers", "2", "--eggs", "c")
+    assert plan is not None
+    assert (plan.eggs, plan.layers, plan.oven) == ((Path("c"),), 2, Oven(heat=90, fan=True))
+
+
+def test_a_file_of_options_is_refused_with_lines(tmp_path: Path) -> None:
+    file = tmp_path / "j.toml"
+    file.write_text('eggs = "a"\nlayers = true\n\nfan = 1\nheat = [1, 2]\nglaze = "suger"\n', encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        parsed("--config", str(file))
+    assert [(problem.path, problem.message) for problem in refused.value.problems] == [
+        ("line 5", "heat: expected an integer, found [1, 2]"),
+        ("line 4", "fan: expected true or false, found 1"),
+        ("line 2", "layers: expected a text or a number, found true"),
+        ("line 6", "glaze: invalid choice: 'suger'; did you mean sugar? (choose from none, sugar)"),
+    ]
+    file.write_text("egs = 1\nconfig = 'x'\nsecret = 2\n", encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        parsed("--config", str(file))
+    assert [problem.message for problem in refused.value.problems] == [
+        "judge bake has no option 'egs'; did you mean eggs?",
+        "judge bake has no option 'config'",
+        "judge bake has no option 'secret'",
+    ]
+
+
+def test_what_is_saved_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "j.toml"
+    assert parsed("--layers", "2", "--heat", "180", "--save-config", str(file)) is None
+    # --eggs is required and may be missing here; the heat is the default.
+    assert file.read_bytes() == b"layers = 2\n"
+    assert "1 option, to be given as `judge bake --config" in capsys.readouterr().err
+
+
+def test_options_without_effect_are_refused_by_the_names_of_the_line() -> None:
+    with pytest.raises(UsageError, match=r"--swap, --heat: without effect here: nothing is baked"):
+        refuse_unused(Cake(eggs="a", swaps=["a=b"], oven=Oven(heat=3)), ["heat", "swaps", "layers"], "nothing is baked")
+    refuse_unused(Cake(eggs="a"), ["heat", "swaps"], "nothing is baked")
+
+
+def test_help_says_what_each_field_means(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("--help")
+    text = capsys.readouterr().out
+    assert "--heat DEGREES        degrees of the oven (default 180)" in text
+    assert "secret" not in text
+    assert "depth: Responses per turn and run, by rank." in (LengthsPlan.__doc__ or "")
