@@ -189,9 +189,8 @@ def _plan_from(parser: CommandParser, kind: type[_Arguments], line: dict[str, An
     values = taken | read | line
     if line.get("save_config") is not None:
         # What is required may be given later.
-        absent: Any = {
-            name: (field.annotation, None) for name, field in kind.model_fields.items() if field.is_required()
-        }
+        required = {name: field for name, field in kind.model_fields.items() if field.is_required()}
+        absent: Any = {name: (field.annotation, None) for name, field in required.items()}
         kind = create_model(kind.__name__, __base__=kind, **absent)
     try:
         plan = _made(kind, values)
@@ -202,7 +201,8 @@ def _plan_from(parser: CommandParser, kind: type[_Arguments], line: dict[str, An
         name: _plain(value)
         for name, each in fields.items()
         if each.name not in ("config", "save_config")
-        and (value := _value(plan, each)) != each.field.get_default(call_default_factory=True)
+        and (value := _value(plan, each)) is not None
+        and value != each.field.get_default(call_default_factory=True)
     }
     if "chosen" in kind.model_fields:
         plan = plan.replace(chosen=chosen)
