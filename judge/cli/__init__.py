@@ -185,8 +185,7 @@ def call(name: str, words: Sequence[str]) -> int:
     """Do what a command line says; errors are raised."""
     from judge.cli.declared import parse_command
 
-    function, plan = parse_command(command_parser(name), command_module(name), words)
-    return 0 if plan is None else function(plan)
+    return parse_command(command_parser(name), command_module(name), words)()
 
 
 def _dispatch(arguments: list[str]) -> int:

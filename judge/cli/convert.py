@@ -25,8 +25,8 @@ from judge.text.cells import count
 from judge.text.safe import printable
 
 
-class Arguments(NamedRuns, JsonOutput):
-    """The options."""
+class ConversionPlan(NamedRuns):
+    """Everything `judge convert` can be told."""
 
     to: Annotated[str, Choice([*sorted(TARGETS), PARQUET])]
     """The format to write."""
@@ -36,26 +36,26 @@ class Arguments(NamedRuns, JsonOutput):
     """Team id, which ikat2025 needs and other formats lack."""
 
 
-def main(args: Arguments) -> int:
+def main(plan: ConversionPlan, output: JsonOutput) -> int:
     """Convert the runs and say what changed, or convert judgments."""
-    if args.to == PARQUET:
-        return _convert_results(args)
+    if plan.to == PARQUET:
+        return _convert_results(plan, output)
     turns = None
-    if args.topics:
-        turns = {turn.turn_id: turn for topic in read_topics(args.topics) for turn in topic.turns}
+    if plan.topics:
+        turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
     with progress("converting runs") as steps:
         converted = convert_runs(
-            args.runs, args.to, args.out, turns=turns, team=args.team, format=args.format, steps=steps
+            plan.runs, plan.to, plan.out, turns=turns, team=plan.team, format=plan.format, steps=steps
         )
-    if args.as_json:
+    if output.as_json:
         changes = [{"what": name, "dropped": dropped, "times": n} for name, dropped, n in tally(converted.changes)]
         print_json({"files": [str(file) for file in converted.files], "changes": changes})
-    for file in () if args.as_json else converted.files:
+    for file in () if output.as_json else converted.files:
         print(printable(str(file)))
     for problem in converted.problems:
         say(f"{problem.file}: {problem.code}: {problem.message}")
     say(
-        f"{count(len(converted.files), 'run')} written as {args.to}; {count(len(converted.changes), 'change')} in {LOG}"
+        f"{count(len(converted.files), 'run')} written as {plan.to}; {count(len(converted.changes), 'change')} in {LOG}"
     )
     for name, dropped, n in tally(converted.changes):
         say(f"  {'dropped' if dropped else 'altered'}: {name} × {n}")
@@ -65,15 +65,15 @@ def main(args: Arguments) -> int:
     return 0
 
 
-def _convert_results(args: Arguments) -> int:
-    if len(args.runs) != 1:
-        raise UsageError(f"--to {PARQUET}: expected one output folder of `judge run`, found {len(args.runs)} paths")
+def _convert_results(plan: ConversionPlan, output: JsonOutput) -> int:
+    if len(plan.runs) != 1:
+        raise UsageError(f"--to {PARQUET}: expected one output folder of `judge run`, found {len(plan.runs)} paths")
     for name in ("topics", "team", "format"):
-        if getattr(args, name) is not None:
+        if getattr(plan, name) is not None:
             raise UsageError(f"--{name} is for runs: it cannot go with --to {PARQUET}")
     with progress("converting judgments") as steps:
-        converted = convert_results(ResultsConvertPlan(folder=args.runs[0], out=args.out), steps)
-    if args.as_json:
+        converted = convert_results(ResultsConvertPlan(folder=plan.runs[0], out=plan.out), steps)
+    if output.as_json:
         print_json({"files": {str(file): rows for file, rows in converted.rows.items()}})
         return 0
     for file, rows in converted.rows.items():

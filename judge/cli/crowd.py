@@ -20,25 +20,21 @@ _SHOWN = 12
 """How many warnings are printed."""
 
 
-class Arguments(CrowdPlan, JsonOutput):
-    """The options."""
-
-
-def main(args: Arguments) -> int:
+def main(plan: CrowdPlan, output: JsonOutput) -> int:
     """Grade and summarize; 1 if a criterion has no label left."""
     try:
         with progress("reading labels") as steps:
-            outcome = grade_crowd(args, steps)
+            outcome = grade_crowd(plan, steps)
     except InputError as error:
         raise InputError(str(error), grouped(error.problems)) from None
     _warn(outcome.warnings)
-    if args.as_json:
+    if output.as_json:
         print_json(_summary(outcome.study, outcome.warnings))
     else:
         print(terminal(outcome.study, columns()), end="")
-        if args.with_judgments:
+        if plan.with_judgments:
             print_text(f"with_judgments.tsv: {DIAGNOSTIC}")
-        say(f"written to {args.out}")
+        say(f"written to {plan.out}")
     return 1 if outcome.empty else 0
 
 

@@ -26,15 +26,11 @@ _NAME = 20
 """Longest run name shown, in columns of the terminal."""
 
 
-class Arguments(ReginPlan, JsonOutput):
-    """The options."""
-
-
-def main(args: Arguments) -> int:
+def main(plan: ReginPlan, output: JsonOutput) -> int:
     """Make the resource again and say how it compares with the release."""
     with progress("reading the resource") as steps:
-        outcome = remake_cast_regin(args, steps)
-    if args.as_json:
+        outcome = remake_cast_regin(plan, steps)
+    if output.as_json:
         runs = [{"run_id": run.run_id, "part": run.part.kind.folder, **run.counts} for run in outcome.runs]
         print_json({"problems": outcome.problems, "files": outcome.files, "runs": runs, "evaluation": outcome.scores})
     else:

@@ -5,13 +5,14 @@ file, and both win over what the extended folder was made with.
 """
 
 import argparse
+import functools
 import inspect
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 from pydantic import create_model
 from pydantic.fields import FieldInfo
@@ -21,7 +22,7 @@ from judge.cli.printing import say
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.limits import LARGEST_TOML
-from judge.files.plan import Option, OptionGroup, OptionsRefused, Plan, groups_of, option_of, shape_of
+from judge.files.plan import Option, OptionsRefused, Plan, groups_of, option_of, shape_of
 from judge.files.stored import read_stored
 from judge.files.toml import toml_text
 from judge.harness.earlier import earlier_options
@@ -33,8 +34,6 @@ from judge.text.hints import did_you_mean
 
 NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "dry_run", "json", "max_cost"})
 """What is about one call, and so is not taken from the folder of --extend."""
-
-_Arguments = TypeVar("_Arguments", bound=Plan)
 
 
 class JsonOutput(Plan, section="output"):
@@ -59,26 +58,24 @@ class _Field(NamedTuple):
     name: str
     field: FieldInfo
     option: Option
-    inside: str
+    plan: type[Plan]
+    """The plan whose field it is: a parameter of the command's function, or inside one."""
+    title: str
 
 
 def declare_command(parser: CommandParser, module: ModuleType) -> None:
-    """Give a parser the options of a command: those of the plan that its `main` takes, or each of its `ACTIONS`."""
+    """Give a parser the options of a command: those of the plans that its `main` takes, or each of its `ACTIONS`."""
     if not hasattr(module, "ACTIONS"):
-        declare(parser, _plan_of(module.main))
+        _declare_plans(parser, module.main)
         return
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(module.ACTIONS))
     for name, function in module.ACTIONS.items():
-        declare(actions.add_parser(name, help=_line_of(function.__doc__)), _plan_of(function))
+        line = (function.__doc__ or "").partition("\n")[0].rstrip(".")
+        _declare_plans(actions.add_parser(name, help=line[:1].lower() + line[1:]), function)
 
 
-def parse_command(
-    parser: CommandParser, module: ModuleType, words: Sequence[str]
-) -> tuple[Callable[[Any], int], Plan | None]:
-    """The function that a command line calls, and the plan that it takes.
-
-    Returns:
-        No plan where --save-config was given: the file is written, and there is nothing else to do.
+def parse_command(parser: CommandParser, module: ModuleType, words: Sequence[str]) -> Callable[[], int]:
+    """What a command line does, as a function to call.
 
     Raises:
         UsageError: The file of --save-config cannot be written as wanted.
@@ -90,8 +87,10 @@ def parse_command(
             action.required = False
     line = vars(parser.parse_args(words))
     line.pop("given")
-    function = module.ACTIONS[line.pop("action")] if hasattr(module, "ACTIONS") else module.main
-    return function, _plan_from(parser, _plan_of(function), line)
+    function: Callable[..., int] = module.ACTIONS[line.pop("action")] if hasattr(module, "ACTIONS") else module.main
+    plans = _plans_from(parser, _plans_of(function), line)
+    # The file of --save-config is written, and there is nothing else to do.
+    return functools.partial(function, *plans) if line.get("save_config") is None else lambda: 0
 
 
 def refuse_unused(plan: Plan, fields: Sequence[str], reason: str) -> None:
@@ -105,42 +104,34 @@ def refuse_unused(plan: Plan, fields: Sequence[str], reason: str) -> None:
     Raises:
         UsageError: Some of them were given.
     """
-    found = {each.name: each.option.name for each in _fields(list(groups_of(type(plan)))) if _is_given(plan, each)}
+    parts = _parts(plan)
+    found = {
+        each.name: each.option.name for each in _fields([type(plan)]) if each.name in parts[each.plan].model_fields_set
+    }
     if unused := [f"--{found[name]}" for name in fields if name in found]:
         raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
 
 
-def _is_given(plan: Plan, each: _Field) -> bool:
-    holder = getattr(plan, each.inside) if each.inside else plan
-    return each.name in holder.model_fields_set
+def _plans_of(function: Callable[..., int]) -> list[type[Plan]]:
+    return [parameter.annotation for parameter in inspect.signature(function).parameters.values()]
 
 
-def _plan_of(function: Callable[[Any], int]) -> type[Plan]:
-    kind: type[Plan] = next(iter(inspect.signature(function).parameters.values())).annotation
-    return kind
+def _fields(plans: Iterable[type[Plan]]) -> Iterator[_Field]:
+    for plan in plans:
+        for group in groups_of(plan):
+            for name, field in group.fields.items():
+                option = option_of(name, field)
+                if not option.hidden:
+                    yield _Field(name, field, option, group.plan, group.title)
 
 
-def _line_of(text: str | None) -> str:
-    line = (text or "").partition("\n")[0].rstrip(".")
-    return line[:1].lower() + line[1:]
-
-
-def declare(parser: argparse.ArgumentParser, plan: type[Plan]) -> None:
-    """Give a parser the options of a plan; an option that is not given leaves no value."""
+def _declare_plans(parser: argparse.ArgumentParser, function: Callable[..., int]) -> None:
+    """Declare the fields of a function's plans; an option that is not given leaves no value."""
     sections: dict[str, argparse._ActionsContainer] = {"options": parser}
-    for group in groups_of(plan):
-        for each in _fields([group]):
-            if group.title not in sections:
-                sections[group.title] = parser.add_argument_group(group.title)
-            _declare(sections[group.title], each)
-
-
-def _fields(groups: Iterator[OptionGroup] | Sequence[OptionGroup]) -> Iterator[_Field]:
-    for group in groups:
-        for name, field in group.fields.items():
-            option = option_of(name, field)
-            if not option.hidden:
-                yield _Field(name, field, option, group.inside)
+    for each in _fields(_plans_of(function)):
+        if each.title not in sections:
+            sections[each.title] = parser.add_argument_group(each.title)
+        _declare(sections[each.title], each)
 
 
 def _declare(container: argparse._ActionsContainer, each: _Field) -> None:
@@ -173,9 +164,9 @@ def _help(field: FieldInfo) -> str:
     return f"{text} (default {default})"
 
 
-def _plan_from(parser: CommandParser, kind: type[_Arguments], line: dict[str, Any]) -> _Arguments | None:
-    """The plan of the values on a line, with those of the files that it names."""
-    fields = {each.option.name: each for each in _fields(list(groups_of(kind)))}
+def _plans_from(parser: CommandParser, kinds: Sequence[type[Plan]], line: Mapping[str, Any]) -> list[Plan]:
+    """The plans of the values on a line, with those of the files that it names."""
+    fields = {each.option.name: each for each in _fields(kinds)}
     read: dict[str, Any] = {}
     places: dict[str, str] = {}
     if line.get("config") is not None:
@@ -186,66 +177,73 @@ def _plan_from(parser: CommandParser, kind: type[_Arguments], line: dict[str, An
         recorded = earlier_options(Path(extended))
         taken = {fields[key].name: value for key, value in recorded.items() if key in fields}
         taken = {name: value for name, value in taken.items() if name not in NOT_TAKEN}
-    values = taken | read | line
     if line.get("save_config") is not None:
-        # What is required may be given later.
-        required = {name: field for name, field in kind.model_fields.items() if field.is_required()}
-        absent: Any = {name: (field.annotation, None) for name, field in required.items()}
-        kind = create_model(kind.__name__, __base__=kind, **absent)
-    try:
-        plan = _made(kind, values)
-    except OptionsRefused as error:
-        _explain(parser, error.reasons, fields, line, read, places)
-        raise
-    chosen = {
-        name: _plain(value)
-        for name, each in fields.items()
-        if each.name not in ("config", "save_config")
-        and (value := _value(plan, each)) is not None
-        and value != each.field.get_default(call_default_factory=True)
-    }
-    if "chosen" in kind.model_fields:
-        plan = plan.replace(chosen=chosen)
+        kinds = [_without_required(kind) for kind in kinds]
+    plans, reasons = _made(kinds, {**taken, **read, **line})
+    if reasons:
+        _refuse(parser, reasons, fields, line, places)
+    chosen = _chosen(plans)
     if line.get("save_config") is not None:
-        _save(Path(line["save_config"]), chosen)
-        say(
-            f"{line['save_config']}: {count(len(chosen), 'option')}, to be given as `{parser.prog} --config "
-            f"{line['save_config']}`"
-        )
-        return None
-    if alone := [name for name, each in fields.items() if each.name in taken.keys() - line.keys() - read.keys()]:
+        path = Path(line["save_config"])
+        _save(path, chosen)
+        say(f"{path}: {count(len(chosen), 'option')}, to be given as `{parser.prog} --config {path}`")
+    elif alone := [name for name, each in fields.items() if each.name in taken.keys() - line.keys() - read.keys()]:
         say(f"as {extended} was made: {' '.join(sorted(f'--{name}' for name in alone))}")
-    return plan
+    return [plan.replace(chosen=chosen) if "chosen" in type(plan).model_fields else plan for plan in plans]
 
 
-def _made(kind: type[_Arguments], values: Mapping[str, Any]) -> _Arguments:
-    """The plan of values by the names of their fields; what is wrong in parts and whole is told together."""
-    values = dict(values)
+def _without_required(kind: type[Plan]) -> type[Plan]:
+    """A plan of which nothing is required, because it may be given later."""
+    required = {name: field for name, field in kind.model_fields.items() if field.is_required()}
+    absent: Any = {name: (field.annotation, None) for name, field in required.items()}
+    return create_model(kind.__name__, __base__=kind, **absent)
+
+
+def _made(kinds: Sequence[type[Plan]], values: Mapping[str, Any]) -> tuple[list[Plan], dict[str, str]]:
+    """The plans of values by the names of their fields, and what is wrong with values."""
+    plans: list[Plan] = []
     reasons: dict[str, str] = {}
-    for group in groups_of(kind):
-        if group.inside:
-            part = {name: values.pop(name) for name in group.fields if name in values}
+    for kind in kinds:
+        own: dict[str, Any] = {}
+        for group in groups_of(kind):
+            part = {name: values[name] for name in group.fields if name in values}
             try:
-                values[group.inside] = shape_of(kind.model_fields[group.inside]).of(**part)
+                own |= {group.inside: group.plan(**part)} if group.inside else part
             except OptionsRefused as error:
                 reasons |= error.reasons
-    try:
-        plan = kind(**values)
-    except OptionsRefused as error:
-        reasons |= error.reasons
-    if reasons:
-        raise OptionsRefused(reasons)
-    return plan
+        try:
+            plans.append(kind(**own))
+        except OptionsRefused as error:
+            reasons |= error.reasons
+    return plans, reasons
 
 
-def _explain(
+def _chosen(plans: Sequence[Plan]) -> dict[str, Any]:
+    """The options that are not the default, by name, as TOML and JSON hold them."""
+    chosen: dict[str, Any] = {}
+    for plan in plans:
+        parts = _parts(plan)
+        for each in _fields([type(plan)]):
+            value = getattr(parts[each.plan], each.name)
+            usual = value is None or value == each.field.get_default(call_default_factory=True)
+            if not usual and each.name not in ("config", "save_config"):
+                chosen[each.option.name] = _plain(value)
+    return chosen
+
+
+def _parts(plan: Plan) -> dict[type[Plan], Plan]:
+    """A plan and the plans in it, by their types."""
+    inside = {group.inside for group in groups_of(type(plan)) if group.inside}
+    return {type(part): part for part in (plan, *(getattr(plan, name) for name in inside))}
+
+
+def _refuse(
     parser: CommandParser,
     reasons: Mapping[str, str],
     fields: Mapping[str, _Field],
     line: Mapping[str, Any],
-    read: Mapping[str, Any],
     places: Mapping[str, str],
-) -> None:
+) -> NoReturn:
     """Refuse values where they were given: on the command line, else in the file that gave them."""
     typed = {name: reason for name, reason in reasons.items() if name not in places or fields[name].name in line}
     if typed:
@@ -256,10 +254,6 @@ def _explain(
         if name in reasons
     ]
     raise InputError(f"{line['config']}: {count(len(problems), 'option')} that cannot be used", problems)
-
-
-def _value(plan: Plan, each: _Field) -> Any:
-    return getattr(getattr(plan, each.inside) if each.inside else plan, each.name)
 
 
 def _read(parser: CommandParser, fields: Mapping[str, _Field], path: Path) -> tuple[dict[str, Any], dict[str, str]]:

@@ -20,15 +20,11 @@ _HEAD = 21
 """Columns of the state and the name of a check."""
 
 
-class Arguments(DoctorPlan, JsonOutput):
-    """The options."""
-
-
-def main(args: Arguments) -> int:
+def main(plan: DoctorPlan, output: JsonOutput) -> int:
     """Check and print; 1 if something fails."""
     with progress("checking") as steps:
-        report = examine(args, steps)
-    if args.as_json:
+        report = examine(plan, steps)
+    if output.as_json:
         print_json(report.findings)
     else:
         _print(report.findings)

@@ -19,9 +19,9 @@ from judge.models.weights import cache_folder, ensure, is_here
 from judge.text.hints import did_you_mean
 
 
-def list_models(args: JsonOutput) -> int:
+def list_models(output: JsonOutput) -> int:
     """The local models, their licenses, and whether they are fetched."""
-    if args.as_json:
+    if output.as_json:
         print_json([_row(weights) for weights in CATALOG.values()])
         return 0
     for weights in CATALOG.values():

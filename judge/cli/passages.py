@@ -18,28 +18,24 @@ SHOWN = 10
 """How many passages of each kind are named."""
 
 
-def index(args: IndexPlan) -> int:
+def index(plan: IndexPlan) -> int:
     """Build an index of a hash list or of a collection."""
     with progress("indexing") as steps:
-        count = index_passages(args, steps)
-    say(f"{args.out}: {count:,} {'passage' if count == 1 else 'passages'} indexed")
+        count = index_passages(plan, steps)
+    say(f"{plan.out}: {count:,} {'passage' if count == 1 else 'passages'} indexed")
     return 0
 
 
-class ExtractArguments(ExtractPlan, JsonOutput):
-    """The options of `judge passages extract`."""
-
-
-def extract(args: ExtractArguments) -> int:
+def extract(plan: ExtractPlan, output: JsonOutput) -> int:
     """Write the texts of the passages that runs or a pool use; 1 if one is missing or a run cannot be used."""
     with progress("reading runs") as steps:
-        outcome = extract_passages(args, _say_errors, steps)
-    if args.as_json:
+        outcome = extract_passages(plan, _say_errors, steps)
+    if output.as_json:
         left_out = {
             kind: sorted(getattr(outcome, kind), key=natural_key) for kind in ("missing", "unlisted", "differing")
         }
         print_json({"wanted": outcome.wanted, "extracted": outcome.extracted, **left_out, "errors": outcome.errors})
-    say(f"{args.out}: {outcome.extracted:,} of {outcome.wanted:,} {'passage' if outcome.wanted == 1 else 'passages'}")
+    say(f"{plan.out}: {outcome.extracted:,} of {outcome.wanted:,} {'passage' if outcome.wanted == 1 else 'passages'}")
     _name(outcome.missing, "not found")
     _name(outcome.unlisted, "left out, not on the hash list")
     _name(outcome.differing, "left out, the text differs from the hash list")

@@ -34,11 +34,11 @@ _WORDS = 12
 """The most characters of a scale of words in the table."""
 
 
-def list_prompts(args: JsonOutput) -> int:
+def list_prompts(output: JsonOutput) -> int:
     """One line for every bundled prompt."""
     default = set(default_prompts().values())
     rows = [_row(criterion, criterion.prompt_id in default) for criterion in bundled_criteria()]
-    if args.as_json:
+    if output.as_json:
         print_json(rows)
     else:
         print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
@@ -73,16 +73,16 @@ def show(args: ShowArguments) -> int:
     return 0
 
 
-class CheckArguments(JsonOutput):
+class CheckedFiles(Plan):
     """The options of `judge prompts check`."""
 
     paths: Annotated[tuple[Path, ...], Option(metavar="PATH", place="only")]
     """A prompt file."""
 
 
-def check(args: CheckArguments) -> int:
+def check(args: CheckedFiles, output: JsonOutput) -> int:
     """List every problem of prompt files; 1 if a checked file is not a valid prompt."""
-    if not args.as_json:
+    if not output.as_json:
         return max(_check(path) for path in args.paths)
     checked = [_checked(path) for path in args.paths]
     print_json(checked)

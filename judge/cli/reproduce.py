@@ -18,21 +18,17 @@ from judge.harness.evaluation.reproduction import (
 from judge.text.cells import count
 
 
-class Arguments(ReproductionPlan, TableFormat, JsonOutput):
-    """The options."""
-
-
-def main(args: Arguments) -> int:
+def main(plan: ReproductionPlan, tables: TableFormat, output: JsonOutput) -> int:
     """Make it again and print it."""
     with progress("reading") as steps:
-        made = reproduce_published(args, steps)
-    if args.as_json:
+        made = reproduce_published(plan, steps)
+    if output.as_json:
         print_json(reproduction_object(made))
     else:
         # For tools, a reason stands beside its number; for people a note has it.
-        marks = args.format not in ("tsv", "json")
-        print_grids((comparison(made, marks=marks), *made.beyond), args.format)
-    if args.out is not None and with_intervals(made):
+        marks = tables.format not in ("tsv", "json")
+        print_grids((comparison(made, marks=marks), *made.beyond), tables.format)
+    if plan.out is not None and with_intervals(made):
         say_undrawn("pictures of the intervals")
     say(_totals(made))
     return 0

@@ -16,22 +16,22 @@ from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths
 HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "cut", "emptied", "unanswered")
 
 
-class Arguments(LengthsPlan, JsonOutput):
-    """The options."""
+class LengthsOutput(JsonOutput, section="output"):
+    """How the lengths are printed."""
 
     tsv: bool = False
     """Print the figures as tab-separated values."""
 
 
-def main(args: Arguments) -> int:
+def main(plan: LengthsPlan, output: LengthsOutput) -> int:
     """Count and print; 1 if a file holds nothing that can be judged."""
     with progress("counting tokens") as steps:
-        outcome = count_lengths(args, steps)
+        outcome = count_lengths(plan, steps)
     for name in outcome.unusable:
         say(f"{name}: holds nothing that can be judged; `judge validate` says why")
-    if args.as_json:
+    if output.as_json:
         print_json(outcome.runs)
-    elif args.tsv:
+    elif output.tsv:
         sys.stdout.write(lengths_tsv(outcome.runs))
     else:
         _print(outcome.runs, outcome.limit)

@@ -25,7 +25,7 @@ SCHEMA = 1
 """Version of what --json prints."""
 
 
-class Output(Plan, section="output"):
+class Listing(JsonOutput, section="output"):
     """What is printed."""
 
     all: bool = False
@@ -42,20 +42,18 @@ class Fixing(Plan, section="fixed copies"):
     """Where --fix writes; outside the runs' folder."""
 
 
-class Arguments(ValidationPlan, Output, JsonOutput, Fixing):
-    """The options."""
-
-
-def main(args: Arguments) -> int:
+def main(plan: ValidationPlan, output: Listing, fixing: Fixing) -> int:
     """Check the runs and list the problems."""
-    if args.fix != (args.out is not None):
+    if fixing.fix != (fixing.out is not None):
         raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
-    plan = args.replace(lengths=args.as_json, page_examples=None if args.all else PAGE_EXAMPLES, fixed_dir=args.out)
+    plan = plan.replace(
+        lengths=output.as_json, page_examples=None if output.all else PAGE_EXAMPLES, fixed_dir=fixing.out
+    )
     with progress("checking runs") as steps:
         outcome = validate_runs(plan, steps)
     for name, reason in outcome.refused:
         say(f"{name}: {reason}; no copy was written")
-    if args.as_json:
+    if output.as_json:
         errors, warnings = (sum(getattr(file, kind) for file in outcome.files) for kind in ("errors", "warnings"))
         head = {"schema": SCHEMA, "errors": errors, "warnings": warnings, "limits": outcome.limits.recorded()}
         print_json({**head, "several_years": outcome.several_years, "files": outcome.files, "fixed": outcome.fixed})
@@ -64,7 +62,7 @@ def main(args: Arguments) -> int:
         print()
         if outcome.several_years is not None:
             print_listed(f"error several_years: {outcome.several_years}")
-        for line in text_lines(outcome.files, None if args.all else EXAMPLES):
+        for line in text_lines(outcome.files, None if output.all else EXAMPLES):
             print_listed(line)
         if outcome.fixed is not None:
             _print_fixed(outcome.fixed)

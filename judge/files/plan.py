@@ -242,8 +242,10 @@ class OptionGroup(NamedTuple):
 
     title: str
     fields: dict[str, FieldInfo]
+    plan: type[Plan]
+    """The plan that has them."""
     inside: str = ""
-    """The field of the plan that holds them, where they are a plan of their own."""
+    """The field that holds this plan, where it is inside another."""
 
 
 def groups_of(plan: type[Plan]) -> Iterator[OptionGroup]:
@@ -257,7 +259,7 @@ def groups_of(plan: type[Plan]) -> Iterator[OptionGroup]:
         fields = {name: plan.model_fields[name] for name in names}
         parts = {name: shape_of(field).of for name, field in fields.items()}
         nested = {name: part for name, part in parts.items() if isinstance(part, type) and issubclass(part, Plan)}
-        yield OptionGroup(base.section, {name: field for name, field in fields.items() if name not in nested})
+        yield OptionGroup(base.section, {name: field for name, field in fields.items() if name not in nested}, plan)
         for name, part in nested.items():
             for group in groups_of(part):
                 yield group._replace(inside=name)

@@ -1,7 +1,6 @@
 """How long responses are by every way of counting tokens: what `judge tokens` does, for use from Python."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import msgspec

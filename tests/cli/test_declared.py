@@ -24,7 +24,7 @@ class Oven(Plan, section="oven"):
     """Move the air."""
 
 
-class Cake(FileOfOptions):
+class Cake(Plan):
     """A cake."""
 
     eggs: Annotated[tuple[Path, ...], Option(metavar="EGG", place="too")]
@@ -45,8 +45,12 @@ class Cake(FileOfOptions):
     """What is not the default."""
 
 
-def bake(args: Cake) -> int:
-    return args.layers
+BAKED: list[Cake] = []
+
+
+def bake(cake: Cake, file: FileOfOptions) -> int:
+    BAKED.append(cake)
+    return 0
 
 
 MODULE: Any = SimpleNamespace(main=bake, __doc__="Bake.")
@@ -55,10 +59,9 @@ MODULE: Any = SimpleNamespace(main=bake, __doc__="Bake.")
 def parsed(*words: str) -> Cake | None:
     parser = CommandParser(prog="judge bake")
     declare_command(parser, MODULE)
-    function, plan = parse_command(parser, MODULE, words)
-    assert function is bake
-    assert plan is None or isinstance(plan, Cake)
-    return plan
+    BAKED.clear()
+    assert parse_command(parser, MODULE, words)() == 0
+    return BAKED[0] if BAKED else None
 
 
 def test_a_line_and_python_make_the_same_plan() -> None:
