@@ -5,10 +5,7 @@ are, which difference of two runs is found with probability .8, and how reliable
 the same for the assessors' grades, topics against labels of a response, and how far judge and assessors disagree.
 """
 
-import argparse
-from pathlib import Path
-
-from judge.cli.options import add_own_prompts_option, positive, positive_amount
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_table, print_text, progress, say
 from judge.harness.planning import TopicsPlan, plan_topics
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
@@ -19,49 +16,13 @@ COMPONENTS = ("source", "variance", "share")
 DESIGNS = ("topics", "labels", "grades", "mean +-", "difference +-", "found", "E rho2", "phi")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("folder", type=Path, metavar="OUT", help="output folder of `judge run`: the pilot")
-    parser.add_argument("--gold", type=Path, nargs="+", default=[], metavar="FILE", help="gold grades (JSONL)")
-    parser.add_argument(
-        "--criterion",
-        metavar="NAME|PATH",
-        help="only this criterion; a prompt file of your own if the judgments are under one",
-    )
-    add_own_prompts_option(parser)
-    parser.add_argument(
-        "--half-width",
-        type=positive_amount,
-        metavar="H",
-        help="topics for a 95 %% interval of a difference of two runs of +-H",
-    )
-    parser.add_argument(
-        "--difference",
-        type=positive_amount,
-        metavar="D",
-        help="topics that find a true difference D with probability .8",
-    )
-    parser.add_argument("--turns", type=positive, metavar="N", help="turns of a topic (default: as in the pilot)")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-
-
-def main(args: argparse.Namespace) -> int:
+def main(plan: TopicsPlan, output: JsonOutput) -> int:
     """Take apart, plan, print."""
     with progress("planning"):
-        outcome = plan_topics(
-            TopicsPlan(
-                folder=args.folder,
-                gold=args.gold,
-                criterion=args.criterion,
-                prompts=args.prompt,
-                half_width=args.half_width,
-                difference=args.difference,
-                turns=args.turns,
-            )
-        )
+        outcome = plan_topics(plan)
     for warning in outcome.warnings:
         say(f"Warning: {warning}")
-    if args.json:
+    if output.as_json:
         print_json(outcome)
         return 0
     for place, pilot in enumerate(outcome.pilots):

@@ -203,8 +203,12 @@ def _reason(kind: str, limits: Mapping[str, Any], value: Any, message: str, fiel
     wanted = {"int": "an integer", "float": "a number", "finite": "a finite number", "bool": "true or false"}
     if (what := wanted.get(kind.split("_")[0])) is not None:
         return f"expected {what}, found {shown(value)}"
-    bounds = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}", "less_than": "less than {lt}",
-              "less_than_equal": "at most {le}"}  # fmt: skip
+    bounds = {
+        "greater_than_equal": "{ge:g} or more",
+        "greater_than": "a number above {gt:g}",
+        "less_than_equal": "{le:g} or less",
+        "less_than": "a number below {lt:g}",
+    }
     if kind in bounds:
         return f"expected {bounds[kind].format(**limits)}, found {shown(value)}"
     return message

@@ -3,31 +3,33 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from judge.ask.labels import JUDGMENTS, Labels
 from judge.calibrate.drift import AnchorKeys, Drift, drift
 from judge.calibrate.intake import LabelSource, parse_scale, read_sources
-from judge.errors import InputError, UsageError
-from judge.files.paths import JobPlan, StrPath, in_folders
+from judge.errors import InputError
+from judge.files.paths import in_folders
+from judge.files.plan import AboveZero, Option, Plan
 from judge.gold.rows import text_digest
 from judge.records import Scale
 from judge.text.cells import count
 from judge.text.safe import shown
 
 
-class DriftPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge drift` can be told; paths may be strings."""
+class DriftPlan(Plan):
+    """Everything `judge drift` can be told."""
 
-    before: StrPath
-    """Labels of the first date: `judgments.jsonl` or its folder, qrels, or four columns."""
-    after: StrPath
+    before: Annotated[Path, Option(metavar="BEFORE", place="only")]
+    """Labels of the first date: folder, JSONL or columns."""
+    after: Annotated[Path, Option(metavar="AFTER", place="only")]
     """Labels of the second date, of the same responses."""
-    margin: float = 0.1
+    margin: Annotated[AboveZero, Option(metavar="M")] = 0.1
     """The change of the mean grade that does not matter."""
-    scale: str | None = None
-    """`LOW-HIGH`: the grades of labels in columns."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Grades of labels in columns, such as 0-3."""
 
 
 class DriftOutcome(msgspec.Struct, frozen=True):
@@ -50,14 +52,12 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
     Responses are the same where turn, text and passages are, if a pool lies beside both files; else where ids are.
 
     Raises:
-        UsageError: The margin is not above 0, or the scale cannot be read.
+        UsageError: The scale cannot be read.
         InputError: A file has problems, or the two files share no judge or no response.
     """
-    if not plan.margin > 0:
-        raise UsageError(f"margin {plan.margin}: expected a number of grades above 0 (--margin)")
     plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
     scale = parse_scale(plan.scale) if plan.scale else None
-    (before, keys_before), (after, keys_after) = (_read(Path(path), scale) for path in (plan.before, plan.after))
+    (before, keys_before), (after, keys_after) = (_read(path, scale) for path in (plan.before, plan.after))
     if keys_before is None or keys_after is None:
         keys_before = keys_after = {}
     pairs = _pairs(before, after)

@@ -1,33 +1,34 @@
 """A judged folder as the pilot of the next collection: what `judge plan` does, for use from Python."""
 
-from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from judge.errors import UsageError
-from judge.files.paths import JobPlan, StrPath, in_folders
+from judge.files.paths import in_folders
+from judge.files.plan import AboveZero, Option, Positive
 from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.harness.judged import read_judged
+from judge.harness.options import OwnPrompts
 from judge.results.planning import Goals, Pilot, pilots, warnings
 
 
-class TopicsPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge plan` can be told; paths may be strings."""
+class TopicsPlan(OwnPrompts):
+    """Everything `judge plan` can be told."""
 
-    folder: StrPath
-    """Output folder of `judge run`."""
-    gold: Sequence[StrPath] = ()
-    """Gold files: the assessors' grades are a pilot too."""
-    criterion: str | None = None
-    """Only this criterion, or the prompt file that the judgments are under."""
-    prompts: Sequence[StrPath] = ()
-    """Prompt files of your own that judgments are under."""
-    half_width: float | None = None
-    """Half the width of the 95 % interval that a difference of two runs is to have."""
-    difference: float | None = None
-    """A true difference of two runs that is to be found with probability .8."""
-    turns: int | None = None
-    """Turns of a topic; by default as in the pilot."""
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
+    """Output folder of `judge run`: the pilot."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Gold grades (JSONL)."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Only this criterion; a prompt file of your own if the judgments are under one."""
+    half_width: Annotated[AboveZero | None, Option(metavar="H")] = None
+    """Topics for a 95 % interval of a difference of two runs of +-H."""
+    difference: Annotated[AboveZero | None, Option(metavar="D")] = None
+    """Topics that find a true difference D with probability .8."""
+    turns: Annotated[Positive | None, Option(metavar="N")] = None
+    """Turns of a topic (default: as in the pilot)."""
 
 
 class TopicsOutcome(msgspec.Struct, frozen=True):
@@ -43,13 +44,9 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     """Take the grades of a judged folder apart, and plan topics by them.
 
     Raises:
-        UsageError: A goal is no number above 0, the gold is sealed, or it has no grade of a pooled response.
+        UsageError: The gold is sealed, or it has no grade of a pooled response.
         InputError: An input is bad; every problem is listed.
     """
-    goals = {"--half-width": plan.half_width, "--difference": plan.difference, "--turns": plan.turns}
-    for name, size in goals.items():
-        if size is not None and not 0 < size < float("inf"):
-            raise UsageError(f"{name} {size}: expected a number above 0")
     plan = in_folders(plan, gold=GOLD_FILES)
     judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
     name = ", ".join(map(str, plan.gold))

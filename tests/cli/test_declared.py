@@ -83,7 +83,7 @@ def test_a_line_and_python_make_the_same_plan() -> None:
 @pytest.mark.parametrize(
     ("words", "values", "said"),
     [
-        (["--layers", "-1"], {"layers": -1}, {"layers": "expected at least 0, found {}"}),
+        (["--layers", "-1"], {"layers": -1}, {"layers": "expected 0 or more, found {}"}),
         (["--layers", "two"], {"layers": "two"}, {"layers": "expected an integer, found {}"}),
         (["--kind", "spong"], {"kind": "spong"}, {"kind": "did you mean sponge? (choose from sponge, marble)"}),
         (["--glaze", "suger"], {"glaze": "suger"}, {"glaze": "did you mean sugar? (choose from none, sugar)"}),
@@ -111,7 +111,7 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         parsed("--eggs", "a", "--layers", "x", "--heat", "0")
     assert capsys.readouterr().err.splitlines()[0] == (
-        "judge bake: argument --heat: expected at least 1, found '0'; argument --layers: expected an integer, found 'x'"
+        "judge bake: argument --heat: expected 1 or more, found '0'; argument --layers: expected an integer, found 'x'"
     )
     with pytest.raises(OptionsRefused) as refused:
         Cake(layrs=2)

@@ -175,7 +175,7 @@ def test_bad_goals_and_sealed_gold_are_refused(pilot: Folder, capsys: pytest.Cap
         with pytest.raises(SystemExit) as stopped:
             main(["plan", str(pilot.path), "--half-width", size])
         assert stopped.value.code == 2
-    with pytest.raises(UsageError, match=r"--difference nan: expected a number above 0"):
+    with pytest.raises(UsageError, match=r"difference: expected a finite number"):
         judge.plan_topics(judge.TopicsPlan(folder=pilot.path, difference=float("nan")))
     write_split(read_gold(pilot.gold), 0.5, 1, pilot.path.parent / "split")
     assert main(["plan", str(pilot.path), "--gold", str(pilot.path.parent / "split" / "test.jsonl")]) == 2
