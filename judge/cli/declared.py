@@ -82,12 +82,15 @@ def parse_command(parser: CommandParser, module: ModuleType, words: Sequence[str
         InputError: A file of options or the extended folder cannot be read, or holds options that cannot be used.
     """
     if {word.partition("=")[0] for word in words} & {"--config", "--save-config", "--extend"}:
-        for action in parser._actions:
+        for each in parser._actions:
             # A file may give it.
-            action.required = False
+            each.required = False
     line = vars(parser.parse_args(words))
     line.pop("given")
-    function: Callable[..., int] = module.ACTIONS[line.pop("action")] if hasattr(module, "ACTIONS") else module.main
+    function: Callable[..., int] = module.main if not hasattr(module, "ACTIONS") else module.ACTIONS[line["action"]]
+    if (action := line.pop("action", None)) is not None:
+        (actions,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+        parser = actions.choices[action]
     plans = _plans_from(parser, _plans_of(function), line)
     # The file of --save-config is written, and there is nothing else to do.
     return functools.partial(function, *plans) if line.get("save_config") is None else lambda: 0

@@ -234,6 +234,8 @@ def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
     if origin in (Union, types.UnionType):
         kinds = [part for part in parts if part is not types.NoneType]
         return _shape(kinds[0], known)
+    if origin is tuple and parts[-1] is not ...:
+        return Shape(str, False, known)
     if isinstance(origin, type) and issubclass(origin, tuple | Mapping):
         return _shape(parts[0], known)._replace(many=True)
     if origin is Literal:

@@ -1,8 +1,11 @@
 """Gold checked, imported, split under seal and planned: what `judge gold` does, for use from Python."""
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS
@@ -13,7 +16,8 @@ from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError
 from judge.files.extras import need_extra
 from judge.files.folder import make_folder, write_atomic
-from judge.files.paths import JobPlan, StrPath, in_folders
+from judge.files.paths import StrPath, in_folders
+from judge.files.plan import Amount, Choice, Option, Plan, Positive, Seed, pairs
 from judge.files.stored import read_stored, unpack
 from judge.gold import (
     GOLD_FILES,
@@ -36,112 +40,119 @@ from judge.gold import (
     write_split,
 )
 from judge.gold.grades import GradeMeanings
+from judge.gold.rows import GoldRow
+from judge.harness.crowd import LabelTables
 from judge.harness.gold_labels import CROWD, label_source
 from judge.harness.run_inputs import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Scale
-from judge.text.ids import Cluster, check_cluster
+from judge.text.ids import Cluster
 
+_SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
 GOLD_SOURCES = tuple(sorted({*SOURCES, CROWD}))
 """What gold is imported from."""
 
 
-class GoldCheckPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge gold check` can be told; paths may be strings."""
+def _bounds(scale: Any) -> Any:
+    """`LOW-HIGH` as two grades."""
+    if not isinstance(scale, str):
+        return scale
+    if not (found := _SCALE.fullmatch(scale)) or int(found[1]) >= int(found[2]):
+        raise ValueError(f"{scale!r} is not a scale such as 0-3")
+    return int(found[1]), int(found[2])
 
-    files: Sequence[StrPath]
-    """Gold files; several are one set of gold."""
-    pool: StrPath | None = None
-    """Output folder or `pool.jsonl` of the responses."""
-    prompts: Sequence[str] = ()
-    """Prompts that give their criteria's scales; by default each criterion's default prompt."""
-    scale: tuple[int, int] | None = None
-    """Lowest and highest grade of criteria without a prompt."""
+
+class GoldCheckPlan(Plan):
+    """Everything `judge gold check` can be told."""
+
+    files: Annotated[tuple[Path, ...], Option(metavar="FILE", place="only")]
+    """Gold file; several are one set of gold."""
+    pool: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Output folder or pool.jsonl of the responses."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt whose scale its criterion has (default: the criterion's default prompt)."""
+    scale: Annotated[tuple[int, int] | None, BeforeValidator(_bounds), Option(metavar="LOW-HIGH")] = None
+    """Scale of criteria without --prompt, e.g. 0-3."""
     polarity: Literal["higher", "lower"] | None = None
-    """Which end of `scale` is good."""
+    """Which end of --scale is good."""
 
 
-class GoldImportPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge gold import` can be told; paths may be strings."""
+class GoldImportPlan(LabelTables):
+    """Everything `judge gold import` can be told."""
 
-    source: str
-    """One of GOLD_SOURCES."""
-    files: Sequence[StrPath]
-    """Files of the source, or its folders."""
-    out: StrPath
-    """The gold file to write."""
-    pool_out: StrPath | None = None
-    """A folder for the graded responses as a pool; one that holds another pool is refused."""
-    bank: StrPath | None = None
+    source: Annotated[str, Choice(GOLD_SOURCES), Option(metavar="SOURCE", place="only")]
+    """What the grades come from."""
+    files: Annotated[tuple[Path, ...], Option(metavar="FILE", place="only")]
+    """File, or for cast-regin the folder."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """Gold file to write."""
+    pool_out: Annotated[Path | None, Option(metavar="DIR")] = None
+    """Also write pool.jsonl and passages.jsonl there."""
+    bank: Annotated[Path | None, Option(metavar="FILE")] = None
     """JSON object from response id to text."""
-    pool: StrPath | None = None
-    """Output folder or `pool.jsonl` with these responses."""
-    criterion: str | None = None
-    """The criterion that was graded, where the files do not say."""
-    assessor: str | None = None
-    """Who graded, where the files do not say."""
-    made: str | None = None
-    """How the grades came about."""
-    inclusion: float | None = None
+    pool: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Output folder or pool.jsonl with these responses."""
+    criterion: Annotated[str | None, Option(metavar="NAME")] = None
+    """Criterion that was graded, where the file does not say."""
+    assessor: Annotated[str | None, Option(metavar="NAME")] = None
+    """Who graded, where the file does not say."""
+    made: Annotated[str | None, Choice(get_args(GoldRow.__annotations__["made"]))] = None
+    """How the grades came about (default blind)."""
+    inclusion: Annotated[float | None, Option(metavar="P")] = None
     """Probability with which each response was drawn."""
-    plan: StrPath | None = None
-    """The plan that the responses were drawn by."""
-    columns: Mapping[str, str] = {}
-    """Field to the column of a table that holds it."""
-    constants: Sequence[tuple[str, str]] = ()
-    """Fields and their values, where the files do not say."""
+    plan: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Plan that the responses were drawn by."""
+    columns: Annotated[
+        dict[str, str], BeforeValidator(pairs), Option("column", metavar="FIELD=COLUMN", repeat=True)
+    ] = Field(default_factory=dict)
+    """Which column of a table holds a field."""
+    constants: Annotated[
+        dict[str, str], BeforeValidator(pairs), Option("constant", metavar="FIELD=VALUE", repeat=True)
+    ] = Field(default_factory=dict)
+    """A field's value, where the file does not say."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt by whose levels was labeled; other grades are refused (default: the criterion's default prompt names its
+    levels)."""
     generic_as_zero: bool = False
-    """Grade BEGIN's generic responses 0; by default they are left out."""
-    words: Mapping[str, int] = {}
-    """Texts that stand for a grade, beside the names of the levels of the criteria's prompts."""
-    prompts: Sequence[StrPath] = ()
-    """Prompts by whose levels was labeled; by default each criterion's default prompt names its levels."""
-    table: str | None = None
-    """What the tables of a crowd are, one of KINDS; None to see it from their columns."""
-    task: str = TASK
-    """Regular expression with groups `turn_id` and `response_id`, for a crowd's column of tasks."""
-    wide: str | None = None
-    """Regular expression for the column names of a survey that has a row per participant."""
-    wide_map: StrPath | None = None
-    """In place of `wide`, a table with the columns column, turn_id, response_id, criterion."""
+    """Begin: grade generic responses 0 (default: leave them out)."""
 
 
-class GoldSplitPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge gold split` can be told; paths may be strings."""
+class GoldSplitPlan(Plan):
+    """Everything `judge gold split` can be told."""
 
-    file: StrPath
-    """The gold file."""
-    share: float
-    """About which share of the responses goes to the test part, between 0 and 1."""
-    seed: int
+    file: Annotated[Path, Option(metavar="FILE", place="only")]
+    """Gold file."""
+    share: Annotated[Amount, Option("test", metavar="SHARE")]
+    """Share of the test part, e.g. 0.5."""
+    seed: Annotated[Seed, Option(metavar="S")]
     """Seed of the split."""
-    out: StrPath
-    """The folder to write; one that holds another split is refused."""
     cluster: Cluster = "topic"
-    """What goes to one part as a whole: each topic, or each theme."""
+    """What goes to one part as a whole: each topic, or each theme, the part of a topic id before the hyphen."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder to write."""
 
 
-class GoldDrawPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge gold plan` can be told; paths may be strings."""
+class GoldDrawPlan(Plan):
+    """Everything `judge gold plan` can be told."""
 
-    pool: StrPath
-    """Output folder or its `pool.jsonl`."""
-    n: int
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder or its pool.jsonl."""
+    n: Annotated[Positive, Option(metavar="N")]
     """About how many responses to label."""
-    seed: int
+    seed: Annotated[Seed, Option(metavar="S")]
     """Seed of the draw."""
-    out: StrPath
-    """The file to write; one that holds another plan is refused."""
-    judgments: Sequence[StrPath] = ()
-    """Judgments of the responses: turns on which the judges are unsure are drawn more often."""
-    per_run: int = 10
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """Plan to write (JSONL)."""
+    judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Judgments.jsonl: turns on which the judges are unsure are drawn more often."""
+    per_run: Annotated[Positive, Option(metavar="K")] = 10
     """Responses that each run gets at least."""
-    criteria: Sequence[str] = ()
-    """Criteria to label; by default those of the judgments, else DEFAULT_CRITERIA."""
-    gold: Sequence[StrPath] = ()
-    """Gold files with existing grades: their responses are not drawn again."""
+    criteria: Annotated[tuple[str, ...], Option(metavar="CRITERION")] = ()
+    """Criteria to label (default: those of the judgments, else groundedness and naturalness)."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Existing grades: their responses are not drawn again, and count as certain part of the sample."""
 
 
 def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
@@ -156,8 +167,8 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     default_scale = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
     scales = _scales(plan.prompts, () if default_scale else tuple(default_prompts()))
     plan = in_folders(plan, files=GOLD_FILES)
-    contents = [(str(path), _content(path)) for path in map(Path, plan.files)]
-    pool = read_pool_folder(Path(plan.pool)) if plan.pool is not None else None
+    contents = [(str(path), _content(path)) for path in plan.files]
+    pool = read_pool_folder(plan.pool) if plan.pool is not None else None
     checked = check_gold(contents, scales, pool, other=default_scale)
     if pool is not None:
         _check_units({row.criterion for row in checked.rows}, plan.prompts, pool, mixed=True)
@@ -171,38 +182,40 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or `pool_out` holds another pool; nothing is written.
     """
-    if plan.source not in GOLD_SOURCES:
-        raise UsageError(f"no source called {plan.source!r}: there are {', '.join(GOLD_SOURCES)}")
+    if plan.bank is not None and plan.pool is not None:
+        raise UsageError("--bank and --pool: give one of them")
+    if plan.inclusion is not None and plan.plan is not None:
+        raise UsageError("--inclusion and --plan: give one of them")
     if plan.source == CROWD:
         need_extra("crowd", "reading workers' labels")
     elif plan.table or plan.task != TASK or plan.wide or plan.wide_map:
         raise UsageError(f"--table, --task, --wide and --wide-map are about tables of a crowd, not about {plan.source}")
     plan = in_folders(plan, bank=("bank.json", "response_bank.json"), plan=("plan.jsonl",))
-    out, files = Path(plan.out), list(map(Path, plan.files))
+    out, files = plan.out, list(plan.files)
     if out in files:
         raise UsageError(f"{out}: would be written over what it is made of")
-    drawn = read_plan(_content(Path(plan.plan)), str(plan.plan)) if plan.plan is not None else None
+    drawn = read_plan(_content(plan.plan), str(plan.plan)) if plan.plan is not None else None
     prompts = tuple(map(find_criterion, plan.prompts))
     _scales(plan.prompts, ())
     options = ImportOptions(
         constants=_constants(plan),
         columns=plan.columns,
-        bank=read_bank(Path(plan.bank)) if plan.bank is not None else None,
-        pool=read_pool_folder(Path(plan.pool)) if plan.pool is not None else None,
+        bank=read_bank(plan.bank) if plan.bank is not None else None,
+        pool=read_pool_folder(plan.pool) if plan.pool is not None else None,
         plan={(row.turn_id, row.response_id): row for row in drawn} if drawn is not None else None,
         meanings=GradeMeanings(plan.words, prompts),
         generic_as_zero=plan.generic_as_zero,
     )
     read = None
     if plan.source == CROWD:
-        wide = read_questions(Path(plan.wide_map)) if plan.wide_map is not None else plan.wide
+        wide = read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide
         labeled = {prompt.name for prompt in prompts} or {name for row in drawn or () for name in row.criteria}
         read = label_source(plan.table, plan.task, wide, sorted(labeled))
     imported = import_gold(plan.source, files, options, with_pool=plan.pool_out is not None, read=read)
     if options.pool is not None:
         _check_units({row.criterion for row in imported.rows}, plan.prompts, options.pool)
     if plan.pool_out is not None and imported.pool is not None:
-        folder = Path(plan.pool_out)
+        folder = plan.pool_out
         contents = {"pool.jsonl": pool_jsonl(imported.pool), "passages.jsonl": passages_jsonl(imported.pool)}
         for name, content in contents.items():
             _refuse_other(folder / name, content, "holds another pool: choose another --pool-out")
@@ -217,12 +230,11 @@ def split_gold_file(plan: GoldSplitPlan) -> Seal:
     """Split gold by topic or theme, put the test part under seal, and return the seal.
 
     Raises:
-        UsageError: The share is not between 0 and 1, or the cluster is unknown.
+        UsageError: The share is not between 0 and 1.
         InputError: The gold cannot be split, or `out` holds another split.
     """
-    check_cluster(plan.cluster)
     plan = in_folders(plan, file=("gold.jsonl",))
-    return write_split(read_gold(Path(plan.file)), plan.share, plan.seed, Path(plan.out), plan.cluster)
+    return write_split(read_gold(plan.file), plan.share, plan.seed, plan.out, plan.cluster)
 
 
 def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
@@ -233,8 +245,8 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         InputError: An input is bad, nothing is left to draw, or `out` holds another plan.
     """
     plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES)
-    judgments = StoredResults.joined(stored_judgments(Path(path)) for path in plan.judgments)
-    pool = read_pool_folder(Path(plan.pool))
+    judgments = StoredResults.joined(stored_judgments(path) for path in plan.judgments)
+    pool = read_pool_folder(plan.pool)
     criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
     if not criteria and pool.unit == "dialogue":
         raise UsageError(f"{plan.pool}: a pool of dialogues: name the criteria to label (--criteria)")
@@ -245,10 +257,10 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         plan.seed,
         criteria=criteria or DEFAULT_CRITERIA,
         judgments=judgments,
-        gold=[row for path in plan.gold for row in read_gold(Path(path))],
+        gold=[row for path in plan.gold for row in read_gold(path)],
         per_run=plan.per_run,
     )
-    out, content = Path(plan.out), plan_jsonl(drawn)
+    out, content = plan.out, plan_jsonl(drawn)
     _refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
     write_atomic(out, content)
     return drawn
@@ -291,10 +303,10 @@ def _constants(plan: GoldImportPlan) -> dict[str, Any]:
         "inclusion_probability": plan.inclusion,
     }
     constants = {field: value for field, value in named.items() if value is not None}
-    fields = [*constants, *(field for field, _ in plan.constants)]
+    fields = [*constants, *plan.constants]
     if repeated := sorted({field for field in fields if fields.count(field) > 1}):
         raise UsageError(f"given twice: {', '.join(repeated)}")
-    return constants | typed(dict(plan.constants))
+    return constants | typed(plan.constants)
 
 
 def _content(path: Path) -> bytes:

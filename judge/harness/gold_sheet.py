@@ -1,7 +1,8 @@
 """From a plan to the sheets that assessors fill in: what `judge gold sheet` does, for use from Python."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -9,7 +10,8 @@ from judge.ask.criteria import choose_prompts, default_prompts
 from judge.ask.subjects import check_unit
 from judge.errors import UsageError
 from judge.files.folder import replace_folder
-from judge.files.paths import JobPlan, StrPath, in_folders
+from judge.files.paths import in_folders
+from judge.files.plan import Amount, Choice, Option, Plan, Positive, Seed
 from judge.files.stored import read_stored, unpack
 from judge.gold import read_plan
 from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
@@ -23,29 +25,29 @@ from judge.text.cells import count
 RECORD = "sheet.sha256"
 
 
-class GoldSheetPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge gold sheet` can be told; paths may be strings."""
+class GoldSheetPlan(Plan):
+    """Everything `judge gold sheet` can be told."""
 
-    pool: StrPath
-    """Output folder or its `pool.jsonl`, with `passages.jsonl` beside it."""
-    to: str
-    """A key of SHEETS."""
-    out: StrPath
-    """The folder to write."""
-    plan: StrPath | None = None
-    """What to label; by default every response of the pool."""
-    prompts: Sequence[StrPath] = ()
-    """Prompts whose levels are shown, in place of their criterion's default."""
-    topics: StrPath | None = None
-    """The topics, to show the conversation."""
-    assessors: Sequence[str] = ()
-    """Who labels; each gets a sheet of his own."""
-    double: float | None = None
-    """Share of the responses that every assessor labels, each other one being labeled by one; by default DOUBLE."""
-    items_per_task: int = 1
-    """Responses on one page of MTurk."""
-    seed: int = 0
-    """Seed of the order of the responses."""
+    plan: Annotated[Path | None, Option(metavar="PLAN", place="only")] = None
+    """Plan of what to label (default: all responses of the pool)."""
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder or its pool.jsonl."""
+    to: Annotated[str, Choice(SHEETS)]
+    """What the assessors work with."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, to show the conversation."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt whose levels are shown (default: the criterion's default prompt)."""
+    assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True)] = ()
+    """Csv, html: who labels; each gets a sheet."""
+    double: Annotated[Amount | None, Option(metavar="SHARE")] = None
+    """Csv, html: share of the responses that every assessor labels (default 0.2 with several assessors)."""
+    items_per_task: Annotated[Positive, Option(metavar="K")] = 1
+    """Mturk: responses on one page."""
+    seed: Annotated[Seed, Option(metavar="S")] = 0
+    """Seed of the orders."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder to write."""
 
 
 class SheetOutcome(msgspec.Struct, frozen=True):
@@ -74,10 +76,10 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     if plan.items_per_task < 1 or (plan.items_per_task > 1 and plan.to != "mturk"):
         raise UsageError("--items-per-task: a number of one or more, with --to mturk")
     plan = in_folders(plan, plan=("plan.jsonl",))
-    inputs = [pool_file(Path(plan.pool))] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]
+    inputs = [pool_file(plan.pool)] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]
     rows = None
     if plan.plan is not None:
-        path = Path(plan.plan)
+        path = plan.plan
         rows = read_plan(unpack(read_stored(path), str(path)), str(path))
     planned = sorted({name for row in rows for name in row.criteria}) if rows is not None else None
     chosen = choose_prompts(None, plan.prompts, ())
@@ -90,7 +92,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     prompts |= {name: given for name, (given,) in choose_prompts(known, (), ()).items()}
     topics = read_topics(plan.topics) if plan.topics is not None else None
     turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
-    pool = read_pool_folder(Path(plan.pool), "passages.jsonl")
+    pool = read_pool_folder(plan.pool, "passages.jsonl")
     check_unit(tuple(prompts.values()), pool.unit)
     # The conversation of an interactive run is in the pool, so it is shown without topics too.
     if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):
@@ -98,9 +100,9 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     sheet = make_sheet(pool, prompts, rows, turns)
     options = SheetOptions(tuple(plan.assessors), plan.double, plan.items_per_task, plan.seed)
     files = SHEETS[plan.to](sheet, options)
-    replace_folder(Path(plan.out), files, RECORD, inputs=inputs)
+    replace_folder(plan.out, files, RECORD, inputs=inputs)
     return SheetOutcome(
-        Path(plan.out),
+        plan.out,
         tuple(files),
         len(sheet.items),
         sum(len(item.criteria) for item in sheet.items),

@@ -244,7 +244,6 @@ def test_judgments_give_a_plan_its_criteria_and_probabilities(
         ["plan", "--pool", "p", "--n", "5", "--seed", "-1", "--out", "o"],
         ["split", "f", "--test", "x", "--seed", "1", "--out", "o"],
         ["import", "csv", "f", "--out", "o", "--column", "grade"],
-        ["import", "csv", "f", "--out", "o", "--inclusion", "1", "--plan", "p"],
         ["import", "nist", "f", "--out", "o"],
         [],
     ],
@@ -258,6 +257,7 @@ def test_bad_usage_exits_2(arguments: list[str]) -> None:
     ("arguments", "says"),
     [
         (["import", "csv", "f.csv", "--out", "f.csv"], "would be written over what it is made of"),
+        (["import", "csv", "f", "--out", "o", "--inclusion", "1", "--plan", "p"], "--inclusion and --plan: give one"),
         (
             ["import", "csv", "f", "--out", "o", "--criterion", "c", "--constant", "criterion=d"],
             "given twice: criterion",

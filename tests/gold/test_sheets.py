@@ -546,7 +546,7 @@ def test_every_assessor_labels_a_share_and_the_rest_goes_round() -> None:
         ({"prompts": ["groundedness/yes_no", "groundedness/graded"]}, "two scales"),
         ({"to": "mturk", "assessors": ("ann",)}, "deals out the work itself"),
         ({"plan": None, "topics": None, "prompts": ["relevance"]}, "topics file is needed"),
-        ({"to": "paper"}, "no sheet called 'paper'"),
+        ({"to": "paper"}, "invalid choice: 'paper'"),
     ],
 )
 def test_what_cannot_be_done_is_said(world: Path, options: dict[str, object], message: str) -> None:

@@ -67,7 +67,7 @@ def test_an_import_writes_what_the_command_writes(begin: str, tmp_path: Path) ->
             pool_out=str(tmp_path / "job"),
             assessor="ann",
             inclusion=0.5,
-            constants=[("stratum", "s")],
+            constants={"stratum": "s"},
             generic_as_zero=True,
         )
     )
@@ -116,8 +116,9 @@ def test_an_import_replaces_neither_its_input_nor_another_pool(begin: str, pool:
     before = (Path(pool) / "pool.jsonl").read_bytes()
     refused(InputError, "holds another pool", pool_out=pool)
     refused(UsageError, "would be written over what it is made of", out=begin)
-    refused(UsageError, "no source called 'nist': there are begin, ", source="nist")
-    refused(UsageError, "given twice: criterion, x", criterion="c", constants=[("criterion", "d"), *[("x", "1")] * 2])
+    refused(UsageError, "invalid choice: 'nist'", source="nist")
+    refused(UsageError, "given twice: criterion", criterion="c", constants={"criterion": "d"})
+    refused(UsageError, "x is given twice", constants=["x=1", "x=1"])
     assert (Path(pool) / "pool.jsonl").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["begin.tsv"]
 
