@@ -79,14 +79,6 @@ def pair(text: str) -> tuple[str, str]:
     return field, value
 
 
-def graded_text(text: str) -> tuple[str, int]:
-    """`TEXT=GRADE`, for argparse."""
-    word, _, grade = text.rpartition("=")
-    if not word.strip() or not re.fullmatch("-?[0-9]{1,3}", grade.strip(), re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is not TEXT=GRADE, such as 'Mostly grounded=2'")
-    return word.strip(), int(grade)
-
-
 def refuse_unused(args: argparse.Namespace, options: Sequence[str], reason: str) -> None:
     """Refuse options that the rest of the command leaves without effect.
 

@@ -94,8 +94,9 @@ def _by_name(parts: Iterable[tuple[str, str, str]], form: str) -> dict[str, str]
     for name, sign, value in parts:
         if not (name.strip() and value.strip()):
             raise PydanticCustomError("pair", "{text} is not {form}", {"text": repr(name + sign + value), "form": form})
-        if values.setdefault(name.strip(), value) is not value:
-            raise PydanticCustomError("pair", "{name} is given twice", {"name": name})
+        if name.strip() in values:
+            raise PydanticCustomError("pair", "{name} is given twice", {"name": name.strip()})
+        values[name.strip()] = value
     return values
 
 
