@@ -203,7 +203,7 @@ def test_a_correction_over_themes_says_so_in_every_format(tmp_path: Path, capsys
     ],
 )
 def test_a_plan_with_another_unit_is_refused_before_anything_is_read(tmp_path: Path, job: Any) -> None:
-    with pytest.raises(UsageError, match="cluster.*'themes'.*topic.*theme"):
+    with pytest.raises(UsageError, match=r"cluster.*'themes'.*topic.*theme"):
         job(tmp_path)
 
 
