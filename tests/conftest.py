@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.browsing import browser, page
+from tests.mock import Mock, start_mock
 from tests.postgres import postgres
 
 __all__ = ["browser", "page", "postgres"]
@@ -103,3 +104,15 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("real public data is not beside this checkout (../shared/data)")
     return folder
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Mock]:
+    with start_mock() as mock:
+        yield mock
+
+
+@pytest.fixture
+def mock(process: Mock) -> Mock:
+    process.reset()
+    return process

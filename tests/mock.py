@@ -1,5 +1,6 @@
 """The mock server of `bench/` as a real process on this machine, for any test that needs an endpoint."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from judge.models.records import AnswerForm, Message, Request
+from judge.models.model import Model
+from judge.models.records import AnswerForm, Completion, Message, Request
 from judge.records import Level, Scale
 from tests.time_limit import PATIENCE
 
@@ -101,6 +103,18 @@ def start_mock(*arguments: str) -> Iterator[Mock]:
         process.terminate()
         process.wait(timeout=PATIENCE)
         process.stdout.close()
+
+
+def complete(model: Model, request: Request) -> Completion:
+    """Ask a judge once, and close it."""
+
+    async def whole() -> Completion:
+        try:
+            return await model.complete(request)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(whole())
 
 
 def wait_for_paid(mock: Mock, process: subprocess.Popen[Any], least: int) -> None:

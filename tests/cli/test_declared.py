@@ -80,6 +80,14 @@ def test_a_line_and_python_make_the_same_plan() -> None:
     assert line.model_fields_set - {"chosen"} == {"eggs", "layers", "glaze", "swaps", "oven"}
 
 
+@pytest.mark.parametrize("words", ["--layers 1 --layers=1", "--glaze none --glaze sugar", "--heat 1 --heat 2"])
+def test_what_takes_one_value_is_refused_twice(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("a", *words.split())
+    assert ": given more than once: it takes one value\n" in capsys.readouterr().err
+    assert parsed("a", "--fan", "--fan") == parsed("a", "--fan")
+
+
 @pytest.mark.parametrize(
     ("words", "values", "said"),
     [

@@ -1,7 +1,6 @@
 """What commands say of money: the estimate, the account beside it, the manifest, and files of prices."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +9,13 @@ import pytest
 from judge.cli import main
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 
 pytestmark = pytest.mark.slow
 
 EXAMPLE = PROJECT / "examples"
 CALLS = 76
 """77 pooled responses, one of which lacks a passage."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 def run(mock: Mock, out: Path, *more: str) -> int:

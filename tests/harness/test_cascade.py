@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from judge.text.words import containment
 from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, write_pool
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 from tests.scoring import ScoreServer
 from tests.time_limit import PATIENCE
 
@@ -40,18 +40,6 @@ NAME = f"{CASCADE}+server/m"
 SENTENCES = "groundedness/sentences"
 EVIDENCE = 76
 """Responses of the example whose passages have a text."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 def arguments(out: Path, mock: Mock, *more: str, prompt: str = SENTENCES) -> list[str]:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 from judge.models.journal_tools import read_journal, verify_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock, wait_for_paid
+from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -40,18 +39,6 @@ def finish(mock: Mock, out: Path, *more: str) -> subprocess.CompletedProcess[str
     return subprocess.run(
         command(mock, out, *more), cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 def judgments(out: Path) -> list[dict[str, object]]:

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from judge.models.model import Price
 from judge.models.records import Completion, Request
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock, wait_for_paid
+from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -30,18 +29,6 @@ POOLED = 77
 CALLS = 76
 """Of the pooled responses, those whose passages have texts."""
 OVERLAP = ["--model", "baseline/overlap"]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 def arguments(out: Path, *more: str) -> list[str]:

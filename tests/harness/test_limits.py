@@ -2,28 +2,15 @@
 
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.harness.test_crash import CONCURRENCY, finish, judgments, started
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 @pytest.mark.parametrize(

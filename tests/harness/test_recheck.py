@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +11,13 @@ from judge.cli import main
 from judge.models.journal_tools import read_journal
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 
 pytestmark = pytest.mark.slow
 
 EXAMPLE = PROJECT / "examples"
 CALLS = 76
 """Distinct questions about groundedness."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 def run(mock: Mock, out: Path, *more: str) -> int:

@@ -6,14 +6,13 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from judge.files.bundle import bundled
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 
 pytestmark = pytest.mark.slow
 
@@ -25,12 +24,6 @@ BY_KEY = (KEY, quote(KEY, safe=""), base64.b64encode(KEY.encode()).decode())
 BY_PASSWORD = (PASSWORD, quote(PASSWORD, safe=""), PAIR)
 ECHO = f"key {KEY}, {quote(KEY, safe='')}, {base64.b64encode(KEY.encode()).decode()}, {PASSWORD}, Basic {PAIR}"
 JUDGES = ["server/m", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini", "litellm/hosted_vllm/m"]
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
 
 
 def judged(mock: Mock, judge: str, home: Path, *options: str) -> "subprocess.CompletedProcess[str]":

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from judge.models.journal_tools import verify_journal
 from tests.conftest import PROJECT
 from tests.evaluate.bench_world import dataset, items, write
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 from tests.postgres import Postgres
 from tests.time_limit import PATIENCE
 
@@ -29,18 +28,6 @@ EXAMPLE = PROJECT / "examples"
 FACTS_OF_A_DAY = ("journal.sqlite", "timing.json", "bench.sha256")
 LEDGER = ("certificate.json", "calibration.md", "calibration.json", "calibration.sha256")
 """Files of a calibration that hold the digest of the ledger of looks, which has a time."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 @pytest.fixture(scope="module")

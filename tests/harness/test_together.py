@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +16,13 @@ from judge.models.model import ModelOptions
 from tests.calibration_world import FAST, contents, gold_rows, items, pool, row, table, write_gold, write_pool
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 
 pytestmark = pytest.mark.slow
 
 EXAMPLE = PROJECT / "examples"
 WORLD = items(topics=24, each=3)
 GROUNDED, NATURAL = "groundedness/graded+naturalness", "naturalness/graded+groundedness"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 def run(out: Path, mock: Mock, *more: str) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,23 +9,11 @@ from judge.errors import JudgeError, QuotaError, RateLimitError
 from judge.models.backends import open_model
 from judge.models.limits import Allowance, RateLimits
 from judge.models.model import ModelOptions
-from tests.mock import Mock, ask, start_mock
+from tests.mock import Mock, ask
 
 pytestmark = pytest.mark.slow
 
 JUDGES = ["server/mock", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini", "litellm/hosted_vllm/mock"]
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(process: Mock) -> Mock:
-    process.reset()
-    return process
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ import http.server
 import logging
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -27,18 +26,12 @@ from judge.errors import (
 from judge.models.backends import open_model
 from judge.models.backends.litellm import LitellmModel, load_litellm
 from judge.models.model import ModelOptions, Price
-from judge.models.records import Completion, Message, Request
-from tests.mock import Mock, ask, start_mock
+from judge.models.records import Completion, Message
+from tests.mock import Mock, ask, complete
 
 pytestmark = pytest.mark.slow
 
 SECRET = "sk-test-0123456789"
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
 
 
 @pytest.fixture(autouse=True)
@@ -49,24 +42,8 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
 
-@pytest.fixture
-def mock(process: Mock) -> Mock:
-    process.reset()
-    return process
-
-
 def behind(mock: Mock, name: str = "openai/gpt-4o-mini", **options: Any) -> LitellmModel:
     return LitellmModel(name, ModelOptions(**{"base_url": mock.base_url, **options}))
-
-
-def complete(model: LitellmModel, request: Request) -> Completion:
-    async def whole() -> Completion:
-        try:
-            return await model.complete(request)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(whole())
 
 
 def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:

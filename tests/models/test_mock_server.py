@@ -4,7 +4,6 @@ import http.client
 import json
 import re
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
 from typing import Any
@@ -12,23 +11,11 @@ from typing import Any
 import pytest
 
 from judge.models.forms import answer_schema
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 
 pytestmark = pytest.mark.slow
 
 SCHEMA = answer_schema(["0", "1", "2"], 0)
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(process: Mock) -> Mock:
-    process.reset()
-    return process
 
 
 def request(text: str = "Is it grounded?", **more: object) -> dict[str, Any]:

@@ -1,9 +1,7 @@
 """The judge of OpenAI against a real server process on this machine; what it shares with others is in test_server."""
 
-import asyncio
 import importlib.util
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +15,12 @@ from judge.errors import (
 from judge.models.backends import open_model
 from judge.models.backends.openai import OpenAIModel, list_price
 from judge.models.model import ModelOptions, Price
-from judge.models.records import Completion, Request
-from tests.mock import Mock, ask, start_mock
+from judge.models.records import Completion
+from tests.mock import Mock, ask, complete
 
 pytestmark = pytest.mark.slow
 
 SECRET = "sk-test-0123456789"
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
 
 
 @pytest.fixture(autouse=True)
@@ -39,24 +31,8 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
 
-@pytest.fixture
-def mock(process: Mock) -> Mock:
-    process.reset()
-    return process
-
-
 def behind(mock: Mock, name: str = "gpt-4o-mini", **options: Any) -> OpenAIModel:
     return OpenAIModel(name, ModelOptions(**{"base_url": mock.base_url, **options}))
-
-
-def complete(model: OpenAIModel, request: Request) -> Completion:
-    async def whole() -> Completion:
-        try:
-            return await model.complete(request)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(whole())
 
 
 def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:

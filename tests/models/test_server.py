@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -29,18 +29,12 @@ from judge.models.backends.server import ServerModel
 from judge.models.forms import answer_schema
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Message, Request
-from tests.mock import Mock, ask, start_mock
+from tests.mock import Mock, ask
 
 pytestmark = pytest.mark.slow
 
 SECRET = "sk-test-0123456789"
 Kind = Callable[[str, ModelOptions], ServerModel]
-
-
-@pytest.fixture(scope="module")
-def process() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
 
 
 @pytest.fixture
