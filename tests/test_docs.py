@@ -4,6 +4,7 @@ import argparse
 import ast
 import contextlib
 import functools
+import inspect
 import itertools
 import os
 import re
@@ -18,9 +19,10 @@ from pathlib import Path
 import pytest
 
 import judge
-from judge.cli import COMMANDS, GENERAL, ROOMS, command_parser, main
+from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, command_parser, main
 from judge.cli.demo import write_example
 from judge.cli.examples import EXAMPLES
+from judge.files.plan import shape_of
 from tests.conftest import PROJECT
 from tests.desk.visiting import label_at_once
 from tests.mock import Mock, start_mock
@@ -134,7 +136,17 @@ def parsed(command: str) -> argparse.Namespace:
     words = shlex.split(command, comments=True)
     length = 2 if " ".join(words[:2]) in COMMANDS else 1
     name = " ".join(words[:length])
-    return command_parser(name).parse_args(words[length:])
+    args = command_parser(name).parse_args(words[length:])
+    module = command_module(name)
+    if hasattr(module, "add_arguments"):
+        return args
+    function = module.ACTIONS[args.action] if hasattr(module, "ACTIONS") else module.main
+    for parameter in inspect.signature(function).parameters.values():
+        for field, declared in parameter.annotation.model_fields.items():
+            if shape_of(declared).of is Path and hasattr(args, field):
+                value = getattr(args, field)
+                setattr(args, field, list(map(Path, value)) if isinstance(value, list) else Path(value))
+    return args
 
 
 def put_there(command: str, document: str) -> None:

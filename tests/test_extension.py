@@ -131,7 +131,6 @@ def test_an_aggregator_is_a_row(tree: Path) -> None:
     )
     crowd, run = ("".join(judge(tree, command, "--help").split()) for command in ("crowd", "run"))
     assert re.search(r"--aggregator\{[^}]*,panel\}", crowd)
-    assert re.search(r"pseudo-labelsofeachworkerin[^(]*,panel\(", crowd)
     assert re.search(r"--jury\{[^}]*,panel\}", run)
     options = ["--tie", "lowest", "--majority", "absolute", "--smoothing", "2"]
     outputs = []

@@ -11,13 +11,13 @@ from typing import Annotated, Literal, get_args
 import shtab
 
 from judge.cli import COMMANDS, command_parser
-from judge.files.plan import Option, Plan
+from judge.files.plan import Option, Options
 
 Shell = Literal["bash", "zsh", "fish"]
 SHELLS: tuple[str, ...] = get_args(Shell)
 
 
-class CompletionPlan(Plan):
+class CompletionPlan(Options):
     """Everything `judge completion` can be told."""
 
     shell: Annotated[Shell, Option(metavar="SHELL", place="only")]

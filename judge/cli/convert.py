@@ -16,7 +16,7 @@ from typing import Annotated
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, progress, say
 from judge.errors import UsageError
-from judge.files.plan import Choice, Option
+from judge.files.plan import OneOf, Option
 from judge.harness.options import NamedRuns
 from judge.harness.results_parquet import PARQUET, ResultsConvertPlan, convert_results
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
@@ -28,7 +28,7 @@ from judge.text.safe import printable
 class ConversionPlan(NamedRuns):
     """Everything `judge convert` can be told."""
 
-    to: Annotated[str, Choice([*sorted(TARGETS), PARQUET])]
+    to: Annotated[str, OneOf([*sorted(TARGETS), PARQUET])]
     """The format to write."""
     out: Annotated[Path, Option(short="o", metavar="DIR")]
     """Folder for the new files, outside the runs' folder."""

@@ -22,7 +22,7 @@ from judge.cli.printing import say
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.limits import LARGEST_TOML
-from judge.files.plan import Option, OptionsRefused, Plan, groups_of, option_of, shape_of
+from judge.files.plan import Option, Options, OptionsRefused, groups_of, option_of, shape_of
 from judge.files.stored import read_stored
 from judge.files.toml import toml_text
 from judge.harness.earlier import earlier_options
@@ -36,14 +36,14 @@ NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "d
 """What is about one call, and so is not taken from the folder of --extend."""
 
 
-class JsonOutput(Plan, section="output"):
+class JsonOutput(Options, section="output"):
     """How the outcome is printed."""
 
     as_json: Annotated[bool, Option("json")] = False
     """Print the outcome as JSON."""
 
 
-class FileOfOptions(Plan, section="options in a file"):
+class FileOfOptions(Options, section="options in a file"):
     """Where options come from that the command line does not give."""
 
     config: Path | None = None
@@ -58,7 +58,7 @@ class _Field(NamedTuple):
     name: str
     field: FieldInfo
     option: Option
-    plan: type[Plan]
+    plan: type[Options]
     """The plan whose field it is: a parameter of the command's function, or inside one."""
     title: str
 
@@ -96,7 +96,7 @@ def parse_command(parser: CommandParser, module: ModuleType, words: Sequence[str
     return functools.partial(function, *plans) if line.get("save_config") is None else lambda: 0
 
 
-def refuse_unused(plan: Plan, fields: Sequence[str], reason: str) -> None:
+def refuse_unused(plan: Options, fields: Sequence[str], reason: str) -> None:
     """Refuse options that the rest of the command leaves without effect.
 
     Args:
@@ -115,11 +115,11 @@ def refuse_unused(plan: Plan, fields: Sequence[str], reason: str) -> None:
         raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
 
 
-def _plans_of(function: Callable[..., int]) -> list[type[Plan]]:
+def _plans_of(function: Callable[..., int]) -> list[type[Options]]:
     return [parameter.annotation for parameter in inspect.signature(function).parameters.values()]
 
 
-def _fields(plans: Iterable[type[Plan]]) -> Iterator[_Field]:
+def _fields(plans: Iterable[type[Options]]) -> Iterator[_Field]:
     for plan in plans:
         for group in groups_of(plan):
             for name, field in group.fields.items():
@@ -167,7 +167,7 @@ def _help(field: FieldInfo) -> str:
     return f"{text} (default {default})"
 
 
-def _plans_from(parser: CommandParser, kinds: Sequence[type[Plan]], line: Mapping[str, Any]) -> list[Plan]:
+def _plans_from(parser: CommandParser, kinds: Sequence[type[Options]], line: Mapping[str, Any]) -> list[Options]:
     """The plans of the values on a line, with those of the files that it names."""
     fields = {each.option.name: each for each in _fields(kinds)}
     read: dict[str, Any] = {}
@@ -195,16 +195,16 @@ def _plans_from(parser: CommandParser, kinds: Sequence[type[Plan]], line: Mappin
     return [plan.replace(chosen=chosen) if "chosen" in type(plan).model_fields else plan for plan in plans]
 
 
-def _without_required(kind: type[Plan]) -> type[Plan]:
+def _without_required(kind: type[Options]) -> type[Options]:
     """A plan of which nothing is required, because it may be given later."""
     required = {name: field for name, field in kind.model_fields.items() if field.is_required()}
     absent: Any = {name: (field.annotation, None) for name, field in required.items()}
     return create_model(kind.__name__, __base__=kind, **absent)
 
 
-def _made(kinds: Sequence[type[Plan]], values: Mapping[str, Any]) -> tuple[list[Plan], dict[str, str]]:
+def _made(kinds: Sequence[type[Options]], values: Mapping[str, Any]) -> tuple[list[Options], dict[str, str]]:
     """The plans of values by the names of their fields, and what is wrong with values."""
-    plans: list[Plan] = []
+    plans: list[Options] = []
     reasons: dict[str, str] = {}
     for kind in kinds:
         own: dict[str, Any] = {}
@@ -221,7 +221,7 @@ def _made(kinds: Sequence[type[Plan]], values: Mapping[str, Any]) -> tuple[list[
     return plans, reasons
 
 
-def _chosen(plans: Sequence[Plan]) -> dict[str, Any]:
+def _chosen(plans: Sequence[Options]) -> dict[str, Any]:
     """The options that are not the default, by name, as TOML and JSON hold them."""
     chosen: dict[str, Any] = {}
     for plan in plans:
@@ -234,7 +234,7 @@ def _chosen(plans: Sequence[Plan]) -> dict[str, Any]:
     return chosen
 
 
-def _parts(plan: Plan) -> dict[type[Plan], Plan]:
+def _parts(plan: Options) -> dict[type[Options], Options]:
     """A plan and the plans in it, by their types."""
     inside = {group.inside for group in groups_of(type(plan)) if group.inside}
     return {type(part): part for part in (plan, *(getattr(plan, name) for name in inside))}

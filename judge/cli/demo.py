@@ -23,7 +23,7 @@ from judge.cli.printing import say
 from judge.errors import InputError
 from judge.files.bundle import bundled
 from judge.files.extras import has_extra, how_to_get, need_extra
-from judge.files.plan import Option, Plan
+from judge.files.plan import Option, Options
 from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
 from judge.models.backends import backend_facts
 
@@ -31,7 +31,7 @@ INTERACTIVE = "plover-remembers.jsonl"
 """The interactive run that is judged beside the others."""
 
 
-class DemoArguments(Plan):
+class DemoArguments(Options):
     """The options."""
 
     folder: Annotated[Path, Option(place="only")] = Path("judge-demo")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from judge.cli.printing import print_json, print_table, print_text
-from judge.files.plan import Choice, Plan
+from judge.files.plan import OneOf, Options
 from judge.text.grid import FORMS, Grid, grid_cells, grid_object
 
 
@@ -19,10 +19,10 @@ def add_form_option(parser: argparse.ArgumentParser, *others: str) -> None:
     )
 
 
-class TableFormat(Plan, section="output"):
+class TableFormat(Options, section="output"):
     """How tables are printed."""
 
-    format: Annotated[str, Choice(("table", *FORMS))] = "table"
+    format: Annotated[str, OneOf(("table", *FORMS))] = "table"
     """How the tables are printed."""
 
 

@@ -19,14 +19,14 @@ from judge.text.cells import count
 from judge.text.ids import cluster_of
 
 
-class Listing(JsonOutput, section="output"):
+class GoldListing(JsonOutput, section="output"):
     """How problems are listed."""
 
     all: bool = False
     """List more than 5 problems of one code and file."""
 
 
-def check(plan: GoldCheckPlan, output: Listing) -> int:
+def check(plan: GoldCheckPlan, output: GoldListing) -> int:
     """List every problem of gold files; 1 if one is an error."""
     checked = check_gold_files(plan)
     if output.as_json:

@@ -12,7 +12,7 @@ from judge.ask.progress import fetch_reporter
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_text, say
 from judge.errors import UsageError
-from judge.files.plan import Option, Plan
+from judge.files.plan import Option, Options
 from judge.files.progress import ProgressLine
 from judge.models.catalog import CATALOG, ModelWeights
 from judge.models.weights import cache_folder, ensure, is_here
@@ -32,7 +32,7 @@ def list_models(output: JsonOutput) -> int:
     return 0
 
 
-class PullArguments(Plan):
+class PullArguments(Options):
     """The options of `judge models pull`."""
 
     names: Annotated[tuple[str, ...], Option(metavar="NAME", place="only")]

@@ -20,7 +20,7 @@ from judge.ask.tasks import Task
 from judge.cli.declared import JsonOutput, refuse_unused
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError
-from judge.files.plan import Option, Plan
+from judge.files.plan import Option, Options
 from judge.models.records import AnswerForm
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Passage, Problem
@@ -45,7 +45,7 @@ def list_prompts(output: JsonOutput) -> int:
     return 0
 
 
-class ShowArguments(Plan):
+class ShowArguments(Options):
     """The options of `judge prompts show`."""
 
     prompt: Annotated[tuple[str, ...], Option(metavar="NAME|PATH", place="only")]
@@ -73,7 +73,7 @@ def show(args: ShowArguments) -> int:
     return 0
 
 
-class CheckedFiles(Plan):
+class CheckedFiles(Options):
     """The options of `judge prompts check`."""
 
     paths: Annotated[tuple[Path, ...], Option(metavar="PATH", place="only")]

@@ -12,7 +12,7 @@ from typing import Annotated
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, progress, say
 from judge.errors import UsageError
-from judge.files.plan import Option, Plan
+from judge.files.plan import Option, Options
 from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES
@@ -25,7 +25,7 @@ SCHEMA = 1
 """Version of what --json prints."""
 
 
-class Listing(JsonOutput, section="output"):
+class ProblemListing(JsonOutput, section="output"):
     """What is printed."""
 
     all: bool = False
@@ -33,7 +33,7 @@ class Listing(JsonOutput, section="output"):
     the others counted."""
 
 
-class Fixing(Plan, section="fixed copies"):
+class Fixing(Options, section="fixed copies"):
     """Where fixed copies go."""
 
     fix: bool = False
@@ -42,7 +42,7 @@ class Fixing(Plan, section="fixed copies"):
     """Where --fix writes; outside the runs' folder."""
 
 
-def main(plan: ValidationPlan, output: Listing, fixing: Fixing) -> int:
+def main(plan: ValidationPlan, output: ProblemListing, fixing: Fixing) -> int:
     """Check the runs and list the problems."""
     if fixing.fix != (fixing.out is not None):
         raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from judge.ask.own_loop import finish
 from judge.desk.guard import LOCAL, Seat
 from judge.errors import OperationalError, UsageError
-from judge.files.plan import Option, Plan
+from judge.files.plan import Option, Options
 
 PORT = 8765
 """The port of a desk, if no other is asked for."""
@@ -20,7 +20,7 @@ _PATIENCE = 2
 """Seconds that answers under way may take at the end."""
 
 
-class DeskAddress(Plan, section="address"):
+class DeskAddress(Options, section="address"):
     """Where a desk answers."""
 
     host: Annotated[str, Option(metavar="NAME")] = "127.0.0.1"

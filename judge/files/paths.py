@@ -11,7 +11,7 @@ from typing import TypeVar, cast, get_args, get_origin
 import msgspec
 
 from judge.errors import InputError
-from judge.files.plan import Plan
+from judge.files.plan import Options
 
 StrPath = str | os.PathLike[str]
 """A path as `open` takes it."""
@@ -77,7 +77,7 @@ def _in_folder(path: Path, names: Sequence[str]) -> Path:
     raise InputError(f"{path}: a folder without {' or '.join(names)}; name the file")
 
 
-_Plan = TypeVar("_Plan", bound="JobPlan | Plan")
+_Plan = TypeVar("_Plan", bound="JobPlan | Options")
 
 
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
         if given is not None:
             files = tuple(file_in(path, *wanted) for path in several(given))
             changed[field] = files if isinstance(given, tuple) else files[0]
-    return plan.replace(**changed) if isinstance(plan, Plan) else msgspec.structs.replace(plan, **changed)
+    return plan.replace(**changed) if isinstance(plan, Options) else msgspec.structs.replace(plan, **changed)
 
 
 @functools.cache

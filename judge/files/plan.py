@@ -45,7 +45,7 @@ class Option(NamedTuple):
     """Python alone has it."""
 
 
-class Choice:
+class OneOf:
     """The texts that a field takes.
 
     Args:
@@ -125,10 +125,10 @@ class Shape(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
-_Plan = TypeVar("_Plan", bound="Plan")
+_Plan = TypeVar("_Plan", bound="Options")
 
 
-class Plan(BaseModel):
+class Options(BaseModel):
     """Base of plans and of groups of options; a path may be a string, and one value may stand where several may.
 
     Raises:
@@ -181,7 +181,7 @@ def _path(value: Any, shape: Shape) -> Any:
     return Path(value) if shape.of is Path and isinstance(value, str | os.PathLike) else value
 
 
-def _reasons(plan: type[Plan], error: ValidationError) -> dict[str, str]:
+def _reasons(plan: type[Options], error: ValidationError) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for each in error.errors(include_url=False):
         name = str(each["loc"][0]) if each["loc"] else ""
@@ -223,14 +223,14 @@ def option_of(name: str, field: FieldInfo) -> Option:
 
 def shape_of(field: FieldInfo) -> Shape:
     """What values a field takes, None apart."""
-    known = next((tuple(each.all()) for each in field.metadata if isinstance(each, Choice)), ())
+    known = next((tuple(each.all()) for each in field.metadata if isinstance(each, OneOf)), ())
     return _shape(field.annotation, known)
 
 
 def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        inside = next((tuple(each.all()) for each in parts[1:] if isinstance(each, Choice)), known)
+        inside = next((tuple(each.all()) for each in parts[1:] if isinstance(each, OneOf)), known)
         return _shape(parts[0], inside)
     if origin in (Union, types.UnionType):
         kinds = [part for part in parts if part is not types.NoneType]
@@ -249,15 +249,15 @@ class OptionGroup(NamedTuple):
 
     title: str
     fields: dict[str, FieldInfo]
-    plan: type[Plan]
+    plan: type[Options]
     """The plan that has them."""
     inside: str = ""
     """The field that holds this plan, where it is inside another."""
 
 
-def groups_of(plan: type[Plan]) -> Iterator[OptionGroup]:
+def groups_of(plan: type[Options]) -> Iterator[OptionGroup]:
     """The options of a plan in the order of the classes that it inherits, its own last."""
-    bases = [base for base in plan.__mro__[1:] if issubclass(base, Plan) and base is not Plan]
+    bases = [base for base in plan.__mro__[1:] if issubclass(base, Options) and base is not Options]
     seen: set[str] = set()
     for base in (*bases, plan):
         declared = inspect.get_annotations(base)
@@ -265,7 +265,7 @@ def groups_of(plan: type[Plan]) -> Iterator[OptionGroup]:
         seen.update(names)
         fields = {name: plan.model_fields[name] for name in names}
         parts = {name: shape_of(field).of for name, field in fields.items()}
-        nested = {name: part for name, part in parts.items() if isinstance(part, type) and issubclass(part, Plan)}
+        nested = {name: part for name, part in parts.items() if isinstance(part, type) and issubclass(part, Options)}
         yield OptionGroup(base.section, {name: field for name, field in fields.items() if name not in nested}, plan)
         for name, part in nested.items():
             for group in groups_of(part):

@@ -12,7 +12,7 @@ from judge.crowd.regin.regenerated import qrels_of, regenerate
 from judge.crowd.regin.resource import Part, read_resource, read_turns
 from judge.errors import InputError, UsageError
 from judge.files.folder import replace_folder
-from judge.files.plan import Option, Plan
+from judge.files.plan import Option, Options
 from judge.files.trec import response_run, safe_names
 from judge.records import Problem
 from judge.runs.check.validate import validate_together
@@ -24,7 +24,7 @@ RECORD = "cast-regin.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class ReginPlan(Plan):
+class ReginPlan(Options):
     """Everything `judge crowd cast-regin` can be told."""
 
     folder: Annotated[Path, Option(metavar="DIR", place="only")]

@@ -28,7 +28,7 @@ from judge.crowd.workers import TOO_FAST, WorkerRow
 from judge.errors import UsageError
 from judge.files.extras import need_extra
 from judge.files.paths import in_folders
-from judge.files.plan import Amount, Choice, NotNegative, Option, Plan, Positive, graded_texts, pairs
+from judge.files.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, pairs
 from judge.gold import read_bank
 from judge.gold.words import Words, folded, level_words
 from judge.pool.folder import pool_file, read_pool_folder
@@ -41,14 +41,14 @@ from judge.text.table import Table
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 
 
-class LabelTables(Plan, section="reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"):
+class LabelTables(Options, section="reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"):
     """How a table of people's labels is read."""
 
     words: Annotated[
         dict[str, int], BeforeValidator(graded_texts), Option("label", metavar="TEXT=GRADE", repeat=True)
     ] = Field(default_factory=dict)
     """The grade that a text stands for (repeatable), beside the names of the levels in the criterion's prompt."""
-    table: Annotated[str | None, Choice(KINDS)] = None
+    table: Annotated[str | None, OneOf(KINDS)] = None
     """What the tables are (default: seen from their columns)."""
     task: Annotated[str, Option(metavar="PATTERN")] = TASK
     """Groups turn_id and response_id in a task (default TURN/ID)."""
@@ -77,7 +77,7 @@ class CrowdReading(LabelTables, section=LabelTables.section):
     """What was labeled."""
 
 
-class KnownItems(Plan, section="known items"):
+class KnownItems(Options, section="known items"):
     """Which items have labels that are known, and who leaves over them."""
 
     known: Annotated[Path | None, Option(metavar="FILE")] = None
@@ -88,18 +88,18 @@ class KnownItems(Plan, section="known items"):
     """Distance that does not count as a contradiction."""
 
 
-class Grading(Plan, section="grading"):
+class Grading(Options, section="grading"):
     """From labels to grades."""
 
-    aggregator: Annotated[str, Choice(AGGREGATORS)] = "majority"
+    aggregator: Annotated[str, OneOf(AGGREGATORS)] = "majority"
     """From labels to a grade."""
-    majority: Annotated[str | None, Choice(SHARES)] = None
+    majority: Annotated[str | None, OneOf(SHARES)] = None
     """What a majority is (default plurality)."""
-    tie: Annotated[str | None, Choice(TIES)] = None
+    tie: Annotated[str | None, OneOf(TIES)] = None
     """The grade without a majority (default mean-half-up)."""
     smoothing: Annotated[Amount | None, Option(metavar="N")] = None
     """Pseudo-labels of each worker, for aggregators that weigh workers (default 0.5)."""
-    prior: Annotated[str | None, Choice(PRIORS)] = None
+    prior: Annotated[str | None, OneOf(PRIORS)] = None
     """The grades' probabilities before any label, for aggregators that model them (default flat)."""
     with_judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Judgments of LLM judges, compared with the workers in one model; this diagnostic changes no grade."""

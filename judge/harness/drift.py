@@ -12,14 +12,14 @@ from judge.calibrate.drift import AnchorKeys, Drift, drift
 from judge.calibrate.intake import LabelSource, parse_scale, read_sources
 from judge.errors import InputError
 from judge.files.paths import in_folders
-from judge.files.plan import AboveZero, Option, Plan
+from judge.files.plan import AboveZero, Option, Options
 from judge.gold.rows import text_digest
 from judge.records import Scale
 from judge.text.cells import count
 from judge.text.safe import shown
 
 
-class DriftPlan(Plan):
+class DriftPlan(Options):
     """Everything `judge drift` can be told."""
 
     before: Annotated[Path, Option(metavar="BEFORE", place="only")]

@@ -17,7 +17,7 @@ from judge.errors import InputError, UsageError
 from judge.files.extras import need_extra
 from judge.files.folder import make_folder, write_atomic
 from judge.files.paths import StrPath, in_folders
-from judge.files.plan import Amount, Choice, Option, Plan, Positive, Seed, pairs
+from judge.files.plan import Amount, OneOf, Option, Options, Positive, Seed, pairs
 from judge.files.stored import read_stored, unpack
 from judge.gold import (
     GOLD_FILES,
@@ -64,7 +64,7 @@ def _bounds(scale: Any) -> Any:
     return int(found[1]), int(found[2])
 
 
-class GoldCheckPlan(Plan):
+class GoldCheckPlan(Options):
     """Everything `judge gold check` can be told."""
 
     files: Annotated[tuple[Path, ...], Option(metavar="FILE", place="only")]
@@ -82,7 +82,7 @@ class GoldCheckPlan(Plan):
 class GoldImportPlan(LabelTables):
     """Everything `judge gold import` can be told."""
 
-    source: Annotated[str, Choice(GOLD_SOURCES), Option(metavar="SOURCE", place="only")]
+    source: Annotated[str, OneOf(GOLD_SOURCES), Option(metavar="SOURCE", place="only")]
     """What the grades come from."""
     files: Annotated[tuple[Path, ...], Option(metavar="FILE", place="only")]
     """File, or for cast-regin the folder."""
@@ -98,7 +98,7 @@ class GoldImportPlan(LabelTables):
     """Criterion that was graded, where the file does not say."""
     assessor: Annotated[str | None, Option(metavar="NAME")] = None
     """Who graded, where the file does not say."""
-    made: Annotated[str | None, Choice(get_args(GoldRow.__annotations__["made"]))] = None
+    made: Annotated[str | None, OneOf(get_args(GoldRow.__annotations__["made"]))] = None
     """How the grades came about (default blind)."""
     inclusion: Annotated[float | None, Option(metavar="P")] = None
     """Probability with which each response was drawn."""
@@ -119,7 +119,7 @@ class GoldImportPlan(LabelTables):
     """Begin: grade generic responses 0 (default: leave them out)."""
 
 
-class GoldSplitPlan(Plan):
+class GoldSplitPlan(Options):
     """Everything `judge gold split` can be told."""
 
     file: Annotated[Path, Option(metavar="FILE", place="only")]
@@ -134,7 +134,7 @@ class GoldSplitPlan(Plan):
     """Folder to write."""
 
 
-class GoldDrawPlan(Plan):
+class GoldDrawPlan(Options):
     """Everything `judge gold plan` can be told."""
 
     pool: Annotated[Path, Option(metavar="OUT|FILE")]

@@ -11,7 +11,7 @@ from judge.ask.subjects import check_unit
 from judge.errors import UsageError
 from judge.files.folder import replace_folder
 from judge.files.paths import in_folders
-from judge.files.plan import Amount, Choice, Option, Plan, Positive, Seed
+from judge.files.plan import Amount, OneOf, Option, Options, Positive, Seed
 from judge.files.stored import read_stored, unpack
 from judge.gold import read_plan
 from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
@@ -25,14 +25,14 @@ from judge.text.cells import count
 RECORD = "sheet.sha256"
 
 
-class GoldSheetPlan(Plan):
+class GoldSheetPlan(Options):
     """Everything `judge gold sheet` can be told."""
 
     plan: Annotated[Path | None, Option(metavar="PLAN", place="only")] = None
     """Plan of what to label (default: all responses of the pool)."""
     pool: Annotated[Path, Option(metavar="OUT|FILE")]
     """Output folder or its pool.jsonl."""
-    to: Annotated[str, Choice(SHEETS)]
+    to: Annotated[str, OneOf(SHEETS)]
     """What the assessors work with."""
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics file, to show the conversation."""

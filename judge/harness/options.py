@@ -3,20 +3,20 @@
 from pathlib import Path
 from typing import Annotated
 
-from judge.files.plan import Choice, Option, Plan, Positive
+from judge.files.plan import OneOf, Option, Options, Positive
 from judge.runs.formats import FORMATS
 from judge.runs.profiles import PROFILES
 from judge.runs.records import TokenRule
 
 
-class RunFiles(Plan, section="reading"):
+class RunFiles(Options, section="reading"):
     """Which runs are read, and as what."""
 
     runs: Annotated[tuple[Path, ...], Option(metavar="PATH")]
     """Folders of run files, of any formats, .gz too, and run files."""
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics file (iKAT 2023, 2024, 2025 or CAsT 2022 tree)."""
-    format: Annotated[str | None, Choice(sorted(FORMATS))] = None
+    format: Annotated[str | None, OneOf(sorted(FORMATS))] = None
     """Read every file as this format instead of detecting it."""
 
 
@@ -27,23 +27,23 @@ class NamedRuns(RunFiles, section="reading"):
     """Folders of run files, of any formats, .gz too, and run files."""
 
 
-class OwnPrompts(Plan):
+class OwnPrompts(Options):
     """The prompts behind judgments that are read."""
 
     prompts: Annotated[tuple[Path, ...], Option("prompt", metavar="PATH", repeat=True)] = ()
     """Prompt file of your own that judgments are under, which no folder holds; may be repeated."""
 
 
-class TokenLimit(Plan, section="reading"):
+class LengthLimit(Options, section="reading"):
     """How long a response may be."""
 
     token_limit: Annotated[Positive | None, Option(metavar="N")] = None
     """Longest response in tokens (default: the profile's)."""
-    profile: Annotated[str | None, Choice(PROFILES), Option(metavar="NAME")] = None
+    profile: Annotated[str | None, OneOf(PROFILES), Option(metavar="NAME")] = None
     """The track's limits, where no option says otherwise (default: by the year of the topics, else ikat2025)."""
 
 
-class ResponseLimits(TokenLimit, section="reading"):
+class ResponseLimits(LengthLimit, section="reading"):
     """What a response is held to."""
 
     token_rule: TokenRule | None = None

@@ -9,7 +9,7 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.jsonl import jsonl_bytes
-from judge.files.plan import Option, Plan, Positive
+from judge.files.plan import Option, Options, Positive
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.manifest import MANIFEST
 from judge.passages import differing, files_of, listed, read_passages, same_text
@@ -20,7 +20,7 @@ from judge.text.ids import natural_key
 from judge.text.steps import Steps, quiet
 
 
-class IndexPlan(Plan):
+class IndexPlan(Options):
     """Everything `judge passages index` can be told; either `hashes` or `collection` is given."""
 
     hashes: Annotated[Path | None, Option(metavar="LIST")] = None
@@ -31,7 +31,7 @@ class IndexPlan(Plan):
     """The index file to write."""
 
 
-class ExtractPlan(Plan):
+class ExtractPlan(Options):
     """Everything `judge passages extract` can be told; either `runs` or `pool` is given."""
 
     runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from judge.files.plan import Option, Positive
-from judge.harness.options import NamedRuns, TokenLimit
+from judge.harness.options import LengthLimit, NamedRuns
 from judge.records import Problem
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
@@ -24,7 +24,7 @@ COLUMNS = (
 )
 
 
-class LengthsPlan(NamedRuns, TokenLimit):
+class LengthsPlan(NamedRuns, LengthLimit):
     """Everything `judge tokens` can be told."""
 
     depth: Annotated[Positive, Option(metavar="K")] = 1

@@ -11,11 +11,11 @@ from pydantic import BeforeValidator, Field
 from judge.cli.declared import FileOfOptions, declare_command, parse_command, refuse_unused
 from judge.cli.parser import CommandParser
 from judge.errors import InputError, UsageError
-from judge.files.plan import Choice, NotNegative, Option, OptionsRefused, Plan, Positive, pairs
+from judge.files.plan import NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
 from judge.harness.tokens import LengthsPlan
 
 
-class Oven(Plan, section="oven"):
+class Oven(Options, section="oven"):
     """How it is baked."""
 
     heat: Annotated[Positive, Option(metavar="DEGREES")] = 180
@@ -24,7 +24,7 @@ class Oven(Plan, section="oven"):
     """Move the air."""
 
 
-class Cake(Plan):
+class Cake(Options):
     """A cake."""
 
     eggs: Annotated[tuple[Path, ...], Option(metavar="EGG", place="too")]
@@ -33,7 +33,7 @@ class Cake(Plan):
     """Layers of the cake."""
     glaze: Literal["none", "sugar"] = "none"
     """What is on top."""
-    kind: Annotated[str | None, Choice(["sponge", "marble"])] = None
+    kind: Annotated[str | None, OneOf(["sponge", "marble"])] = None
     """Kind of the dough."""
     swaps: Annotated[dict[str, str], BeforeValidator(pairs), Option("swap", repeat=True)] = Field(default_factory=dict)
     """WHAT=OTHER: one ingredient in place of another."""

@@ -6,7 +6,8 @@ import pytest
 
 from judge.cli import main
 from judge.files.bundle import bundled
-from judge.harness.run import Plan, prepare
+from judge.harness.run import Plan
+from judge.harness.run_inputs import read_run
 from judge.models.journal_tools import read_journal
 from judge.models.model import ModelOptions
 from tests.mock import start_mock
@@ -37,7 +38,7 @@ def test_the_address_is_recorded(
         model="openai/gpt-4o-mini",
         options=ModelOptions(base_url=given),
     )
-    assert prepare(plan).configured["options"]["base_url"] == shown
+    assert read_run(plan).configured["options"]["base_url"] == shown
 
 
 def run(out: Path, model: str, *more: str) -> int:
@@ -80,6 +81,6 @@ def test_further_servers_of_the_same_model_make_no_other_configuration() -> None
     def configured(*replicas: str) -> dict[str, object]:
         options = ModelOptions(base_url="http://localhost:1/v1", replicas=replicas)
         plan = Plan(runs=bundled("examples") / "runs", criteria=["naturalness"], model="server/m", options=options)
-        return prepare(plan).configured
+        return read_run(plan).configured
 
     assert configured("http://localhost:2/v1", "http://localhost:3/v1") == configured()

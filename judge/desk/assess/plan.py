@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from judge.desk.server import DeskAddress
 from judge.errors import UsageError
-from judge.files.plan import Amount, Option, Plan
+from judge.files.plan import Amount, Option, Options
 from judge.gold.deal import DOUBLE
 from judge.text.safe import shown
 
 _LONGEST_NAME = 80
 
 
-class Labeled(Plan, section="what is labeled"):
+class LabeledPool(Options, section="what is labeled"):
     """What assessors label."""
 
     pool: Annotated[Path, Option(metavar="OUT|FILE")]
@@ -26,7 +26,7 @@ class Labeled(Plan, section="what is labeled"):
     """Topics file, for the conversation."""
 
 
-class Assessors(Plan, section="who labels"):
+class Assessors(Options, section="who labels"):
     """Who labels, and in which order."""
 
     assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True)]
@@ -37,7 +37,7 @@ class Assessors(Plan, section="who labels"):
     """Seed of the orders."""
 
 
-class Labels(Plan, section="labels"):
+class KeptLabels(Options, section="labels"):
     """Where labels are kept, and how they come about."""
 
     store: Annotated[Path, Option(metavar="FILE")]
@@ -48,7 +48,7 @@ class Labels(Plan, section="labels"):
     """Postedit: the judge's grades, judgments.jsonl or its folder."""
 
 
-class AssessPlan(Labeled, Assessors, Labels, DeskAddress):
+class AssessPlan(LabeledPool, Assessors, KeptLabels, DeskAddress):
     """Everything `judge serve assess` can be told."""
 
     @property

@@ -15,7 +15,6 @@ from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import Gold, LabelSource, make_panels, parse_scale, read_gold_files, same_grades
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
-from judge.evaluate.cards.card import OVERLAP
 from judge.files.paths import StrPath, in_folders, paths
 from judge.files.stored import sha256
 from judge.gold import GOLD_FILES, match
@@ -23,6 +22,7 @@ from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
 from judge.harness.calibration.plan import CalibrationPlan, check_plan
 from judge.models.backends import open_model
+from judge.models.backends.baseline import BASELINES
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
@@ -182,17 +182,20 @@ def gold_tasks(
     )
 
 
-def with_overlap(
+def with_baselines(
     inputs: CalibrationInputs, rows: Sequence[GoldRow], sources: tuple[LabelSource, ...]
 ) -> tuple[LabelSource, ...]:
-    """The labels, and those of word overlap, the baseline, where there is a pool and it is no judge already.
-
-    It is asked under the first prompt of each criterion that it can grade, the default prompt last.
-    """
+    """The labels, and those of each baseline that is no judge already, where there is a pool."""
     pool = next((source.pool for source in sources if source.pool is not None), None)
-    if pool is None or any(labels.judge == OVERLAP for source in sources for labels in source.labels):
-        return sources
-    model = open_model(OVERLAP)
+    judges = {labels.judge for source in sources for labels in source.labels}
+    absent = () if pool is None else tuple(name for name in map("baseline/{}".format, BASELINES) if name not in judges)
+    made = (_baseline(name, inputs, rows, pool) for name in absent if pool is not None)
+    return (*sources, *(source for source in made if source is not None))
+
+
+def _baseline(name: str, inputs: CalibrationInputs, rows: Sequence[GoldRow], pool: Pool) -> LabelSource | None:
+    """The labels of a baseline under the first prompt of each criterion that it can grade, the default prompt last."""
+    model = open_model(name)
     gradable: list[Criterion] = []
     for criterion in sorted({row.criterion for row in rows}):
         judged = [prompt for prompt in inputs.prompts.values() if prompt.name == criterion]
@@ -202,6 +205,6 @@ def with_overlap(
             inputs.prompts.setdefault(prompt.prompt_id, prompt)
             gradable.append(prompt)
     if not gradable:
-        return sources
+        return None
     results = ask_free(model, gold_tasks(rows, pool, gradable, 1, str(inputs.plan.gold[0])), pool)
-    return (*sources, LabelSource(labels_of(results, OVERLAP, sha256(b"")), pool))
+    return LabelSource(labels_of(results, name, sha256(b"")), pool)

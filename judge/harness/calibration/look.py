@@ -14,7 +14,7 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.files.folder import make_folder
 from judge.gold import BEGINNING, Look, Opening, open_sealed, read_seal, record_look, responses_digest, seal_of
 from judge.gold.rows import GoldRow
-from judge.harness.calibration.comparison import CalibrationInputs, gold_scale, make_comparison, with_overlap
+from judge.harness.calibration.comparison import CalibrationInputs, gold_scale, make_comparison, with_baselines
 from judge.text.cells import count
 
 BESIDE_GOLD = ".looks"
@@ -76,7 +76,7 @@ def open_test(
     test, dev = inputs.plan.test, inputs.gold.rows
     seal = seal_of(test, inputs.plan.seal)
     if test is None or seal is None:
-        return dev, with_overlap(inputs, dev, judged(tuple(row for row in dev if row.split == "test"))), None
+        return dev, with_baselines(inputs, dev, judged(tuple(row for row in dev if row.split == "test"))), None
     check_dev(dev)
     # What would stop a calibration must not cost a look at the sealed grades.
     make_comparison(inputs, dev, sources)
@@ -98,7 +98,7 @@ def open_test(
         nonlocal everything
         both = (*dev, *rows)
         compared(both, sources)
-        everything = with_overlap(inputs, both, judged(rows))
+        everything = with_baselines(inputs, both, judged(rows))
         return gold_look(inputs, asked, compared(both, everything), tried)
 
     rows, opening = open_sealed(Path(test), seal, _time(now), look)

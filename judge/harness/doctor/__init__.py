@@ -5,7 +5,7 @@ from typing import Annotated
 
 from judge.ask.own_loop import finish
 from judge.errors import Interrupted, UsageError
-from judge.files.plan import Option, Plan
+from judge.files.plan import Option, Options
 from judge.harness.doctor.examined import ExaminedJudge
 from judge.harness.doctor.findings import CheckFinding as CheckFinding
 from judge.harness.doctor.findings import CheckReport as CheckReport
@@ -14,7 +14,7 @@ from judge.harness.doctor.machine import MACHINE_CHECKS
 from judge.text.steps import Step, Steps, quiet
 
 
-class DoctorPlan(Plan):
+class DoctorPlan(Options):
     """Everything `judge doctor` can be told."""
 
     models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()

@@ -8,7 +8,7 @@ from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
 from judge.evaluate.published import PUBLICATIONS, PublishedNumber, Reproduction, reproduce_publication
 from judge.files.folder import check_apart, replace_folder
-from judge.files.plan import Choice, Option, Plan
+from judge.files.plan import OneOf, Option, Options
 from judge.records import Estimate
 from judge.text.grid import FORMS, Cell, Grid, grid_files, grid_object
 from judge.text.steps import Step, Steps, quiet
@@ -19,10 +19,10 @@ COLUMNS = ("table", "row", "measure", "published", "ours", "difference", "reason
 """The columns of the comparison."""
 
 
-class ReproductionPlan(Plan):
+class ReproductionPlan(Options):
     """Everything `judge reproduce` can be told."""
 
-    name: Annotated[str, Choice(PUBLICATIONS), Option(metavar="NAME", place="only")]
+    name: Annotated[str, OneOf(PUBLICATIONS), Option(metavar="NAME", place="only")]
     """The publication."""
     folder: Annotated[Path, Option(metavar="DIR", place="only")]
     """The released files, or a folder above them."""
