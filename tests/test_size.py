@@ -7,15 +7,15 @@ from pathlib import Path
 from tests.conftest import PROJECT
 
 MOST = {
-    "files": 635,
-    "lines": 89_676,
-    "files under 40 lines": 74,
-    "classes": 808,
-    "functions over 60 lines": 24,
-    "functions with over 8 parameters": 10,
-    "star-unpacked literals": 15,
-    "lines of tests": 74_211,
-    "words of documents": 120_197,
+    "files": 606,
+    "lines": 87_046,
+    "files under 40 lines": 69,
+    "classes": 796,
+    "functions over 60 lines": 20,
+    "functions with over 8 parameters": 8,
+    "star-unpacked literals": 8,
+    "lines of tests": 74_137,
+    "words of documents": 118_749,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 
