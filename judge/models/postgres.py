@@ -73,7 +73,15 @@ WHERE digest IN (
     ORDER BY digest FOR UPDATE
 )
 """  # noqa: S608 - likewise
-_RELEASE_ALL = "DELETE FROM lease WHERE holder = %(holder)s"
+_RELEASE_ALL = """
+DELETE FROM lease
+WHERE digest IN (
+    SELECT digest FROM lease
+    WHERE holder = %(holder)s OR EXISTS (SELECT 1 FROM completion WHERE completion.digest = lease.digest)
+    ORDER BY digest FOR UPDATE
+)
+"""
+"""A process that was killed after it wrote an answer leaves its lease on a question that nobody asks any more."""
 
 _DEFAULTS: dict[str, Any] = {
     "application_name": "judge",

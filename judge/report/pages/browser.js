@@ -402,10 +402,11 @@
   function goToPage(page) {
     state.page = page === 1 ? undefined : String(page);
     replaceHash();
+    // At an end, the button with the focus is disabled; newer browsers take the focus from it at once.
+    const focused = document.activeElement;
     showPage();
-    // At an end, the button with the focus is disabled, which would lose the focus.
     for (const [pressed, other] of [["before", "after"], ["after", "before"]]) {
-      if (document.activeElement === at(pressed) && at(pressed).disabled) at(other).focus();
+      if (focused === at(pressed) && focused.disabled) at(other).focus();
     }
   }
 

@@ -203,6 +203,15 @@ def test_a_process_that_ends_lets_go_of_its_questions(postgres: Postgres, url: s
     assert postgres.execute("SELECT count(*) FROM lease", url=url) == [(0,)]
 
 
+def test_the_lease_of_a_process_that_died_after_its_answer_is_removed(postgres: Postgres, url: str) -> None:
+    with opened(url) as journal:
+        put(journal, DIGESTS[0])
+        dead = "INSERT INTO lease VALUES (%s, 'dead', clock_timestamp() + interval '60 s')"
+        for digest in DIGESTS[:2]:
+            postgres.execute(dead, digest, url=url)
+    assert postgres.execute("SELECT digest FROM lease", url=url) == [(DIGESTS[1],)]
+
+
 def test_the_lease_of_a_dead_process_expires_and_that_of_a_living_one_is_extended(
     postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
