@@ -1,13 +1,9 @@
-"""What the program has, the documents describe: options, choices, output files, columns, codes.
+"""The documents describe every file that the commands write, and its columns; both come from what is written here."""
 
-Nothing is listed here. Options come from the parsers, files and columns from what the commands write.
-"""
-
-import argparse
 import functools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,11 +11,7 @@ import pytest
 from docs.site.files import all_entries
 from docs.site.pages import written_pages
 from judge.ask.criteria import criterion_names
-from judge.cli import COMMANDS, command_parser, main
-from judge.crowd.aggregators import AGGREGATORS
-from judge.runs.check.codes import CODES
-from judge.runs.formats import FORMATS
-from judge.stats.agreement import STATISTICS
+from judge.cli import main
 from tests.conftest import PROJECT
 from tests.evaluate.test_published import release
 from tests.mock import start_mock
@@ -36,75 +28,14 @@ RUN_IDS = ("bramble-broken", "harbor-grounded", "lantern-half-right", "mill-flue
 
 
 @functools.cache
-def code_of(page: Path) -> str:
-    """What a page says in code: blocks between fences and spans between backticks, a line each."""
-    text = page.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    rest = re.sub(r"^```\w*\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    return "\n".join([*blocks, *re.findall(r"`([^`\n]+)`", rest)])
-
-
-def says(page: Path, word: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", code_of(page)) is not None
-
-
-def has_field(page: Path, field: str) -> bool:
-    """Whether a span of code is this name and nothing else, as short names of columns need it."""
-    return f"`{field}`" in page.read_text(encoding="utf-8")
-
-
-def is_described(word: str, *beside: str) -> bool:
-    """Whether a page that names all of `beside` has the word, each in code."""
-    return any(all(says(page, one) for one in (word, *beside)) for page in PAGES)
-
-
-def parsers(command: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """The parser of a command and those of its actions, each with what a user types."""
-    pending: list[tuple[str, argparse.ArgumentParser]] = [(f"judge {command}", command_parser(command))]
-    while pending:
-        typed, one = pending.pop()
-        yield typed, one
-        for action in one._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                pending += [(f"{typed} {name}", sub) for name, sub in action.choices.items()]
-
-
-OPTIONS = [
-    (typed, action)
-    for command in COMMANDS
-    for typed, parser in parsers(command)
-    for action in parser._actions
-    if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction))
-]
-
-
-@pytest.mark.parametrize(("typed", "action"), OPTIONS, ids=[f"{typed} {action.dest}" for typed, action in OPTIONS])
-def test_every_option_and_every_choice_is_described(typed: str, action: argparse.Action) -> None:
-    names = [name for name in action.option_strings if name.startswith("--")] or [str(action.metavar or action.dest)]
-    for name in names:
-        assert is_described(name.upper() if name == "folder" else name, typed), f"{typed} {name}: on no page"
-        for choice in action.choices or ():
-            assert is_described(str(choice), typed, name), f"{typed} {name} {choice}: on no page with the option"
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_every_code_of_validation_is_described(code: str) -> None:
-    assert is_described(code, "judge validate")
-
-
-@pytest.mark.parametrize("statistic", STATISTICS)
-def test_every_statistic_is_described(statistic: str) -> None:
-    assert is_described(statistic, "judge calibrate")
-
-
-@pytest.mark.parametrize("aggregator", AGGREGATORS)
-def test_every_aggregator_is_described(aggregator: str) -> None:
-    assert is_described(aggregator, "judge crowd")
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_is_described(name: str) -> None:
-    assert is_described(name, "judge validate")
+def pages_of_files() -> dict[str, set[str]]:
+    """File to the texts of the pages that describe it, by its path and by its name alone."""
+    written = written_pages()
+    pages: dict[str, set[str]] = {}
+    for entry in all_entries(written):
+        for name in {part for path in entry.names for part in (path, path.rpartition("/")[2])}:
+            pages.setdefault(name, set()).add(written[entry.where.page])
+    return pages
 
 
 LABELS = """\
@@ -350,32 +281,19 @@ TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judg
          "judge nuggets create", "judge evaluate wording")  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("typed", TYPED)
 def test_every_output_file_and_its_fields_are_described(typed: str, written: dict[str, Path]) -> None:
     folder = written[typed]
-    command = typed.partition(" --")[0]
     missing = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = general(path.relative_to(folder).as_posix())
-        last = name.rpartition("/")[2]
-        if not (is_described(name, command) or is_described(last, command)):
-            missing.append(name)
+        pages = pages_of_files().get(name) or pages_of_files().get(name.rpartition("/")[2], set())
+        missing += [] if pages else [name]
         keyed = path.suffix in (".tsv", ".csv", ".jsonl") or path.name in DOCUMENTS
         if keyed and path.stem not in RUN_IDS:
-            pages = [page for page in PAGES if says(page, last)]
             fields = sorted(stems(fields_of(path)))
-            missing += [f"{name}: {field}" for field in fields if not any(has_field(page, field) for page in pages)]
+            missing += [f"{name}: {field}" for field in fields if not any(f"`{field}`" in page for page in pages)]
     assert not missing
-
-
-@pytest.mark.parametrize("typed", TYPED)
-def test_every_output_file_is_in_the_index_of_files(typed: str, written: dict[str, Path]) -> None:
-    folder = written[typed]
-    listed = {name for entry in all_entries(written_pages()) for name in entry.names}
-    listed |= {name.rpartition("/")[2] for name in listed}
-    names = {general(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file()}
-    assert {name for name in names if name not in listed and name.rpartition("/")[2] not in listed} == set()
 
 
 DOCUMENTS = {"manifest.json", "crowd.json", "selection.json", "certificate.json", "calibration.json", "seal.json",

@@ -33,7 +33,7 @@ DOCUMENTS = [
     path.relative_to(PROJECT).as_posix()
     for folder, pattern in ((".", "*.md"), ("docs", "**/*.md"), ("examples", "*.md"), ("gold", "*.md"))
     for path in sorted((PROJECT / folder).glob(pattern))
-    if "_build" not in path.parts and path.name != "card.md"
+    if "_build" not in path.parts
 ]
 
 READ_FIRST = [name for name in DOCUMENTS if name.startswith(("docs/tutorial", "docs/how-to/", "docs/explanation/"))]

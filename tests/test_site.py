@@ -1,5 +1,6 @@
 """The site of the documents: all that the program has is in it, its links lead somewhere, and it needs no network."""
 
+import argparse
 import functools
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def test_a_command_has_a_page_with_every_option(command: str) -> None:
     for typed, parser in actions(command):
         assert f"# judge {typed}\n" in page
         for action in parser._actions:
+            assert action.help or isinstance(action, argparse._SubParsersAction), action.dest
             for name in action.option_strings:
                 assert name in ("-h", "--help") or f"`{name}" in page, name
 

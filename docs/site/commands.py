@@ -18,7 +18,7 @@ def command_pages(written: Mapping[str, str]) -> dict[str, str]:
     """The pages of all commands, and the list of them by room.
 
     Args:
-        written: The pages that people wrote; those that describe most of a command's options are linked.
+        written: The pages that people wrote; those that name a command most are linked.
     """
     pages = {page_of(command): _page(command, written) for command in COMMANDS}
     rooms = "".join(
@@ -130,7 +130,7 @@ def _default(action: argparse.Action) -> str:
 
 
 def _described(command: str, written: Mapping[str, str]) -> list[str]:
-    """The pages that people wrote about a command: those that name it, most of its options first."""
+    """The three pages that name a command and its options most."""
     names = {
         name
         for _, parser in actions(command)
@@ -141,7 +141,6 @@ def _described(command: str, written: Mapping[str, str]) -> list[str]:
     typed = re.compile(rf"(?:`|^)judge {re.escape(command)}(?![\w-]| [a-z]+-)", re.MULTILINE)
     found: list[tuple[int, str]] = []
     for name, text in written.items():
-        first_cells = set(re.findall(r"--[a-z][a-z-]*", "\n".join(re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE))))
-        if typed.search(text) and "/" not in name and (count := len(names & first_cells)):
-            found.append((-count, name))
-    return [name for count, name in sorted(found) if -count * 4 >= len(names)][:3]
+        if "/" not in name and (calls := len(typed.findall(text))):
+            found.append((-calls - len(names & set(re.findall(r"--[a-z][a-z-]*", text))), name))
+    return [name for _, name in sorted(found)][:3]

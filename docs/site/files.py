@@ -111,9 +111,15 @@ def _listed(rows: list[list[str]]) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _names(cell: str) -> tuple[str, ...]:
-    """The files of a cell such as "`runs.tsv`, `.md`", where an ending alone belongs to the name before it."""
+    """The files of a cell such as "`runs.tsv`, `.md`", where an ending alone belongs to the name before it.
+
+    `runs.*` is a table in all its forms.
+    """
     names: list[str] = []
-    for name in re.findall(rf"`((?:[\w<>.-]+/)*[\w<>*.-]*\.(?:{_SUFFIXES}))`", cell):
+    for name in re.findall(rf"`((?:[\w<>.-]+/)*[\w<>*.-]*\.(?:{_SUFFIXES}|\*))`", cell):
+        if name.endswith(".*"):
+            names += [name[:-1] + form for form in ("tsv", "json", "md", "tex")]
+            continue
         names.append(f"{names[-1].rpartition('.')[0]}{name}" if names and re.fullmatch(r"\.\w+", name) else name)
     return tuple(names)
 

@@ -1,4 +1,4 @@
-"""What the program holds as rows: codes of problems, reasons of missing grades, run formats, prompts."""
+"""What is held as rows: codes of problems, reasons of missing grades, run formats, prompts, judge cards."""
 
 import inspect
 import re
@@ -6,10 +6,15 @@ import re
 import judge.records
 from docs.site.docstrings import first_sentence
 from docs.site.markdown import cell, code, escaped, facts, fenced, table
+from docs.site.pages import DOCS
 from judge.ask.criteria import bundled_criteria, default_prompts
+from judge.evaluate.cards.card import parse_card
+from judge.evaluate.cards.page import card_page
+from judge.harness.evaluation.bench_cards import CardsPlan, compare_bench
 from judge.records import Criterion, Level
 from judge.runs.check.codes import SECTIONS
 from judge.runs.formats import FORMATS, _module, rules_of
+from judge.text.grid import grid_markdown
 
 
 def row_pages() -> dict[str, str]:
@@ -18,6 +23,17 @@ def row_pages() -> dict[str, str]:
         "reference/codes.md": _codes(),
         "reference/formats.md": _formats(),
         "reference/prompts.md": _prompts(),
+    }
+
+
+def card_pages(opening: str) -> dict[str, str]:
+    """The judge cards, and below the words of their first page the tables that set them side by side."""
+    folder = DOCS / "cards"
+    cards = {path.parent.name: path for path in sorted(folder.glob("*/card.json"))}
+    grids = compare_bench(CardsPlan(cards=[folder])).grids
+    tables = "\n\n".join(grid_markdown(grid).rstrip() for grid in grids)
+    return {"cards/index.md": f"{opening}\n{tables}\n"} | {
+        f"cards/{name}/card.md": card_page(parse_card(path.read_bytes(), str(path))) for name, path in cards.items()
     }
 
 
