@@ -1,7 +1,6 @@
 """What the documents say about the command line is true."""
 
 import argparse
-import ast
 import contextlib
 import functools
 import inspect
@@ -19,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import judge
-from judge.cli import COMMANDS, GENERAL, ROOMS, command_module, command_parser, main
+from judge.cli import COMMANDS, GENERAL, command_module, command_parser, main
 from judge.cli.demo import write_example
 from judge.cli.examples import EXAMPLES
 from judge.files.plan import shape_of
@@ -27,7 +26,6 @@ from tests.conftest import PROJECT
 from tests.desk.visiting import label_at_once
 from tests.mock import Mock, start_mock
 from tests.reader import JUDGE, MADE, blocks, commands, provide, told_files
-from tests.test_walls import DOORS
 
 DOCUMENTS = [
     path.relative_to(PROJECT).as_posix()
@@ -251,21 +249,6 @@ def test_the_flow_in_the_package_docstring_runs(tmp_path: Path, monkeypatch: pyt
     exec(textwrap.dedent(flow), namespace)
     assert isinstance(namespace["rows"], judge.Table)
     assert {row.run_id for row in namespace["rows"]} >= {"harbor-grounded", "mill-fluent-invented"}
-
-
-@pytest.mark.parametrize("room", DOORS)
-def test_the_readme_shows_the_rooms_in_their_own_words(room: str) -> None:
-    path = PROJECT / "judge" / room
-    text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
-    first = " ".join((ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0].split()).removesuffix(" Pure.")
-    assert first.startswith(f"{room.capitalize()}: ")
-    what = first.partition(": ")[2].removesuffix(".")
-    row = f"| `{room}` | {what} | {', '.join(f'`{command}`' for command in ROOMS.get(room, ()))} |"
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    rows = [
-        line.split("`")[1] for line in readme.splitlines() if line.startswith("| `") and line.split("`")[1] in DOORS
-    ]
-    assert row in readme.splitlines() and rows == DOORS
 
 
 @pytest.mark.slow

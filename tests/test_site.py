@@ -11,7 +11,6 @@ import judge
 from docs.site.build import build, site_pages
 from docs.site.commands import actions, page_of
 from docs.site.docstrings import markdown
-from docs.site.files import entries
 from docs.site.links import problems
 from docs.site.pages import led, summary
 from docs.site.rows import reasons
@@ -100,19 +99,6 @@ HOMES = {"docs/run.md": "run.md", "docs/cards/README.md": "cards/index.md", "gol
 def test_links_lead_to_the_place_in_the_site(text: str, turned: str) -> None:
     # The page stands in docs/ and goes to the folder of the cards.
     assert led(text, "docs/page.md", HOMES | {"docs/page.md": "cards/page.md"}) == turned
-
-
-def test_a_table_of_files_and_the_paragraphs_about_fields_make_the_index() -> None:
-    text = (
-        "# Page\n\n## What comes out\n\n| file | content |\n|---|---|\n| `a.tsv`, `.md` | rows |\n"
-        "| `b.json` | facts |\n\n`a.tsv`: `x` and `y`.\n\n`c.tsv`:\n\n| column | meaning |\n|---|---|\n| `z` | last |\n"
-    )
-    found = {entry.names: (entry.content, [block.text for block in entry.fields]) for entry in entries("page.md", text)}
-    assert found == {
-        ("a.tsv", "a.md"): ("rows", ["`a.tsv`: `x` and `y`."]),
-        ("b.json",): ("facts", []),
-        ("c.tsv",): ("", ["`c.tsv`:", "| column | meaning |\n|---|---|\n| `z` | last |"]),
-    }
 
 
 def test_a_docstring_becomes_markdown() -> None:

@@ -1,12 +1,13 @@
 """A page for each command, from its parser: what to type, arguments, options, defaults, examples, exit codes."""
 
 import argparse
+import importlib
 import re
 from collections.abc import Iterator, Mapping
 
-from docs.site.docstrings import markdown
+from docs.site.docstrings import first_sentence, markdown
 from docs.site.markdown import cell, code, fenced, table
-from docs.site.pages import relative, title
+from docs.site.pages import relative, subjects, title
 from judge.cli import COMMANDS, ROOMS, command_parser
 from judge.cli.examples import EXAMPLES
 from judge.cli.parser import EXIT_CODES, GENERAL
@@ -18,11 +19,11 @@ def command_pages(written: Mapping[str, str]) -> dict[str, str]:
     """The pages of all commands, and the list of them by room.
 
     Args:
-        written: The pages that people wrote; those that name a command most are linked.
+        written: The pages that people wrote; those that name a command most often are linked.
     """
     pages = {page_of(command): _page(command, written) for command in COMMANDS}
     rooms = "".join(
-        f"## {room.capitalize()}\n\n"
+        f"## {room.capitalize()}\n\n{_what(room)}\n\n"
         + table(
             ("command", "what it does"),
             [
@@ -39,6 +40,12 @@ def command_pages(written: Mapping[str, str]) -> dict[str, str]:
 
 
 FIRST = "reference/commands/index.md"
+
+
+def _what(room: str) -> str:
+    """What a room is, as its package says it."""
+    said = first_sentence(importlib.import_module(f"judge.{room}").__doc__).partition(": ")[2]
+    return said[:1].upper() + said[1:]
 
 
 def page_of(command: str) -> str:
@@ -130,17 +137,7 @@ def _default(action: argparse.Action) -> str:
 
 
 def _described(command: str, written: Mapping[str, str]) -> list[str]:
-    """The three pages that name a command and its options most."""
-    names = {
-        name
-        for _, parser in actions(command)
-        for action in parser._actions
-        for name in action.option_strings
-        if name.startswith("--") and name != "--help"
-    }
+    """The pages about a subject that name a command most often."""
     typed = re.compile(rf"(?:`|^)judge {re.escape(command)}(?![\w-]| [a-z]+-)", re.MULTILINE)
-    found: list[tuple[int, str]] = []
-    for name, text in written.items():
-        if "/" not in name and (calls := len(typed.findall(text))):
-            found.append((-calls - len(names & set(re.findall(r"--[a-z][a-z-]*", text))), name))
-    return [name for _, name in sorted(found)][:3]
+    found = [(-len(typed.findall(written[name])), name) for name in subjects()]
+    return [name for count, name in sorted(found) if count][:3]

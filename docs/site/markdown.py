@@ -29,11 +29,6 @@ def link(words: str, target: str) -> str:
     return f"[{words}]({target})"
 
 
-def slug(heading: str) -> str:
-    """The anchor of a heading, as readers of the plain file have it."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-
-
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Facts as a list: what, then its value."""
     return "\n".join(f"- {what}: {value}" for what, value in pairs)

@@ -19,7 +19,7 @@ BESIDE = {
 
 _FENCED = re.compile(r"(^(`{3,})[^\n]*\n.*?^\2`*[ ]*$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!`)(!?)\[([^\]\n]*(?:\n[^\]\n]+)*)\]\(([^)\s:#]+)(#[\w-]*)?\)")
-_ROW = re.compile(r"^\| \[[\w ]+\]\(docs/([\w-]+\.md)\) \|", re.MULTILINE)
+_ROW = re.compile(r"^\| \[[\w ]+\]\(\.\./([\w-]+\.md)\) \|", re.MULTILINE)
 
 
 def written_pages() -> dict[str, str]:
@@ -87,8 +87,8 @@ def summary(text: str) -> str:
 
 
 def subjects() -> list[str]:
-    """The pages about a subject, in the order of the README's table."""
-    return _ROW.findall((PROJECT / "README.md").read_text(encoding="utf-8"))
+    """The pages about a subject, in the order of the reference's table."""
+    return _ROW.findall((DOCS / "reference" / "index.md").read_text(encoding="utf-8"))
 
 
 def with_navigation(pages: dict[str, str]) -> dict[str, str]:
