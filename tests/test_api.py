@@ -483,8 +483,8 @@ with judge.Journal("slow.sqlite") as journal:
 """
 
 
-def test_the_notebook_of_the_readme_runs_in_a_kernel(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [text for language, text in page_blocks("README.md") if language == "python"]
+def test_the_cells_of_the_page_run_in_a_kernel(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [text for language, text in page_blocks("docs/run.md") if language == "python"]
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source) for source in (STARTED, *cells, INTERRUPTED)]
     )

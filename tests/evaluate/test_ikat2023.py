@@ -62,9 +62,9 @@ def test_table_7_is_made_again_cell_by_cell(made: Reproduction) -> None:
     }
 
 
-def test_the_readme_shows_what_is_printed(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_shows_what_is_printed(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "ikat2023", str(shared / "ikat/2023/gpt4_judgments")]) == 0
-    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs" / "reproduce.md").read_text(encoding="utf-8")
     block = re.search(r"^```\n(ikat2023: .*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert block is not None
     assert capsys.readouterr().out.startswith(block[1])

@@ -401,13 +401,19 @@ def test_a_hostile_run_id_stays_inside_the_folder(tmp_path: Path, example: Path)
     assert "<b>" not in (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
 
 
-def test_the_python_api_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The README's six lines, run as they stand there."""
+def test_the_readme_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(RUNS, tmp_path / "out") == 0
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    code = readme.split("```python\n")[1].split("```")[0]
+    assert readme.split("```text\n")[1].split("```")[0] in capsys.readouterr().out
+
+
+def test_the_python_api_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines of the page, run as they stand there."""
+    page = (PROJECT / "docs" / "run.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(PROJECT / "examples")
-    exec(compile(code, "README.md", "exec"), {})
+    exec(compile(code, "run.md", "exec"), {})
     run(RUNS, tmp_path / "cli")
     called, commanded = (tmp_path / name / "leaderboard.tsv" for name in ("out-example", "cli"))
     assert called.read_bytes() == commanded.read_bytes()
