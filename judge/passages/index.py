@@ -5,21 +5,19 @@ import hashlib
 import itertools
 import os
 import stat
+import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
 import msgspec
-import numpy as np
 
 from judge.errors import InputError
-from judge.passages.index_rows import ROW, parsed
-from judge.passages.jsonl import NEEDED, UNREADABLE, Line, line_ends, passage_of
-from judge.passages.keys import Bytes, Keys, keys_of
+from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
 from judge.passages.problems import CollectionProblems
 from judge.passages.sources import expanded
 from judge.passages.streams import BOM, MAX_LINE, UnknownForm, packing, refuse_foreign, whole_lines
-from judge.passages.table import Batch, KeyTable, build_table, open_table
+from judge.passages.table import PassageEntry, PassageTable, build_table, open_table
 from judge.records import Passage
 from judge.text.steps import Meter, Step, Steps, quiet
 
@@ -27,6 +25,8 @@ MAX_OF_ONE_ID: Final = 1000
 """The most lines with one id: a collection has fewer, and all of them are held in memory at once."""
 _BLOCK = 1 << 20
 _EDGE = 1 << 16
+_LOCATION: Final = struct.Struct(">IQI")
+"""Where a line is: the number of its file, its first byte, and its length in bytes."""
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 _Place = tuple[int, int, int, str]
-"""The number of a file, the offset and length in bytes of a line in it, and the passage that the line may hold."""
+"""The number of a file, the offset and length in bytes of a line in it, and the passage that the line holds."""
 
 
 def index_collection(paths: Sequence[Path], out: Path, steps: Steps = quiet) -> int:
@@ -51,8 +51,7 @@ def index_collection(paths: Sequence[Path], out: Path, steps: Steps = quiet) -> 
         OperationalError: The index cannot be written. In both cases nothing is left behind.
     """
     out = Path(out)
-    build = _Build([Path(path) for path in paths], out.parent, steps)
-    return build_table(out, "offsets", build.batches(), build.source, build.refuse_repeated, thin=build.thinned)
+    return build_table(out, "offsets", _Build([Path(path) for path in paths], out.parent, steps))
 
 
 class _Build:
@@ -71,13 +70,13 @@ class _Build:
         self._steps = steps
         self._meter = Meter("reading the collection", sum(file.stat().st_size for file in self._files), steps)
 
-    def batches(self) -> Iterator[Batch]:
-        """The key and the place of every line, a block of lines at a time."""
+    def entries(self) -> Iterator[PassageEntry]:
+        """Passage id and location of every line that is not blank."""
         any_row = False
         for number, file in enumerate(self._files):
-            for batch in self._rows(number, file):
-                any_row = any_row or len(batch[0]) > 0
-                yield batch
+            for name, location in self._rows(number, file):
+                any_row = True
+                yield name, location, 0
         if not any_row and not self._problems:
             self._problems.add(self._files[0], None, "no passage in it, nor in another of the files")
         self._problems.settle()
@@ -87,37 +86,35 @@ class _Build:
         """The facts about the files for the header of the index."""
         return {"files": [msgspec.to_builtins(file) for file in self._seen]}
 
-    def thinned(self, keys: Keys, payload: Bytes) -> Batch:
-        """The same sorted rows, if none is refused."""
-        self.refuse_repeated(keys, payload)
-        return keys, payload
-
-    def refuse_repeated(self, keys: Keys, payload: Bytes) -> None:
-        """Refuse sorted rows in which one key is on too many lines."""
-        again = np.flatnonzero(keys[MAX_OF_ONE_ID:] == keys[:-MAX_OF_ONE_ID])
-        if len(again):
-            offset, number, _ = payload[again[0]].view(ROW)[0].tolist()
+    def repeated(self, earlier: PassageEntry, entry: PassageEntry, times: int) -> None:
+        """One id stands on several lines, with one text as a rule."""
+        if times == MAX_OF_ONE_ID + 1:
+            number, offset, _ = _LOCATION.unpack(entry[1])
             message = f"the id at byte {offset:,} stands on more than {MAX_OF_ONE_ID:,} lines"
             self._problems.add(self._files[number], None, message)
-            self._problems.settle()
 
-    def _rows(self, number: int, file: Path) -> Iterator[Batch]:
+    def settle(self) -> None:
+        """Refuse ids on too many lines."""
+        self._problems.settle()
+
+    def _rows(self, number: int, file: Path) -> Iterator[tuple[bytes, bytes]]:
         bad = functools.partial(self._problems.add, file)
         try:
             with file.open("rb") as stream:
                 before = os.fstat(stream.fileno())
                 offset = len(BOM) if stream.read(len(BOM)) == BOM else 0
                 stream.seek(offset)
-                line = 1
+                line = 0
                 for block in whole_lines(iter(functools.partial(stream.read, _BLOCK), b""), MAX_LINE):
                     if block is None:
-                        bad(line, f"a line of more than {MAX_LINE >> 20} MiB")
+                        bad(line + 1, f"a line of more than {MAX_LINE >> 20} MiB")
                         return
-                    ends = line_ends(block, len(block))
-                    yield parsed(block, ends, offset, number, functools.partial(_at, bad, line))
-                    line += len(ends)
-                    offset += len(block)
                     self._meter(len(block))
+                    for content in block[:-1].split(b"\n"):
+                        line += 1
+                        if (name := _name(content, functools.partial(bad, line))) is not None:
+                            yield name, _LOCATION.pack(number, offset, len(content))
+                        offset += len(content) + 1
                     if offset > before.st_size + 1:
                         # It may grow as fast as it is read.
                         break
@@ -129,6 +126,26 @@ class _Build:
                     bad(None, "the file changed while it was read")
         except OSError as error:
             bad(None, f"cannot be read to the end: {error.strerror}")
+
+
+def _name(line: bytes, bad: Callable[[str], None]) -> bytes | None:
+    """The id of the passage on a line; None for a blank line and for one without a passage, which is reported."""
+    if line.startswith(HEAD):
+        end = line.find(b'"', len(HEAD))
+        name = line[len(HEAD) : end]
+        if end > len(HEAD) and b"\\" not in name:
+            return name
+    elif not line.strip():
+        return None
+    try:
+        passage = passage_of(msgspec.json.decode(line, type=Line))
+    except UNREADABLE as error:
+        bad(f"cannot be read as a passage: {error}")
+        return None
+    if passage is None:
+        bad(NEEDED)
+        return None
+    return passage[0].encode(errors="surrogatepass")
 
 
 def _unfit(file: Path) -> str | None:
@@ -174,8 +191,6 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
                     stream.seek(offset)
                     where = f"{file}: at byte {offset}"
                     text = _text(stream.read(length), passage_id, where)
-                    if text is None:
-                        continue
                     earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
                     if earlier.text != text:
                         raise InputError(f"{where}: passage {passage_id} has another text here than before")
@@ -184,23 +199,16 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
     return passages
 
 
-def _places(table: KeyTable, wanted: Collection[str]) -> list[_Place]:
-    """The lines that may hold the wanted passages, in the order of files and bytes.
-
-    A passage has two places if two lines have its id, or if two ids that are not ClueWeb22's share its key.
-    """
-    ids = list(frozenset(wanted))
-    first, past = table.find(keys_of(ids))
-    counts = past - first
-    owners = np.repeat(np.arange(len(ids)), counts)
-    rows = first[owners] + np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places = table.rows(rows).reshape(-1).view(ROW)
-    columns = (places[name].tolist() for name in ("file", "offset", "length"))
-    return sorted(zip(*columns, [ids[owner] for owner in owners.tolist()], strict=True))
+def _places(table: PassageTable, wanted: Collection[str]) -> list[_Place]:
+    """The lines of the wanted passages, in the order of files and bytes."""
+    return sorted(
+        (*_LOCATION.unpack(location), name)
+        for name in frozenset(wanted)
+        for location in table.find(name.encode(errors="surrogatepass"))
+    )
 
 
-def _text(stored: bytes, passage_id: str, where: str) -> str | None:
-    """The text on a line; None if the line holds another passage with the same key."""
+def _text(stored: bytes, passage_id: str, where: str) -> str:
     try:
         passage = passage_of(msgspec.json.decode(stored, type=Line))
     except UNREADABLE as error:
@@ -208,15 +216,9 @@ def _text(stored: bytes, passage_id: str, where: str) -> str | None:
     if passage is None:
         raise InputError(f"{where}: passage {passage_id} has no text: {NEEDED}")
     name, text = passage
-    if name == passage_id:
-        return text
-    if keys_of([name]) == keys_of([passage_id]):
-        return None
-    raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
-
-
-def _at(bad: Callable[[int | None, str], None], first: int, row: int, message: str) -> None:
-    bad(first + row, message)
+    if name != passage_id:
+        raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
+    return text
 
 
 def _stored_name(file: Path, folder: Path) -> str:
@@ -242,7 +244,7 @@ def indexed_files(path: Path) -> list[Path]:
         return []
 
 
-def _listed(table: KeyTable, path: Path) -> list[_File]:
+def _listed(table: PassageTable, path: Path) -> list[_File]:
     try:
         return msgspec.convert(table.header.source.get("files"), list[_File])
     except msgspec.ValidationError as error:

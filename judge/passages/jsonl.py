@@ -94,7 +94,7 @@ def _candidates(content: io.BufferedReader, may_match: "_Filter", bad: Bad) -> I
     before = kept = 0
     while got := content.readinto(memoryview(buffer)[kept:size]):
         filled = kept + got
-        ends = line_ends(buffer, filled)
+        ends = _line_ends(buffer, filled)
         if len(ends):
             starts = np.concatenate(([0], ends[:-1] + 1))
             for place in may_match(buffer, starts).tolist():
@@ -114,7 +114,7 @@ def _candidates(content: io.BufferedReader, may_match: "_Filter", bad: Bad) -> I
         yield before + 1, bytes(memoryview(buffer)[:kept])
 
 
-def line_ends(buffer: bytes | bytearray, filled: int) -> _Places:
+def _line_ends(buffer: bytes | bytearray, filled: int) -> _Places:
     """Places of the line feeds; groups of 8 bytes without one, which are most, are skipped together."""
     groups = np.zeros(-(-filled // 8) * 8, np.bool_)
     np.equal(np.frombuffer(buffer, np.uint8, filled), ord("\n"), out=groups[:filled])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Protocol, cast
 
 from judge.files.stored import open_stored
-from judge.passages.magic import FAMILY, MAGIC
+from judge.passages.table import begins_as_index
 
 BLOCK = 1 << 18
 """Bytes of one read."""
@@ -20,6 +20,8 @@ Bad = Callable[[int | None, str], None]
 Hit = tuple[int | None, str, str]
 """The number of the line on which a wanted passage begins (None in an index), its id and its text."""
 
+_START = 128
+"""Bytes that tell the form of a file."""
 _PIECE = 1 << 13
 """Packed bytes that an unpacker of bzip2 or Zstandard gets at once."""
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard"}
@@ -31,7 +33,6 @@ _FOREIGN: Final = {
     b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it, or pack it by gzip, bzip2 or Zstandard",
     b"\xff\xfe": "UTF-16; convert it to UTF-8",
     b"\xfe\xff": "UTF-16; convert it to UTF-8",
-    FAMILY: "an index that `judge passages index` wrote; expected what such an index is built from",
 }
 _LONG = "too much memory"
 """Part of the Zstandard library's message for a frame with a window of more than 128 MiB."""
@@ -59,6 +60,10 @@ def refuse_foreign(start: bytes) -> None:
     Raises:
         UnknownForm: The file is an archive, an index, UTF-16, or packed in a way that is not read.
     """
+    if begins_as_index(start):
+        raise UnknownForm(
+            "the file is an index that `judge passages index` wrote; expected what such an index is built from"
+        )
     for magic, name in _FOREIGN.items():
         if start.startswith(magic):
             raise UnknownForm(f"the file is {name}")
@@ -131,7 +136,7 @@ class _Source(Protocol):
 
 
 def _unpacker(stored: io.BufferedReader) -> _Source | None:
-    start = stored.peek(len(MAGIC))
+    start = stored.peek(_START)
     refuse_foreign(start)
     packed = packing(start)
     if packed == "gzip":

@@ -1,330 +1,241 @@
-"""A sorted table on disk, 16 bytes for each 64-bit key: built in bounded memory, looked up through a memory map.
+"""A table of passage ids in an SQLite file: made in bounded memory, and refused where it is damaged.
 
-The file is the magic, the length of the header, the SHA-256 of the header, the header in JSON, padding to 64 bytes, all
-keys in rising order (little-endian), then the 16 bytes of each key in the same order, and the checks of the blocks. A
-block is checked when it is first read, so that a damaged disk or copy gives no wrong answer and opening reads little.
+A row has a checksum over its id, its content and the row that follows it. So a flipped bit on the disk changes no
+answer, neither what is found under an id nor that nothing is. The first row has an empty id; its content says what the
+table is made of.
 """
 
-import errno
-import hashlib
-import io
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+import itertools
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from judge.errors import InputError, OperationalError
-from judge.passages.blocks import BLOCK, BlockChecks, Trailer, trailer_size
-from judge.passages.claim import replacing
-from judge.passages.keys import Bytes, Keys
-from judge.passages.magic import FAMILY, MAGIC
 
 TableKind = Literal["hashes", "offsets"]
-Batch = tuple[Keys, Bytes]
-"""Keys (N), and a row of 16 bytes for each (N x 16)."""
+PassageEntry = tuple[bytes, bytes, int]
+"""An id, its content, and the line that it stands on."""
+_Row = tuple[bytes, bytes, int]
+"""An id, its content and the checksum."""
 
-WIDTH: Final = 16
-CHUNK_ROWS = 2_000_000
-"""Rows that are sorted in memory at once, about 300 MB with all copies."""
-_ROW = 8 + WIDTH
-_SAMPLES = 256
-"""Keys of each sorted chunk that stay in memory, to find a place in it without reading all of it."""
-_PREFIX = len(MAGIC) + 8 + 32
-_ALIGN = 64
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_HEADER_LIMIT = 1 << 28
+_START: Final = b"SQLite format 3\0"
+_APPLICATION: Final = b"jdgp"
+_PLACE: Final = 68
+"""Where an SQLite file names the application that wrote it."""
+_MEMORY: Final = 200_000
+"""KiB of the table that are sorted or kept in memory."""
 
 
 class TableHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The header of an index file."""
+    """What a table is made of."""
 
     kind: TableKind
-    count: int
     source: dict[str, Any]
     """The source of the index, in a form of each kind."""
 
 
-class KeyTable:
-    """A sorted table in memory or mapped from its file."""
+class PassageListing(Protocol):
+    """What a table is made from; each of its methods may raise."""
 
-    def __init__(self, header: TableHeader, keys: Keys, payload: Bytes, checked: BlockChecks | None = None) -> None:
-        self.header = header
-        self.keys = keys
-        self.payload = payload
-        self._checked = checked
+    def entries(self) -> Iterator[PassageEntry]:
+        """The entries in any order."""
 
-    def find(self, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first row of each key and the row after its last; an empty range for a key that is not there.
+    def source(self) -> dict[str, Any]:
+        """The `source` of the header, once all entries were read."""
 
-        Raises:
-            InputError: The part of the file that was read is damaged.
-        """
-        order = np.argsort(keys)
-        # Keys searched in rising order share the pages that have to be read.
-        wanted = keys[order]
-        first = np.empty(len(keys), np.int64)
-        past = np.empty(len(keys), np.int64)
-        first[order] = self._search(wanted, "left")
-        past[order] = self._search(wanted, "right")
-        return first, past
+    def repeated(self, earlier: PassageEntry, entry: PassageEntry, times: int) -> None:
+        """Called for the second content of an id (`times` is 2) and each after it, with the content before."""
 
-    def _search(self, wanted: Keys, side: Literal["left", "right"]) -> NDArray[np.int64]:
-        """As `np.searchsorted` over all keys; of a mapped file only checked blocks are read."""
-        if self._checked is None:
-            return np.searchsorted(self.keys, wanted, side)
-        block = self._checked.block_of(wanted, side)
-        self._checked.check_keys(block, self.keys)
-        low, high = block * BLOCK, np.minimum((block + 1) * BLOCK, len(self.keys))
-        # Bisection within the blocks, for all keys at once.
-        while (open_ := low < high).any():
-            middle = (low + high) // 2
-            at = self.keys[np.minimum(middle, len(self.keys) - 1)]
-            right = open_ & ((at < wanted) if side == "left" else (at <= wanted))
-            low = np.where(right, middle + 1, low)
-            high = np.where(open_ & ~right, middle, high)
-        return low
+    def settle(self) -> None:
+        """Called before the table is finished."""
 
-    def rows(self, numbers: NDArray[np.int64]) -> Bytes:
-        """The 16 bytes of these rows.
+
+class PassageTable:
+    """A table of passage ids that is looked up."""
+
+    def __init__(self, name: str, connection: sqlite3.Connection) -> None:
+        self._name = name
+        self._connection = connection
+        try:
+            self.header = msgspec.json.decode(self._around(b"")[0][1], type=TableHeader)
+        except msgspec.MsgspecError as error:
+            raise self._damaged() from error
+
+    def find(self, name: bytes) -> list[bytes]:
+        """The contents of an id in rising order; empty if it is not there.
 
         Raises:
             InputError: The part of the file that was read is damaged.
         """
-        if self._checked is not None:
-            self._checked.check_payload(np.unique(numbers // BLOCK), self.payload)
-        return self.payload[numbers]
+        return [content for found, content, _ in self._around(name) if found == name != b""]
+
+    def _around(self, name: bytes) -> list[_Row]:
+        """The row before an id, then its rows."""
+        rows: list[_Row | None] = []
+        try:
+            rows += self._connection.execute("SELECT * FROM entry WHERE id < ? ORDER BY id DESC LIMIT 1", (name,))
+            for row in self._connection.execute("SELECT * FROM entry WHERE id >= ? ORDER BY id, content", (name,)):
+                rows.append(row)
+                if row[0] > name:
+                    break
+            else:
+                rows.append(None)
+        except sqlite3.Error as error:
+            raise self._damaged() from error
+        sound = [row for row, following in itertools.pairwise(rows) if row and row[2] == _checksum(row, following)]
+        # The first row of all is before every id.
+        if not sound or len(sound) < len(rows) - 1:
+            raise self._damaged()
+        return sound
+
+    def _damaged(self) -> InputError:
+        return InputError(f"{self._name}: the index is damaged: its checksums do not match; build it again")
 
 
-def open_table(path: Path, kind: TableKind) -> KeyTable:
-    """Map an index file of one kind.
+def _checksum(row: _Row, following: _Row | None) -> int:
+    return zlib.crc32(b"\n".join(row[:2] if following is None else (row[0], row[1], following[0], following[1])))
+
+
+def is_index(path: Path) -> bool:
+    """Whether a plain file begins as an index of `judge passages index`; False if it cannot be read."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return begins_as_index(file.read(_PLACE + len(_APPLICATION)))
+    except OSError:
+        return False
+
+
+def begins_as_index(start: bytes) -> bool:
+    """Whether these are the first bytes of an index."""
+    return start.startswith(_START) and start[_PLACE:].startswith(_APPLICATION)
+
+
+def open_table(path: Path, kind: TableKind) -> PassageTable:
+    """Open an index file of one kind.
 
     Raises:
-        InputError: The file is no index, is one of another kind, or is cut short or damaged.
+        InputError: The file is no index, is one of another kind, or is damaged.
     """
     try:
-        with path.open("rb") as file:
-            header, start = _read_header(file, path)
-            size = os.fstat(file.fileno()).st_size
-            end = start + header.count * _ROW
-            expected = end + trailer_size(header.count)
-            if size != expected:
-                raise InputError(
-                    f"{path}: the index is damaged: expected {expected:,} bytes, found {size:,}; build it again"
-                )
-            if header.kind != kind:
-                names = {"hashes": "a hash list", "offsets": "a collection"}
-                raise InputError(f"{path}: this is an index of {names[header.kind]}; expected one of {names[kind]}")
-            if not header.count:
-                return KeyTable(header, np.empty(0, np.uint64), np.empty((0, WIDTH), np.uint8))
-            # A plain array over the map: slices of a memmap cost ten times as much.
-            content = np.asarray(np.memmap(file, np.uint8, "r"))
-            file.seek(end)
-            checks = BlockChecks(path, file.read())
+        path.stat()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    middle = start + header.count * 8
-    return KeyTable(header, content[start:middle].view("<u8"), content[middle:end].reshape(-1, WIDTH), checks)
-
-
-def _read_header(file: IO[bytes], path: Path) -> tuple[TableHeader, int]:
-    prefix = file.read(_PREFIX)
-    if not prefix.startswith(MAGIC):
-        if prefix.startswith(FAMILY):
-            raise InputError(f"{path}: an index of an earlier version of judge, without checksums; build it again")
+    if not is_index(path):
         raise InputError(f"{path}: not an index that `judge passages index` wrote")
-    length = int.from_bytes(prefix[len(MAGIC) : len(MAGIC) + 8], "little")
-    written = file.read(length) if length <= _HEADER_LIMIT else b""
-    if len(prefix) != _PREFIX or hashlib.sha256(written).digest() != prefix[-32:]:
-        raise InputError(f"{path}: the header of the index is damaged; build it again")
+    # Nobody writes a finished index, so that it may lie where nothing can be locked.
+    address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    table = PassageTable(str(path), sqlite3.connect(address, uri=True, check_same_thread=False))
+    if table.header.kind != kind:
+        names = {"hashes": "a hash list", "offsets": "a collection"}
+        raise InputError(f"{path}: this is an index of {names[table.header.kind]}; expected one of {names[kind]}")
+    return table
+
+
+def passing_table(name: str, kind: TableKind, listing: PassageListing) -> PassageTable:
+    """The table of a listing, for this process alone; errors are those of `build_table`."""
+    connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     try:
-        header = msgspec.json.decode(written, type=TableHeader)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: the header of the index cannot be read: {error}; build it again") from error
-    return header, _aligned(_PREFIX + length)
+        _fill(connection, kind, listing)
+    except sqlite3.Error as error:
+        raise OperationalError(f"{name}: cannot be sorted in SQLite's temporary folder: {error}") from error
+    return PassageTable(name, connection)
 
 
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGN) * _ALIGN
+def build_table(path: Path, kind: TableKind, listing: PassageListing) -> int:
+    """Write the table of a listing, and return the number of its rows; missing folders are made.
 
-
-def sorted_rows(batches: Iterable[Batch]) -> Batch:
-    """All rows of the batches, sorted by key; rows of one key keep their order."""
-    held = list(batches)
-    keys = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in held)])
-    payload = np.concatenate([np.empty((0, WIDTH), np.uint8), *(rows for _, rows in held)])
-    held.clear()
-    order = np.argsort(keys, kind="stable")
-    # Indexing rows with [] is six times slower than take.
-    return keys.take(order), payload.take(order, axis=0)
-
-
-def clashes(keys: Keys, payload: Bytes) -> Keys:
-    """The keys of sorted rows that have two different payloads."""
-    same = np.flatnonzero(keys[1:] == keys[:-1])
-    return np.unique(keys[same[(payload[same] != payload[same + 1]).any(axis=1)]])
-
-
-def distinct(keys: Keys, payload: Bytes) -> Batch:
-    """Sorted rows without repetitions, at most two of one key."""
-    if not (keys[1:] == keys[:-1]).any():
-        return keys, payload
-    for apart in (1, 2):
-        kept = np.ones(len(keys), np.bool_)
-        kept[apart:] = keys[apart:] != keys[:-apart]
-        if apart == 1:
-            kept[1:] |= (payload[1:] != payload[:-1]).any(axis=1)
-        keys, payload = keys[kept], payload[kept]
-    return keys, payload
-
-
-def build_table(
-    path: Path,
-    kind: TableKind,
-    batches: Iterable[Batch],
-    source: Callable[[], dict[str, Any]],
-    check: Callable[[Keys, Bytes], None] | None = None,
-    *,
-    thin: Callable[[Keys, Bytes], Batch] | None = None,
-    chunk_rows: int = CHUNK_ROWS,
-) -> int:
-    """Write the table of all rows that `batches` yields, and return their number.
-
-    Sorted chunks go to a nameless temporary file beside the table, then the table is merged from them a range of keys
-    at a time. So memory holds a few chunks, whatever the number of rows, and the disk the rows twice (48 bytes a row).
-    A table of the same name is replaced in one step at the end.
+    Entries are sorted on the disk, in SQLite's folder for temporary files. A table of the same name is replaced in one
+    step at the end. If the writing fails, neither a file nor a folder is left behind.
 
     Args:
         path: The file to write.
         kind: What the table indexes.
-        batches: The rows in any order.
-        source: Gives the `source` of the header; called when all batches were read.
-        check: Called with each range of sorted rows; may raise.
-        thin: Called with each sorted chunk, returns the rows to keep; may raise. All rows of one key are in memory
-            at once.
-        chunk_rows: How many rows are sorted at once.
+        listing: The entries.
 
     Raises:
         OperationalError: The disk is full, the folder cannot be written, or another process writes the same file.
-            Nothing is left behind.
     """
-    written = 0
+    made = [folder for folder in path.parents if not folder.exists()]
+    # The name is fixed, so that the next build takes over a file that a kill left behind.
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with replacing(path) as out, tempfile.TemporaryFile(dir=path.parent) as store:
-            chunks: list[_Chunk] = []
-            for keys, payload in map(sorted_rows, _gathered(batches, chunk_rows)):
-                if thin is not None:
-                    keys, payload = thin(keys, payload)
-                chunks.append(_Chunk(store, written * _ROW, keys, payload, max(1, chunk_rows // _SAMPLES)))
-                written += len(keys)
-            header = msgspec.json.encode(TableHeader(kind, written, source()), order="sorted")
-            _write_table(out, header, written, chunks, check)
-    except OSError as error:
-        needed = f"; building needs 48 bytes of disk a row, and has {written:,} rows or more" if _is_full(error) else ""
-        raise OperationalError(f"{path}: the index cannot be written: {error.strerror}{needed}") from error
-    return written
-
-
-def _is_full(error: OSError) -> bool:
-    return error.errno in _FULL
-
-
-def _gathered(batches: Iterable[Batch], rows: int) -> Iterator[list[Batch]]:
-    held: list[Batch] = []
-    count = 0
-    for batch in batches:
-        held.append(batch)
-        count += len(batch[0])
-        if count >= rows:
-            yield held
-            held, count = [], 0
-    if count:
-        yield held
-
-
-class _Chunk:
-    """Sorted rows in the temporary file, which are read range by range."""
-
-    def __init__(self, store: io.BufferedRandom, start: int, keys: Keys, payload: Bytes, step: int) -> None:
-        self._store = store
-        self._step = step
-        self._start = start
-        self._count = len(keys)
-        self._read = 0
-        self.samples = keys[::step].copy()
-        store.seek(start)
-        store.write(keys.astype("<u8", copy=False).data)
-        store.write(payload.data)
-
-    def below(self, key: int | None) -> Batch:
-        """The unread rows with keys below this one; all unread rows for None."""
-        end = self._count if key is None else self._place(key)
-        rows = end - self._read
-        keys = self._bytes(self._start + self._read * 8, rows * 8).view("<u8")
-        payload = self._bytes(self._start + self._count * 8 + self._read * WIDTH, rows * WIDTH)
-        self._read = end
-        return keys, payload.reshape(-1, WIDTH)
-
-    def _place(self, key: int) -> int:
-        sample = int(np.searchsorted(self.samples, np.uint64(key), "left"))
-        if sample == 0:
-            return 0
-        begin = (sample - 1) * self._step
-        keys = self._bytes(self._start + begin * 8, min(self._step, self._count - begin) * 8).view("<u8")
-        return begin + int(np.searchsorted(keys, np.uint64(key), "left"))
-
-    def _bytes(self, start: int, size: int) -> Bytes:
-        content = np.empty(size, np.uint8)
-        self._store.seek(start)
-        view = content.data
-        read = 0
-        while read < size:
-            got = self._store.readinto(view[read:])
-            if not got:
-                raise OSError(errno.EIO, "the temporary file is shorter than what was written")
-            read += got
-        return content
-
-
-def _write_table(
-    out: IO[bytes],
-    header: bytes,
-    count: int,
-    chunks: Sequence[_Chunk],
-    check: Callable[[Keys, Bytes], None] | None,
-) -> None:
-    prefix = MAGIC + len(header).to_bytes(8, "little") + hashlib.sha256(header).digest() + header
-    start = _aligned(len(prefix))
-    if hasattr(os, "posix_fallocate"):
-        # A disk that is too small fails here, not when most of the table is written.
-        try:
-            os.posix_fallocate(out.fileno(), 0, start + count * _ROW + trailer_size(count))
-        except OSError as error:
-            if _is_full(error):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if temporary.is_symlink() or (temporary.exists() and temporary.stat().st_nlink > 1):
+            raise OperationalError(f"{temporary}: a link, and nothing is written through links; remove it")
+        with contextlib.closing(_claimed(path, temporary)) as connection:
+            try:
+                count = _fill(connection, kind, listing)
+                # Replaced while it is locked: no other build may take it for a file that a kill left behind.
+                temporary.replace(path)
+            except BaseException:
+                connection.rollback()
+                for left in (temporary, temporary.with_name(f"{temporary.name}-journal")):
+                    left.unlink(missing_ok=True)
                 raise
-    out.write(prefix.ljust(start, b"\0"))
-    trailer = Trailer()
-    done = 0
-    for limit in (*_limits(chunks), None):
-        keys, payload = sorted_rows(chunk.below(limit) for chunk in chunks)
-        if check is not None:
-            check(keys, payload)
-        trailer.add(keys, payload)
-        out.seek(start + done * 8)
-        out.write(keys.astype("<u8", copy=False).data)
-        out.seek(start + count * 8 + done * WIDTH)
-        out.write(payload.data)
-        done += len(keys)
-    if count:
-        out.seek(start + count * _ROW)
-        out.write(trailer.bytes())
+        return count
+    except BaseException as error:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError | sqlite3.Error):
+            why = getattr(error, "strerror", None) or error
+            raise OperationalError(f"{path}: the index cannot be written: {why}") from error
+        raise
 
 
-def _limits(chunks: Sequence[_Chunk]) -> list[int]:
-    """Keys that divide all rows into ranges of about one chunk; a range is larger where many rows share one key."""
-    samples = np.sort(np.concatenate([np.empty(0, np.uint64), *(chunk.samples for chunk in chunks)]))
-    return [int(key) for key in np.unique(samples[_SAMPLES::_SAMPLES])]
+def _claimed(path: Path, temporary: Path) -> sqlite3.Connection:
+    """The empty temporary file, which no other process may write until it is closed."""
+    connection = sqlite3.connect(temporary, timeout=0, isolation_level=None)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        # What a killed build has written is rolled back here.
+        connection.execute("BEGIN EXCLUSIVE")
+        taken = bool(connection.execute("SELECT 1 FROM sqlite_master").fetchone()) or not temporary.exists()
+    except sqlite3.OperationalError as error:
+        taken = "locked" in str(error)
+        if not taken:
+            connection.close()
+            raise
+    if taken:
+        connection.close()
+        raise OperationalError(f"{path}: another build is writing this file")
+    connection.execute("COMMIT")
+    return connection
+
+
+def _fill(connection: sqlite3.Connection, kind: TableKind, listing: PassageListing) -> int:
+    connection.execute(f"PRAGMA cache_size = -{_MEMORY}")
+    connection.execute(f"PRAGMA application_id = {int.from_bytes(_APPLICATION, 'big')}")
+    connection.execute("CREATE TEMP TABLE heap (id BLOB, content BLOB, line INTEGER)")
+    connection.execute("BEGIN")
+    connection.executemany("INSERT INTO heap VALUES (?, ?, ?)", listing.entries())
+    header = msgspec.json.encode(TableHeader(kind, listing.source()), order="sorted")
+    connection.execute(
+        "CREATE TABLE entry (id BLOB, content BLOB, checksum INTEGER, PRIMARY KEY (id, content)) WITHOUT ROWID"
+    )
+    heap = connection.execute("SELECT id, content, min(line) FROM heap GROUP BY id, content ORDER BY id, content")
+    rows = connection.executemany("INSERT INTO entry VALUES (?, ?, ?)", _sealed((b"", header, 0), heap, listing))
+    listing.settle()
+    connection.execute("COMMIT")
+    return rows.rowcount - 1
+
+
+def _sealed(last: PassageEntry, entries: Iterable[PassageEntry], listing: PassageListing) -> Iterator[_Row]:
+    """The rows of sorted entries behind that of the header, each with its checksum."""
+    times = 1
+    for entry in entries:
+        if entry[0] == last[0]:
+            times += 1
+            listing.repeated(last, entry, times)
+        else:
+            times = 1
+        yield last[0], last[1], _checksum(last, entry)
+        last = entry
+    yield last[0], last[1], _checksum(last, None)

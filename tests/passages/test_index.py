@@ -6,15 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.passages import index, index_rows, table
+from judge.passages import index
 from judge.passages.index import index_collection, read_indexed
-from judge.passages.magic import is_index
+from judge.passages.table import is_index
 from judge.records import Passage
 
 ID = "clueweb22-en0012-34-567{:02}:{}"
@@ -87,9 +86,10 @@ def test_a_file_that_grows_meanwhile_is_refused(tmp_path, monkeypatch):
     def growing(*args):
         with path.open("ab") as file:
             file.write(row("c").encode())
-        return index_rows.parsed(*args)
+        return name_of(*args)
 
-    monkeypatch.setattr(index, "parsed", growing)
+    name_of = index._name
+    monkeypatch.setattr(index, "_name", growing)
     # All was read in one block before it grew, or what came later is read too: neither is the file that was opened.
     assert problems(path, out=tmp_path / "out.idx") == [("a.jsonl", "$", "the file changed while it was read")]
     assert list(tmp_path.iterdir()) == [path]
@@ -101,20 +101,9 @@ def test_one_id_on_a_thousand_lines_is_the_most(tmp_path, monkeypatch):
     index_collection([path], tmp_path / "out.idx")
     assert texts(tmp_path / "out.idx", "x") == {"x": "a"}
     put(tmp_path, "a.jsonl", row("y"), *[row("x", "a")] * 4)
-    # Before the table is merged, for which all of them would be held at once.
-    monkeypatch.setattr(table, "_write_table", None)
     [(name, place, message)] = problems(path, out=tmp_path / "new.idx")
     assert (name, place) == ("a.jsonl", "$")
-    assert message == f"the id at byte {len(row('y'))} stands on more than 3 lines"
-
-
-def test_many_blank_lines_are_passed_over_together(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(index_rows, "_name", lambda line, _: asked.append(line))
-    path = put(tmp_path, "a.jsonl", "\n\r\n" * 1_000, row(ID.format(1, 0), "here"))
-    assert index_collection([path], tmp_path / "out.idx") == 1
-    assert texts(tmp_path / "out.idx", ID.format(1, 0)) == {ID.format(1, 0): "here"}
-    assert asked == []
+    assert message == f"the id at byte {len(row('y')) + 3 * len(row('x', 'a'))} stands on more than 3 lines"
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
@@ -200,15 +189,6 @@ def test_one_text_twice_is_found_and_two_texts_are_refused(tmp_path):
     assert texts(tmp_path / "out.idx", "x") == {"x": "a"}
     with pytest.raises(InputError, match="passage y has another text"):
         texts(tmp_path / "out.idx", "x", "y")
-
-
-def test_two_ids_with_one_key_are_told_apart(tmp_path, monkeypatch):
-    for module, name in ((index, "keys_of"), (index_rows, "keys_of_names")):
-        monkeypatch.setattr(module, name, lambda names: np.full(len(names), 1 << 63, np.uint64))
-    path = put(tmp_path, "a.jsonl", row("x", "a"), row("y", "b"))
-    index_collection([path], tmp_path / "out.idx")
-    assert texts(tmp_path / "out.idx", "x") == {"x": "a"}
-    assert texts(tmp_path / "out.idx", "y", "z") == {"y": "b"}
 
 
 @pytest.mark.parametrize(
