@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from judge.ask.estimates import CallSums, TokenRates
-from judge.models.model import Price, SentRequests, Unfinished
+from judge.models.model import Price, SentRequests
 from judge.models.records import Completion, Request
 from judge.models.spending import CallSum, Spending
 from judge.records import Record
@@ -47,12 +45,11 @@ class _JudgeCalls:
         self.asked, self.results = CallSum(price), CallSum(price)
         self.counted: set[int] = set()
         """Hashes of the digests in `results`, because there may be millions."""
-        self.unfinished = Unfinished()
         self.seconds = 0.0
 
     def row(self, judge: str) -> JudgeAccount:
-        """What they took; replies of calls that failed are asked and paid for, too."""
-        expected, price, lost = self.expected, self.price, self.unfinished
+        """What they took."""
+        expected, price = self.expected, self.price
         estimate = CallEstimate(
             expected.calls,
             expected.prompt_tokens,
@@ -60,15 +57,7 @@ class _JudgeCalls:
             None if price is None else price.cost(expected.prompt_tokens, 0, expected.reply_tokens),
             expected.rates.basis,
         )
-        asked = self.asked.spending(judge)
-        cost = 0.0 if price is None else price.cost(lost.prompt_tokens, 0, lost.reply_tokens)
-        asked = msgspec.structs.replace(
-            asked,
-            prompt_tokens=asked.prompt_tokens + lost.prompt_tokens,
-            completion_tokens=asked.completion_tokens + lost.reply_tokens,
-            cost=round(asked.cost + cost, 9),
-        )
-        return JudgeAccount(judge, estimate, asked, self.results.spending(judge), self.seconds)
+        return JudgeAccount(judge, estimate, self.asked.spending(judge), self.results.spending(judge), self.seconds)
 
 
 class Account:
@@ -97,11 +86,9 @@ class Account:
                 calls.counted.add(key)
                 calls.results.add(completion)
 
-    def end(self, judge: str, seconds: float, unfinished: Unfinished) -> None:
-        """Enter how long asking a judge took, and the replies of calls that failed, which no completion counts."""
-        calls = self._judges[judge]
-        calls.seconds += seconds
-        calls.unfinished = calls.unfinished.plus(unfinished)
+    def end(self, judge: str, seconds: float) -> None:
+        """Enter how long asking a judge took."""
+        self._judges[judge].seconds += seconds
 
     def rows(self) -> tuple[JudgeAccount, ...]:
         """What each judge's calls took, in natural order of the judges' names."""

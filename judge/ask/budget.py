@@ -36,19 +36,11 @@ class Budget:
         self._bills = given_price(model.name, prices) is None
         self._calls = 0
         self._in_flight = 0.0
-        self._charged = 0.0
         self._model = model
+        self.spent = 0.0
+        """US dollars so far."""
         self.estimated = 0
         """Calls whose cost rests on our own estimate of their tokens."""
-
-    @property
-    def spent(self) -> float:
-        """US dollars so far, with the replies of calls that are under way or have failed."""
-        if self._price is None:
-            return self._charged
-        lost = self._model.unfinished
-        prompt = lost.prompt_tokens + math.ceil(lost.uncounted_bytes / BYTES_PER_TOKEN)
-        return self._charged + self._price.cost(prompt, 0, lost.reply_tokens + lost.uncounted_reply)
 
     def check(self) -> None:
         """Refuse a further call once the money is spent.
@@ -69,7 +61,7 @@ class Budget:
             return 0.0
         if 0 < self._in_flight >= self._most - self.spent:
             return None
-        reserved = self._charged / self._calls if self._calls else 0.0
+        reserved = self.spent / self._calls if self._calls else 0.0
         if self._price is not None:
             prompt, reply = estimated_call(self._model, request, TYPICAL_REPLY * grades_of(request))
             reserved = max(reserved, self._price.cost(prompt, 0, reply))
@@ -87,9 +79,9 @@ class Budget:
             prompt, reply = estimated_call(
                 self._model, request, math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)
             )
-            self._charged += self._price.cost(prompt, 0, reply)
+            self.spent += self._price.cost(prompt, 0, reply)
             self.estimated += 1
-        self._charged += cost or 0.0
+        self.spent += cost or 0.0
         self._calls += 1
         return msgspec.structs.replace(completion, cost=cost)
 

@@ -19,7 +19,6 @@ from judge.ask.pace import Pace, Ticket
 from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.errors import AuthenticationError, CallError, OperationalError, RateLimitError, TransientError
-from judge.models.call_parts import CallParts
 from judge.models.journal import Journal
 from judge.models.journal_rows import storable
 from judge.models.model import FREE, Model
@@ -128,8 +127,6 @@ class Calls:
         self._clock = clock
         self.budget = Budget(self._model, settings.max_cost, settings.known_prices)
         self._pace = Pace(settings.rpm, settings.tpm, clock.now)
-        self._parts = CallParts(self._journal)
-        self._model.keep(self._parts)
         self.stopped: BaseException | None = None
         """Why no further call begins; None while calls may begin."""
         self.at_once = 0
@@ -177,14 +174,6 @@ class Calls:
         if self._unwritten:
             await asyncio.wait(list(self._unwritten.values()))
 
-    def forget_parts(self) -> None:
-        """Remove what was kept of calls that have a completion by now.
-
-        Raises:
-            OperationalError: The journal cannot be written.
-        """
-        self._parts.forget()
-
     async def pause(self, seconds: float) -> None:
         """Wait so long, or until the calls are stopped."""
         await asyncio.wait([self._sleep(seconds)])
@@ -231,7 +220,20 @@ class Calls:
         return completion
 
     async def _ask(self, digest: str, request: Request) -> Completion:
-        """Pay for a call, make it, and begin to record its completion."""
+        """The completion of a call, which begins to be recorded; one that is made of replies is not paid for."""
+        paid = request.replies is None
+        completion = await (self._paid_call(request) if paid else self._model.complete(request))
+        name = self._model.name
+        write = self._journal.write(digest, name, self._model.parameters(request), request, completion)
+        self._unwritten[digest] = write
+        write.add_done_callback(functools.partial(self._written, digest))
+        if len(self._unwritten) > max(self.at_once, self._free):
+            # A crash must not cost more paid replies than calls in flight, however slow the disk is.
+            await asyncio.wait([write])
+        return completion
+
+    async def _paid_call(self, request: Request) -> Completion:
+        """Pay for a call and make it."""
         reserved = await self._afford(request)
         try:
             completion = await self._sent(request)
@@ -250,14 +252,7 @@ class Calls:
         finally:
             self.budget.release(reserved)
             self._paid.set()
-        name = self._model.name
-        self._account.ask(name, request, completion, self._model.sent(request))
-        write = self._journal.write(digest, name, self._model.parameters(request), request, completion)
-        self._unwritten[digest] = write
-        write.add_done_callback(functools.partial(self._written, digest))
-        if len(self._unwritten) > max(self.at_once, self._free):
-            # A crash must not cost more paid replies than calls in flight, however slow the disk is.
-            await asyncio.wait([write])
+        self._account.ask(self._model.name, request, completion, self._model.sent(request))
         return completion
 
     def _written(self, digest: str, write: "asyncio.Future[None]") -> None:
@@ -266,7 +261,6 @@ class Calls:
             self.stop(error)
             return
         del self._unwritten[digest]
-        self._parts.finished(digest)
 
     async def _afford(self, request: Request) -> float:
         """Wait until the budget can pay for a call beside those in flight, and give what is set aside for it."""

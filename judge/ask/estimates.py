@@ -81,9 +81,9 @@ def estimated_call(model: Model, request: Request, reply: int) -> tuple[int, int
     return math.ceil(sent.prompt_bytes / BYTES_PER_TOKEN), sent.reply_tokens
 
 
-def estimated_tokens(request: Request, rates: TokenRates = GUESS) -> int:
+def estimated_tokens(request: Request) -> int:
     """The tokens of a request by our own estimate."""
-    return math.ceil(prompt_bytes(request.messages) / rates.bytes_per_token)
+    return math.ceil(prompt_bytes(request.messages) / BYTES_PER_TOKEN)
 
 
 class CallSums:
@@ -118,10 +118,8 @@ class CallSums:
         else:
             self.requests += sent.requests
             self.told += sent.reply_tokens
-        if sent is None or self.rates.calls:
-            self.prompt_tokens += estimated_tokens(request, self.rates)
-        else:
-            self.prompt_tokens += math.ceil(sent.prompt_bytes / self.rates.bytes_per_token)
+        size = prompt_bytes(request.messages) if sent is None else sent.prompt_bytes
+        self.prompt_tokens += math.ceil(size / self.rates.bytes_per_token)
 
     @property
     def reply_tokens(self) -> int:

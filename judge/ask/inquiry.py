@@ -3,11 +3,13 @@
 from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from judge.ask.prompt import repair
 from judge.ask.records import Failure, Judgment, SentenceSupport, Unreadable, Verdict
 from judge.ask.tasks import Task
 from judge.ask.verdict import CUT_OFF, parse, parse_group
-from judge.models.records import NO_SCORE, AnswerForm, Completion, Request
+from judge.models.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request
 from judge.records import Criterion, FailureReason
 
 
@@ -23,13 +25,22 @@ class Answer(NamedTuple):
 Inquiry = Generator[Request, Completion, Answer]
 
 
-def inquiry(criterion: Criterion, request: Request) -> Inquiry:
+def inquiry(criterion: Criterion, request: Request, parts: Sequence[Request] | None = None) -> Inquiry:
     """Yield a request and receive its completion; after an unreadable reply, do so once more, with a repair.
+
+    Its parts, where it has some, come before it, up to the first reply without an answer.
 
     Where criteria are asked together, the repair names everything that was unreadable in the reply, so that it is the
     same request for each of them. A verdict that was readable in the first reply stands. There is no repair of a label,
     nor of a checker's reply: a checker reads no messages.
     """
+    if parts is not None:
+        replies: list[Completion] = []
+        for part in parts:
+            replies.append((yield part))
+            if replies[-1].finish_reason in STOPPED:
+                break
+        request = msgspec.structs.replace(request, replies=tuple(replies))
     completion = yield request
     verdicts = _verdicts(completion, criterion, request)
     verdict = verdicts[criterion.name]

@@ -98,7 +98,6 @@ class Loop:
         if dead is not None:
             self.calls.stop(dead)
         self.calls.check()
-        self.calls.forget_parts()
         self._journal.check_there()
         return self._results.results()
 
@@ -117,7 +116,7 @@ class Loop:
         try:
             return await self.run(wanted)
         finally:
-            self._account.end(self._model.name, time.perf_counter() - started, self._model.unfinished)
+            self._account.end(self._model.name, time.perf_counter() - started)
             await self._model.aclose()
 
     def drain(self) -> None:
@@ -261,7 +260,7 @@ class Loop:
 
     async def _inquire(self, task: Task, request: Request, dialogue: "_Dialogue", others: tuple[str, ...]) -> Answer:
         """Ask in one answer form."""
-        talk = inquiry(task.criterion, request)
+        talk = inquiry(task.criterion, request, self._model.parts(request))
         following = next(talk)
         try:
             while True:
@@ -270,6 +269,9 @@ class Loop:
                 completion = await self.calls.completion(dialogue.digest, following, others)
                 dialogue.completions[dialogue.digest] = completion
                 following = talk.send(completion)
+                # One question may take many replies; each is on the disk before the next is paid for.
+                if (write := self.calls.write_of(dialogue.digest)) is not None:
+                    await asyncio.wait([write])
         except StopIteration as stop:
             answer: Answer = stop.value
             return answer

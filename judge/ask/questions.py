@@ -103,7 +103,13 @@ class Questions:
 
     def ahead(self, tasks: Iterable[Task]) -> Iterator[Task]:
         """The tasks as they come, for `recall` and the like: a journal on a server is asked about many at once."""
-        return self._journal.ahead(tasks, lambda task: () if self.gap(task) is not None else self.first_digests(task))
+        return self._journal.ahead(tasks, lambda task: () if self.gap(task) is not None else self._wanted(task))
+
+    def _wanted(self, task: Task) -> Iterator[str]:
+        """The digests of the first requests of a task, and of their parts."""
+        for form in self._shared_forms(task):
+            request = self.request(task, form)
+            yield from map(self.digest, (request, *(self.model.parts(request) or ())))
 
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
@@ -156,7 +162,7 @@ class Questions:
         return next((walked for walked in walks if not isinstance(walked, _Found)), None)
 
     def calls(self, task: Task) -> dict[str, tuple[Request, Completion]]:
-        """The requests that the outcome of a task rests on with their completions, by digest; empty without one."""
+        """The requests sent for the outcome of a task with their completions, by digest; empty without an outcome."""
         found = self._found(task) if self.gap(task) is None else None
         return {} if found is None else found.calls
 
@@ -181,7 +187,8 @@ class Questions:
 
     def _walked(self, task: Task, form: AnswerForm) -> "_Found | tuple[str, Request]":
         """The end of an inquiry in one form if the journal holds it all, else the first request that it lacks."""
-        talk = inquiry(task.criterion, self.request(task, form))
+        asked = self.request(task, form)
+        talk = inquiry(task.criterion, asked, self.model.parts(asked))
         calls: dict[str, tuple[Request, Completion]] = {}
         try:
             request = next(talk)
@@ -190,7 +197,8 @@ class Questions:
                 completion = self._journal.get(digest)
                 if completion is None:
                     return digest, request
-                calls[digest] = request, completion
+                if request.replies is None:
+                    calls[digest] = request, completion
                 request = talk.send(completion)
         except StopIteration as stop:
             return _Found([stop.value], digest, calls)

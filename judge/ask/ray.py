@@ -32,10 +32,7 @@ import msgspec
 from judge.errors import InputError, JudgeError, OperationalError, TransientError, UsageError
 from judge.files.bundle import __version__
 from judge.models.backends import open_model
-from judge.models.call_parts import CallParts
-from judge.models.journal import Journal
-from judge.models.journal_rows import request_digest
-from judge.models.model import Model, ModelOptions, Unfinished
+from judge.models.model import Model, ModelOptions
 from judge.models.records import Completion, Request
 from judge.text.safe import printable
 
@@ -156,19 +153,11 @@ def _settle(reply: "Future[Any]", value: object) -> None:
 class RayModel(Model):
     """A judge whose calls workers make, by `RayEngine.call`; everything else is as of the same judge here."""
 
-    unfinished = Unfinished()
-    """What all workers paid for without a completion."""
-
     def __init__(self, model: Model, call: Callable[..., "Future[Any]"], open_workers: Callable[[], Any]) -> None:
-        for fact in ("name", "forms", "free", "counts_longest", "divides", "check", "parameters", "price", "sent"):
+        for fact in ("name", "forms", "free", "counts_longest", "check", "parameters", "price", "sent", "parts"):
             setattr(self, fact, getattr(model, fact))
         self._model, self._call, self._open_workers = model, call, open_workers
         self._opening: asyncio.Future[None] | None = None
-        self._parts: CallParts | None = None
-
-    def keep(self, parts: CallParts) -> None:
-        """Keep the parts of a call that fails; where its worker is lost, the call is repeated whole."""
-        self._parts = parts if self.divides else None
 
     def stop(self) -> None:
         """Give up the calls that wait for a worker."""
@@ -180,20 +169,12 @@ class RayModel(Model):
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._open_workers())
         await asyncio.shield(self._opening)
-        digest, parts = "", None
-        if self._parts is not None:
-            digest = request_digest(self.name, self.parameters(request), request)
-            parts = await asyncio.to_thread(self._parts.read, digest)
-        call = pickle.dumps((request, digest, parts))
-        reply = await asyncio.wrap_future(self._call("complete", f"{request.turn_id} {request.criterion}", call))
-        result, forms, self.limits, unfinished, parts = pickle.loads(reply)  # noqa: S301 - from a worker
-        self.unfinished = self.unfinished.plus(unfinished)
+        call = self._call("complete", f"{request.turn_id} {request.criterion}", pickle.dumps(request))
+        result, forms, self.limits = pickle.loads(await asyncio.wrap_future(call))  # noqa: S301 - from a worker
         # A judge drops a form that it is refused, and other workers have not seen that.
         self.forms = min(self.forms, forms, key=len)
         if isinstance(result, Completion):
             return result
-        if self._parts is not None and parts is not None:
-            await asyncio.to_thread(self._parts.write, digest, parts)
         raise result
 
     async def aclose(self) -> None:
@@ -209,7 +190,7 @@ class RayWorker:
 
     def __init__(self, name: str, options: ModelOptions, versions: str) -> None:
         self._name, self._options, self._versions = name, options, versions
-        self._model, self._parts, self._reported = Model(), CallParts(Journal(None)), Unfinished()
+        self._model = Model()
 
     async def open(self) -> int | JudgeError | None:
         """Open the judge, and give its most calls at once; or the error because of which it cannot be used here."""
@@ -221,24 +202,16 @@ class RayWorker:
             await asyncio.to_thread(self._model.prepare, lambda step, done, total: None)
         except Exception as error:  # noqa: BLE001 - the driver has to say it in words, whatever it is
             return self._explained(error)
-        self._model.keep(self._parts)
         return self._model.max_concurrency
 
     async def complete(self, call: bytes) -> bytes:
         """Make a call; both pickles are those of `RayModel.complete`."""
-        request, digest, parts = pickle.loads(call)  # noqa: S301 - from the driver
-        if parts is not None:
-            self._parts.write(digest, parts)
         result: Completion | JudgeError
         try:
-            result = await self._model.complete(request)
+            result = await self._model.complete(pickle.loads(call))  # noqa: S301 - from the driver
         except Exception as error:  # noqa: BLE001 - as above
             result = self._explained(error)
-        before, self._reported = self._reported, self._model.unfinished
-        parts = self._parts.read(digest) if digest else None
-        self._parts.finished(digest)
-        self._parts.forget()
-        return pickle.dumps((result, self._model.forms, self._model.limits, self._reported.less(before), parts))
+        return pickle.dumps((result, self._model.forms, self._model.limits))
 
     def _explained(self, error: Exception) -> JudgeError:
         where = f"a Ray worker on {socket.gethostname()}"

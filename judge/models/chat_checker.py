@@ -4,9 +4,7 @@ The user's message has the form that MiniCheck's models are trained on (Tang et 
 github.com/Liyan06/MiniCheck): a line `Document: …` and a line `Claim: …`.
 """
 
-import asyncio
 import functools
-import itertools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,10 +16,9 @@ from judge.errors import InputError, LogprobsError, RejectedError
 from judge.files.stored import read_stored
 from judge.models.chat import encoded, refuse_threads
 from judge.models.checkers import PairScore, ServedChecker, TextPair, text_bytes
-from judge.models.journal_rows import request_digest
 from judge.models.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
-from judge.models.model import ModelOptions, SentRequests, Unfinished
-from judge.models.records import NO_SCORE, Completion, Message, Request
+from judge.models.model import ModelOptions, SentRequests
+from judge.models.records import NO_SCORE, STOPPED, Completion, Message, Request
 from judge.records import Criterion
 
 INSTRUCTION = (
@@ -31,15 +28,13 @@ INSTRUCTION = (
 """The system message, where the user names no other."""
 NO_INSTRUCTION = "none"
 """The setting that sends no system message."""
-VERSION = 1
+VERSION = 2
 """Goes up whenever the same reply may get another score."""
 
 _FEWER = 5
 """Likeliest tokens asked for where a server refuses more: what several servers allow at most."""
 _LABELS = ("Yes", "No")
 _ANSWER = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
-_STOPPED = ("refusal", "content_filter")
-"""Finish reasons of replies that the provider stopped."""
 
 
 class ChatChecker(ServedChecker):
@@ -47,6 +42,7 @@ class ChatChecker(ServedChecker):
 
     The score is the probability of Yes against No in the opening of the reply, by its log probabilities. Where the
     server gives none, or too little of them is visible, Yes is 1 and No is 0, and the score says so (`decided`).
+    Every pair is a request of its own, so the journal keeps each reply.
     The setting `instruction` is a file with the system message, or `none` for no system message.
     """
 
@@ -76,71 +72,56 @@ class ChatChecker(ServedChecker):
         """Everything that is sent beside the pair."""
         return {"chat": VERSION, "instruction": self._instruction, **self._sent(TOP_LOGPROBS)}
 
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """Of a pair, what is sent beside its messages."""
+        return self.rule() if _is_pair(request) else super().parameters(request)
+
+    def parts(self, request: Request) -> Sequence[Request]:
+        """A request for each pair; one that occurs twice is asked once."""
+        pair = msgspec.structs.replace(request, form="text", labels=_LABELS, response="", passages=(), nuggets=())
+        return [msgspec.structs.replace(pair, messages=self._messages(*each)) for each in _once(self.pairs(request))]
+
     def sent(self, request: Request) -> SentRequests:
         """A request for each pair, with the instruction."""
-        asked = dict.fromkeys(self.pairs(request))
-        return SentRequests(len(asked), sum(map(self._size, asked)), len(asked) * label_tokens(_LABELS))
+        asked = [request] if _is_pair(request) else self.parts(request)
+        size = text_bytes(message.content for pair in asked for message in pair.messages)
+        return SentRequests(len(asked), size, len(asked) * label_tokens(_LABELS))
+
+    async def complete(self, request: Request) -> Completion:
+        """The reply to a pair, with the probabilities of its answer; or the labels of all sentences, of the replies."""
+        if not _is_pair(request):
+            return await super().complete(request)
+        reply = await self._ask(request)
+        if reply.finish_reason in STOPPED:
+            return msgspec.structs.replace(reply, raw=None)
+        if _ANSWER.match(reply.text) is None:
+            return msgspec.structs.replace(reply, finish_reason=NO_SCORE, raw=None)
+        found = opening_probabilities((reply.raw or "").encode(), _LABELS)
+        return msgspec.structs.replace(reply, probabilities=found, raw=None)
 
     async def answer(self, request: Request, pairs: Sequence[TextPair]) -> tuple[Completion, Sequence[PairScore]]:
-        """The scores, one request after the other, up to the first reply that is no answer.
+        """The scores, if each pair has a reply; the replies count their tokens themselves."""
+        replies = request.replies or ()
+        whole = Completion(
+            text="", finish_reason="stop", model=self.name, prompt_tokens=0, completion_tokens=0, cost=0.0, attempts=0
+        )
+        if replies and replies[-1].finish_reason in STOPPED:
+            last = replies[-1]
+            return msgspec.structs.replace(whole, text=last.text, finish_reason=last.finish_reason), ()
+        scores = dict(zip(_once(pairs), map(_score, replies), strict=True))
+        return whole, [scores[pair] for pair in pairs]
 
-        Pairs that were scored before a failure are not asked again when the same call is made again.
-        """
-        parts, call = self._parts, request_digest(self.name, self.parameters(request), request)
-        kept = None if parts is None else await asyncio.to_thread(parts.read, call)
-        answered = [] if kept is None else msgspec.json.decode(kept, type=list[tuple[PairScore, Unfinished]])
-        completion = Completion(text="", finish_reason="stop", model=self.name)
-        # Pairs are asked in their order, so the first ones are those that were answered; one that occurs twice is asked
-        # once.
-        asked = list(dict.fromkeys(pairs))
-        paid = [took for _, took in answered]
-        for pair in asked[len(answered) :]:
-            reply = await self._ask(pair, request)
-            paid.append(self._took(pair, reply))
-            self.unfinished = self.unfinished.plus(paid[-1])
-            score = _score(reply)
-            if score is None:
-                reason = reply.finish_reason if reply.finish_reason in _STOPPED else NO_SCORE
-                completion = msgspec.structs.replace(completion, text=reply.text, finish_reason=reason)
-                break
-            answered.append((score, paid[-1]))
-            if parts is not None:
-                await asyncio.to_thread(parts.write, call, msgspec.json.encode(answered).decode())
-        # From here on the completion counts them.
-        total = functools.reduce(Unfinished.plus, paid, Unfinished())
-        self.unfinished = self.unfinished.less(total)
-        if total.prompt_tokens and not total.uncounted_reply:
-            prompt, told = total.prompt_tokens, total.reply_tokens
-            completion = msgspec.structs.replace(completion, prompt_tokens=prompt, completion_tokens=told)
-        scored = {pair: score for pair, (score, _) in zip(asked, answered, strict=False)}
-        return completion, [scored[pair] for pair in itertools.takewhile(scored.__contains__, pairs)]
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await super().aclose()
-        self.unfinished = Unfinished()
-
-    def _messages(self, pair: TextPair) -> tuple[Message, ...]:
+    def _messages(self, document: str, claim: str) -> tuple[Message, ...]:
         system = (Message("system", self._instruction),) if self._instruction else ()
-        return (*system, Message("user", f"Document: {pair[0]}\nClaim: {pair[1]}"))
+        return (*system, Message("user", f"Document: {document}\nClaim: {claim}"))
 
-    def _size(self, pair: TextPair) -> int:
-        return text_bytes(message.content for message in self._messages(pair))
-
-    def _took(self, pair: TextPair, reply: Completion) -> Unfinished:
-        """What a reply took; counts that cannot be true would make a budget endless."""
-        if (reply.prompt_tokens or 0) > 0 and reply.completion_tokens is not None:
-            return Unfinished(reply.prompt_tokens or 0, reply.completion_tokens)
-        return Unfinished(0, 0, self._size(pair), label_tokens(_LABELS))
-
-    async def _ask(self, pair: TextPair, request: Request) -> Completion:
+    async def _ask(self, request: Request) -> Completion:
         """The reply to a pair; a server that refuses to tell so many probabilities is asked for fewer."""
-        messages = self._messages(pair)
-        asked = msgspec.structs.replace(request, form="text", messages=messages)
         while True:
             top = self._top
             try:
-                return await self._connected().post(encoded({**self._sent(top), "messages": messages}), asked)
+                body = encoded({**self._sent(top), "messages": request.messages})
+                return await self._connected().post(body, request)
             except LogprobsError as error:
                 if top is None:
                     # Nothing was asked of them: the server speaks of this request.
@@ -159,15 +140,21 @@ class ChatChecker(ServedChecker):
         }
 
 
-def _score(reply: Completion) -> PairScore | None:
-    """The score in a reply; None if it answers neither Yes nor No."""
+def _is_pair(request: Request) -> bool:
+    """Whether a request is of one pair; those of whole responses want an object."""
+    return request.form == "text"
+
+
+def _once(pairs: Sequence[TextPair]) -> list[TextPair]:
+    return list(dict.fromkeys(pairs))
+
+
+def _score(reply: Completion) -> PairScore:
+    """The score in a reply that answers Yes or No."""
+    if reply.probabilities is not None:
+        return PairScore(reply.probabilities["Yes"])
     answer = _ANSWER.match(reply.text)
-    if answer is None or reply.finish_reason in _STOPPED:
-        return None
-    found = opening_probabilities((reply.raw or "").encode(), _LABELS)
-    if found is None:
-        return PairScore(1.0 if answer[1].lower() == "yes" else 0.0, decided=True)
-    return PairScore(found["Yes"])
+    return PairScore(1.0 if answer and answer[1].lower() == "yes" else 0.0, decided=True)
 
 
 def read_instruction(named: str) -> str:

@@ -8,7 +8,6 @@ import msgspec
 
 from judge.errors import MissingKeyError, RejectedError, UsageError
 from judge.models.address import Address, read_address, read_key
-from judge.models.call_parts import CallParts
 from judge.models.connection import KEY, Connection
 from judge.models.http_errors import shorten
 from judge.models.model import Model, ModelOptions
@@ -76,7 +75,6 @@ class Checker(Model):
     """
 
     forms: tuple[AnswerForm, ...] = ("json",)
-    divides = True
     kind: str
     """In the name, what follows `checker/`."""
     model_needed = ""
@@ -89,7 +87,6 @@ class Checker(Model):
     def __init__(self, model: str, options: ModelOptions, settings: Mapping[str, str]) -> None:
         self._model, self._options, self._settings = model, options, settings
         self._called = f"checker/{self.kind}/{model}"
-        self._parts: CallParts | None = None
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse all but groundedness and nugget precision by sentences."""
@@ -99,10 +96,6 @@ class Checker(Model):
                     f"{self.name} labels sentences by used passages or by nuggets, and cannot be asked "
                     f"{criterion.prompt_id}: {_ADVICE.get(criterion.name, 'add --prompt groundedness/sentences')}"
                 )
-
-    def keep(self, parts: CallParts) -> None:
-        """Keep here what comes back for pairs."""
-        self._parts = parts
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """The version of the labels' rule, the threshold, the labels, and what decides the scores."""

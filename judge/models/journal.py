@@ -263,10 +263,6 @@ class Journal(JournalView):
         """
         self.store.change(SET_META, [(key, value)])
 
-    def drop_meta(self, keys: Sequence[str]) -> None:
-        """Remove facts; a key that is not set stays so. Errors are those of `set_meta`."""
-        self.store.change("DELETE FROM meta WHERE key = ?", [(key,) for key in keys])
-
     def record(self, rows: Iterable[Row]) -> int:
         """Record completions that came another way, all or none of them, and give how many were new.
 

@@ -1,7 +1,7 @@
 """The interface of a judge: its options, its price, and one call that is one attempt."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,9 +11,6 @@ from judge.models.prices import FREE as FREE
 from judge.models.prices import Price as Price
 from judge.models.records import AnswerForm, Completion, Request
 from judge.records import Criterion
-
-if TYPE_CHECKING:
-    from judge.models.call_parts import CallParts
 
 
 class ModelOptions(msgspec.Struct, frozen=True):
@@ -51,26 +48,6 @@ class SentRequests(NamedTuple):
     """Most tokens of their replies together."""
 
 
-class Unfinished(NamedTuple):
-    """The replies so far that no completion counts, because their call is under way or has failed."""
-
-    prompt_tokens: int = 0
-    """As the provider counted them, like those of the replies."""
-    reply_tokens: int = 0
-    uncounted_bytes: int = 0
-    """Of the prompts whose tokens the provider did not count, in UTF-8."""
-    uncounted_reply: int = 0
-    """Most tokens of the replies to them."""
-
-    def plus(self, other: "Unfinished") -> "Unfinished":
-        """The sum of two."""
-        return Unfinished(*(one + another for one, another in zip(self, other, strict=True)))
-
-    def less(self, other: "Unfinished") -> "Unfinished":
-        """What is left without another."""
-        return Unfinished(*(one - another for one, another in zip(self, other, strict=True)))
-
-
 class Model:
     """A judge. One call is one attempt: retries, journal and concurrency belong to the loop.
 
@@ -95,10 +72,6 @@ class Model:
     """Whether nobody bills a call."""
     counts_longest = False
     """Whether the provider counts the longest possible reply against its limits, as Azure does."""
-    divides = False
-    """Whether a call consists of requests of its own: see `sent`, `unfinished` and `keep`."""
-    unfinished = Unfinished()
-    """What was paid for without a completion since the judge was opened or closed."""
 
     def __str__(self) -> str:
         return self.name
@@ -137,8 +110,9 @@ class Model:
         """What a call sends if it divides the request; None if it sends the request as it is, or nothing."""
         return None
 
-    def keep(self, parts: "CallParts") -> None:
-        """Keep in the journal what comes back for parts of calls, so that a repeated call goes on where it failed."""
+    def parts(self, request: Request) -> Sequence[Request] | None:
+        """Requests of their own that are asked first; the call with their `replies` sends nothing. None if it sends."""
+        return None
 
     def notes(self, completions: Iterable[Completion]) -> tuple[str, ...]:
         """What readers of the grades should know of these replies, a sentence each."""

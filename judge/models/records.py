@@ -9,7 +9,9 @@ AnswerForm = Literal["json", "text", "label"]
 
 
 NO_SCORE = "no_score"
-"""The finish reason of a checker's completion that ends with a reply from which no score can be read."""
+"""The finish reason of a checker's reply from which no score can be read, and of a completion that ends with one."""
+STOPPED = frozenset(("refusal", "content_filter", NO_SCORE))
+"""Finish reasons of replies that hold no answer."""
 
 
 class Message(Record, frozen=True):
@@ -54,6 +56,8 @@ class Request(Record, frozen=True):
     """The raw texts of the nuggets that may carry the response's claims, likewise."""
     lists_nuggets: bool = False
     """Whether a list of nuggets is asked beside the grade."""
+    replies: "tuple[Completion, ...] | None" = None
+    """What came back for its `Model.parts`, up to a reply without an answer, likewise; None if it has no parts."""
 
 
 class Completion(Record, frozen=True):
@@ -74,7 +78,7 @@ class Completion(Record, frozen=True):
     latency: float | None = None
     """Seconds of the successful attempt."""
     attempts: int = 1
-    """Attempts that the loop made, the successful one included."""
+    """Attempts that the loop made, the successful one included; 0 where the completion is made of other ones."""
     probabilities: dict[str, float] | None = None
     """Label to probability, normalized over the labels; None where the judge gives none."""
     support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()

@@ -46,7 +46,9 @@ class CallSum:
         self.costs, self.seconds = array("d"), array("d")
 
     def add(self, call: Completion) -> None:
-        """Count a call."""
+        """Count a call; a completion that is made of other ones took none."""
+        if not call.attempts:
+            return
         self._completions += 1
         self._attempts += call.attempts
         if call.prompt_tokens is not None and call.completion_tokens is not None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from judge.ask.estimates import GUESS, TokenRates, estimated_tokens, learned_rates
+from judge.ask.estimates import GUESS, CallSums, TokenRates, estimated_tokens, learned_rates
 from judge.models.records import Message
 from tests.mock import ask
 
@@ -22,7 +22,9 @@ from tests.mock import ask
 def test_four_bytes_are_a_token(text: str, tokens: int) -> None:
     request = msgspec.structs.replace(ask(), messages=(Message("user", text),))
     assert estimated_tokens(request) == tokens
-    assert estimated_tokens(request, TokenRates(bytes_per_token=2.0)) == pytest.approx(2 * tokens, abs=1)
+    sums = CallSums(TokenRates(bytes_per_token=2.0))
+    sums.add(request, None)
+    assert sums.prompt_tokens == pytest.approx(2 * tokens, abs=1)
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,9 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
-from judge.models.call_parts import CallParts
 from judge.models.journal import Journal
 from judge.models.limits import Allowance, RateLimits
-from judge.models.model import ModelOptions, Price, Unfinished
+from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
 from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import QUICK, Answer, Scripted, criterion, pool
@@ -279,52 +278,41 @@ def test_a_node_with_other_versions_ends_the_run(run: Play, monkeypatch: pytest.
         run(Scripted())
 
 
-class Divided(Scripted):
-    """A judge that asks two parts, and fails after the first one if it was not there before."""
+class Limited(Scripted):
+    """A judge that is refused once."""
 
-    divides = True
-    unfinished: Unfinished = Unfinished()  # type: ignore[misc]
     limits = RateLimits(Allowance(7))
-
-    def keep(self, parts: CallParts) -> None:
-        self.parts = parts
+    refused = False
 
     async def complete(self, request: Request) -> Completion:
-        digest = request.response
-        if self.parts.read(digest) is None:
-            self.parts.write(digest, "first")
-            self.unfinished = self.unfinished.plus(Unfinished(1, 1))
+        if not self.refused:
+            self.refused = True
             raise RateLimitError("busy", 0.5)
-        self.unfinished = self.unfinished.less(Unfinished(1, 1))
         return await super().complete(request)
 
 
-def test_parts_and_limits_come_back_with_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ours, "request_digest", lambda name, parameters, request: request.response)
-    judges = [Divided(), Divided()]
-    monkeypatch.setattr(ours, "open_model", lambda name, options: judges.pop())
-    first, second = (RayWorker("fake", ModelOptions(), ours.VERSIONS) for _ in range(2))
+def test_errors_and_limits_come_back_with_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ours, "open_model", lambda name, options: Limited())
+    worker = RayWorker("fake", ModelOptions(), ours.VERSIONS)
 
-    async def ask(parts: CallParts) -> None:
-        places = [await worker.open() or worker for worker in (first, second)]
+    async def ask() -> None:
+        await worker.open()
 
         def call(method: str, prompt: str, data: bytes) -> "Future[bytes]":
-            return asyncio.run_coroutine_threadsafe(places.pop(0).complete(data), asyncio.get_running_loop())
+            return asyncio.run_coroutine_threadsafe(worker.complete(data), asyncio.get_running_loop())
 
         async def ready() -> None:
             pass
 
-        model = RayModel(Divided(), call, ready)
-        model.keep(parts)
+        model = RayModel(Limited(), call, ready)
         request = Request("R1", "1", "c", "text", (), criterion().scale, (), 0, "text", ())
         with pytest.raises(RateLimitError) as refused:
             await model.complete(request)
-        assert (refused.value.retry_after, model.unfinished, parts.read("text")) == (0.5, Unfinished(1, 1), "first")
+        assert refused.value.retry_after == 0.5
         assert (await model.complete(request)).text == "Grade: 2"
-        assert (model.limits, model.unfinished) == (RateLimits(Allowance(7)), Unfinished())
+        assert model.limits == RateLimits(Allowance(7))
 
-    with Journal(None) as journal:
-        asyncio.run(ask(CallParts(journal)))
+    asyncio.run(ask())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from judge.errors import UsageError
 from judge.models.backends import BACKENDS, backend_facts, judges_in
 from judge.models.batch.questions import OpenQuestion
 from judge.models.batch.service import offer_of
-from judge.models.model import FREE, Model, Price, Unfinished
+from judge.models.model import FREE, Model, Price
 from tests.ask.test_returned import notes
 from tests.mock import ask
 from tests.test_walls import MODULES, syntax
@@ -51,8 +51,8 @@ def test_a_judge_needs_no_more_than_a_name_and_complete() -> None:
     request = ask()
     model.check([])
     model.prepare(lambda step, done, total: None)
-    assert (model.sent(request), model.unfinished, model.endpoint, model.limits) == (None, Unfinished(), None, None)
-    assert not (model.free or model.divides or model.uses_cores or model.servers)
+    assert (model.sent(request), model.parts(request), model.endpoint, model.limits) == (None, None, None, None)
+    assert not (model.free or model.uses_cores or model.servers)
     with pytest.raises(NotImplementedError):
         model.parameters(request)
 

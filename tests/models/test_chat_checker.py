@@ -15,7 +15,6 @@ from judge.ask.inquiry import inquiry
 from judge.ask.records import Unreadable
 from judge.errors import (
     AuthenticationError,
-    CallError,
     InputError,
     JudgeError,
     RateLimitError,
@@ -23,12 +22,10 @@ from judge.errors import (
     UsageError,
 )
 from judge.models.backends import open_model
-from judge.models.call_parts import CallParts
 from judge.models.chat_checker import INSTRUCTION, ChatChecker
 from judge.models.checkers import PairScore
-from judge.models.journal import Journal
 from judge.models.journal_rows import request_digest
-from judge.models.model import ModelOptions, Price, Unfinished
+from judge.models.model import Model, ModelOptions, Price
 from judge.models.records import NO_SCORE, Completion, Request
 from tests.scoring import ScoreServer, Serve
 
@@ -64,13 +61,34 @@ def answered(
 ) -> tuple[Completion, Sequence[PairScore]]:
     checker = scorer(server, settings or {}, **options)
 
+    checker.pairs = lambda request: list(pairs)  # type: ignore[method-assign]
+
     async def ask() -> tuple[Completion, Sequence[PairScore]]:
         try:
-            return await checker.answer(_request(), pairs)
+            request = await replied_to(checker, _request())
+            return (request.replies or ())[-1], (await checker.answer(request, pairs))[1]
         finally:
             await checker.aclose()
 
     return asyncio.run(ask())
+
+
+async def replied_to(checker: Model, request: Request) -> Request:
+    """A request with what came back for its pairs, as the loop asks for them."""
+    talk = inquiry(CRITERION, request, checker.parts(request))
+    asked = next(talk)
+    while asked.replies is None:
+        asked = talk.send(await checker.complete(asked))
+    return asked
+
+
+async def completed(checker: Model, request: Request) -> tuple[Completion, int, int]:
+    """What is made of all replies, and the tokens of these."""
+    asked = await replied_to(checker, request)
+    found = await checker.complete(asked)
+    await checker.aclose()
+    replies = asked.replies or ()
+    return found, sum(r.prompt_tokens or 0 for r in replies), sum(r.completion_tokens or 0 for r in replies)
 
 
 def scored(server: ScoreServer, *pairs: tuple[str, str], **options: Any) -> Sequence[PairScore]:
@@ -160,7 +178,7 @@ def test_a_refused_or_broken_reply_is_an_error(
 def test_a_reply_that_is_no_answer_is_no_score(serve: Serve, text: str) -> None:
     server = serve(lambda body: (200, replied(text)))
     completion, scores = answered(server, ("p", "s"), ("p", "t"))
-    assert (completion.text, completion.finish_reason, completion.prompt_tokens, scores) == (text, NO_SCORE, 10, [])
+    assert (completion.text, completion.finish_reason, completion.prompt_tokens, scores) == (text, NO_SCORE, 10, ())
     assert len(server.asked) == 1
 
 
@@ -177,16 +195,9 @@ def test_a_call_ends_with_the_first_reply_that_is_no_answer(serve: Serve, reason
     text = "Dogs ride free. Tickets cost nine."
     request = msgspec.structs.replace(_request(), response=text, sentences=2, passages=("one", "two"))
 
-    async def ask() -> Completion:
-        found: Completion = await model.complete(request)
-        # The completion counts both replies.
-        assert model.unfinished == Unfinished()
-        await model.aclose()
-        return found
-
-    found = asyncio.run(ask())
+    found, *tokens = asyncio.run(completed(model, request))
     assert len(server.asked) == 2
-    assert (found.text, found.prompt_tokens, found.completion_tokens, found.support) == ("Maybe so.", 20, 4, ())
+    assert (found.text, found.support, tokens) == ("Maybe so.", (), [20, 4])
     assert found.raw is None
     talk = inquiry(CRITERION, request)
     assert next(talk) == request
@@ -198,79 +209,13 @@ def test_a_call_ends_with_the_first_reply_that_is_no_answer(serve: Serve, reason
     assert verdict.reason == {"content_filter": "content_filter", "refusal": "refused"}.get(reason, "unreadable")
 
 
-def test_asking_again_asks_only_what_is_missing(serve: Serve) -> None:
-    """The second of three pairs fails once: four requests in all, and each pair is answered once."""
-    failed = []
-
-    def answer(body: Any) -> tuple[int, Any]:
-        if "second" in body["messages"][1]["content"] and not failed:
-            failed.append(True)
-            return 500, {"error": {"message": "boom"}}
-        return 200, replied("Yes")
-
-    server = serve(answer)
-    checker = scorer(server, {})
-    pairs = [("p", "first"), ("p", "second"), ("p", "third")]
-
-    async def ask(parts: CallParts) -> tuple[Completion, Sequence[PairScore]]:
-        checker.keep(parts)
-        with pytest.raises(CallError, match="boom"):
-            await checker.answer(_request(), pairs)
-        assert checker.unfinished == Unfinished(10, 2)
-        found = await checker.answer(_request(), pairs)
-        assert checker.unfinished == Unfinished()
-        await checker.aclose()
-        return found
-
-    with Journal(None) as journal:
-        completion, found = asyncio.run(ask(CallParts(journal)))
-    assert found == [PairScore(1.0, decided=True)] * 3
-    assert (completion.prompt_tokens, completion.completion_tokens) == (30, 6)
-    claims = [body["messages"][1]["content"].rpartition(" ")[2] for _, body in server.asked]
-    assert claims == ["first", "second", "second", "third"]
-
-
-def test_items_that_share_a_pair_do_not_disturb_each_other(serve: Serve) -> None:
-    server = serve(lambda body: (200, replied("Yes" if "a" in body["messages"][1]["content"][-1] else "No")))
-    checker = scorer(server, {})
-
-    async def ask() -> list[tuple[Completion, Sequence[PairScore]]]:
-        first, second = [("p", "a"), ("p", "b"), ("p", "c")], [("p", "b"), ("p", "a"), ("p", "a")]
-        found = await asyncio.gather(checker.answer(_request(), first), checker.answer(_request(), second))
-        await checker.aclose()
-        return found
-
-    (_, first), (_, second) = asyncio.run(ask())
-    assert [[score.supports for score in scores] for scores in (first, second)] == [[1, 0, 0], [0, 1, 1]]
-
-
-def test_samples_of_one_response_at_once_share_no_reply(serve: Serve) -> None:
-    """Two calls for the same three pairs: six replies, Yes and No in turn, and each counted once."""
-    server = serve(lambda body: (200, replied("Yes" if len(server.asked) % 2 else "No")))
-    judge = open_model("checker/chat/m", ModelOptions(base_url=server.url, temperature=1.0))
+def test_samples_of_one_response_share_no_reply() -> None:
+    """Three pairs of each of two samples are six questions."""
+    judge = open_model("checker/chat/m", ModelOptions(base_url="http://a:1", temperature=1.0))
     text, labels = "Boats leave. Boats return. Boats sink.", ("supported", "unsupported")
     request = Request("R", "1_1", "groundedness", "json", (), CRITERION.scale, labels, 3, text, ("Boats.",))
-    samples = [msgspec.structs.replace(request, sample=number) for number in (0, 1)]
-    digests = [request_digest(judge.name, judge.parameters(sample), sample) for sample in samples]
-
-    async def ask(parts: CallParts) -> list[Completion]:
-        judge.keep(parts)
-        found = await asyncio.gather(*map(judge.complete, samples))
-        assert judge.unfinished == Unfinished()
-        await judge.aclose()
-        return found
-
-    with Journal(None) as journal:
-        found = asyncio.run(ask(CallParts(journal)))
-        kept = [CallParts(journal).read(digest) or "" for digest in digests]
-    assert len(server.asked) == 6
-    # Three replies of 10 and 2 tokens each.
-    assert [(each.prompt_tokens, each.completion_tokens) for each in found] == [(30, 6)] * 2
-    scores = [list(json.loads(each.raw or "")["supports, contradicts"].values()) for each in found]
-    assert sum(row[0][0] for row in scores[0] + scores[1]) == 3
-    # What is kept of each call is what it was answered.
-    for own, text in zip(scores, kept, strict=True):
-        assert [entry[0][:2] for entry in json.loads(text)] == [row[0] for row in own]
+    parts = [part for number in (0, 1) for part in judge.parts(msgspec.structs.replace(request, sample=number)) or ()]
+    assert len({request_digest(judge.name, judge.parameters(part), part) for part in parts}) == 6
 
 
 def test_the_user_may_give_the_instruction_or_none(serve: Serve, tmp_path: Path) -> None:
@@ -308,16 +253,12 @@ def test_tokens_are_summed_and_bare_answers_are_said(serve: Serve) -> None:
     server = serve(answer)
     model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
 
-    async def ask() -> Completion:
-        request = msgspec.structs.replace(
-            _request(), response="Dogs ride free. Tickets cost nine.", passages=("one", "two")
-        )
-        found: Completion = await model.complete(request)
-        await model.aclose()
-        return found
-
-    found = asyncio.run(ask())
-    assert (found.prompt_tokens, found.completion_tokens) == (40, 8)
+    request = msgspec.structs.replace(
+        _request(), response="Dogs ride free. Tickets cost nine.", passages=("one", "two")
+    )
+    found, *tokens = asyncio.run(completed(model, request))
+    # The replies count their tokens, and what is made of them counts none again.
+    assert (tokens, found.prompt_tokens, found.completion_tokens, found.attempts) == ([40, 8], 0, 0, 0)
     assert found.raw is not None
     assert json.loads(found.raw) == {
         "supports, contradicts": {"1": [[0.0, 0.0], [0.9, 0.0]], "2": [[0.9, 0.0], [0.9, 0.0]]},
@@ -329,14 +270,8 @@ def test_tokens_are_summed_and_bare_answers_are_said(serve: Serve) -> None:
 def test_a_pair_that_occurs_twice_is_asked_and_counted_once(serve: Serve) -> None:
     server = serve(lambda body: (200, replied("Yes")))
     model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
-
-    async def ask() -> Completion:
-        found: Completion = await model.complete(msgspec.structs.replace(_request(), response="It rains. It rains."))
-        await model.aclose()
-        return found
-
-    found = asyncio.run(ask())
-    assert (len(server.asked), found.prompt_tokens, found.completion_tokens) == (1, 10, 2)
+    found, *tokens = asyncio.run(completed(model, msgspec.structs.replace(_request(), response="It rains. It rains.")))
+    assert (len(server.asked), tokens) == (1, [10, 2])
     assert found.support == ((1.0, (1,)), (1.0, (1,)))
 
 

@@ -112,6 +112,9 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
 
 async def _answered(judge: ExaminedJudge, form: AnswerForm) -> tuple[Completion, Request]:
     request = judge.request(form, 1)
+    if (parts := judge.model.parts(request)) is not None:
+        replies = tuple([await judge.model.complete(part) for part in parts])
+        request = msgspec.structs.replace(request, replies=replies)
     try:
         return await judge.model.complete(request), request
     except StructureUnsupported:

@@ -16,7 +16,6 @@ from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import InputError, OperationalError, UsageError
-from judge.models.call_parts import CallParts
 from judge.models.journal import HeldElsewhere, Journal, JournalView, RecordedAnswer, open_journal
 from judge.models.journal_rows import new_row
 from judge.models.journal_tools import exported_lines, merge_journals, read_spending, salvage_journal, verify_journal
@@ -91,25 +90,6 @@ def test_a_completion_is_there_after_reopening(url: str) -> None:
         assert list(journal.times(DIGESTS)) == list(DIGESTS[:2])
         assert [entry.messages for entry in journal.sample("b/m", 5)] == [request().messages] * 2
         journal.check_there()
-
-
-def test_parts_of_a_call_are_kept_until_it_has_a_completion(url: str, tmp_path: Path) -> None:
-    with Journal(tmp_path / "own.sqlite") as own:
-        CallParts(own).write(DIGESTS[1], "[2]")
-    with open_journal(tmp_path / "own.sqlite", url) as journal:
-        parts = CallParts(journal)
-        parts.write(DIGESTS[0], "[1]")
-        assert (parts.read(DIGESTS[0]), parts.read(DIGESTS[1])) == ("[1]", "[2]")
-    with opened(url) as journal:
-        parts = CallParts(journal)
-        assert parts.read(DIGESTS[0]) == "[1]"
-        # What is kept of one call says nothing about another.
-        journal.set_meta(f"parts:{DIGESTS[2]}", journal.meta(f"parts:{DIGESTS[0]}") or "")
-        assert parts.read(DIGESTS[2]) is None
-        parts.finished(DIGESTS[0])
-        parts.forget()
-        assert parts.read(DIGESTS[0]) is None
-        assert parts.read(DIGESTS[1]) == "[2]"
 
 
 def test_the_rows_are_those_of_a_file(url: str, tmp_path: Path) -> None:
