@@ -109,7 +109,7 @@ def _tables(parser: argparse.ArgumentParser) -> Iterator[str]:
 def _meaning(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
     said = cell(formatter._expand_help(action)) if action.help else ""
     choices = ", ".join(code(str(choice)) for choice in action.choices or ())
-    return f"{said} ({choices})".strip() if choices else said
+    return said if not choices or action.metavar else f"{said} ({choices})".strip()
 
 
 def _name(action: argparse.Action) -> str:

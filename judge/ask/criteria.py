@@ -68,12 +68,12 @@ def find_criterion(name_or_path: StrPath, own: Mapping[str, Criterion] | None = 
 
 
 def choose_prompts(
-    names: Sequence[str] | None, prompts: StrPath | Sequence[StrPath], default: Sequence[str]
+    names: Sequence[str], prompts: StrPath | Sequence[StrPath], default: Sequence[str]
 ) -> dict[str, list[Criterion]]:
     """The criteria to judge, sorted by name, each with its prompts.
 
     Args:
-        names: The criteria to judge beside those of `prompts`, each under its default prompt; None if not given.
+        names: The criteria to judge beside those of `prompts`, each under its default prompt.
         prompts: The prompts to judge under.
         default: The criteria to judge if neither names nor prompts are given.
 
@@ -87,7 +87,7 @@ def choose_prompts(
         if criterion.name in OF_NUGGETS:
             raise UsageError(only_asked_by(criterion))
         chosen.setdefault(criterion.name, []).append(criterion)
-    for name in map(str, several(names)) if names is not None else () if chosen else default:
+    for name in names or (() if chosen else default):
         if name not in criterion_names():
             hint = did_you_mean(name, criterion_names())
             raise UsageError(f"no criterion called {name!r}{hint} (there are {', '.join(criterion_names())})")

@@ -8,10 +8,7 @@ from judge.ask.criteria import criterion_names
 from judge.ask.settings import Settings
 from judge.cli.options import amount_or_zero, positive, positive_amount
 from judge.cli.parser import OneOrMore
-from judge.cli.printing import say
-from judge.harness.manifest import JOURNAL
-from judge.harness.run_inputs import DEFAULT_CRITERIA
-from judge.models.journal_file import lacks_log
+from judge.harness.options import DEFAULT_CRITERIA
 from judge.models.model import ModelOptions, Price
 from judge.models.prices import read_prices
 
@@ -59,6 +56,7 @@ def add_criteria_option(group: argparse._ArgumentGroup) -> None:
         "--criteria",
         nargs="+",
         choices=criterion_names(),
+        default=(),
         metavar="CRITERION",
         help=f"{', '.join(criterion_names())} (default {' '.join(DEFAULT_CRITERIA)})",
     )
@@ -183,15 +181,6 @@ def loop_settings(args: argparse.Namespace) -> Settings:
         tpm=args.tpm,
         max_wait=args.max_wait,
     )
-
-
-def say_lacking_log(out: Path) -> None:
-    """Warn where the journal of a folder came without the file that holds its latest completions."""
-    if lacks_log(out / JOURNAL):
-        say(
-            f"warning: {out / JOURNAL}: copied or moved while judge was running, without {JOURNAL}-wal: what only that "
-            "file holds is asked again, and paid for again"
-        )
 
 
 def _price(text: str) -> tuple[str, Price]:

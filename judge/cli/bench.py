@@ -17,13 +17,12 @@ from judge.cli.asking import (
     add_prompt_option,
     loop_settings,
     model_options,
-    say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
 from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_journal_option, add_output_option, positive, refuse_unused
 from judge.cli.printing import print_fact, progress, say
-from judge.cli.spending import asks_again, print_forecast, say_accounts
+from judge.cli.spending import asks_again, print_forecast, say_accounts, say_lacking_log
 from judge.errors import UsageError
 from judge.evaluate.cards.card import JudgeCard
 from judge.evaluate.cards.comparison import ReadCard, judge_grids

@@ -17,13 +17,12 @@ from judge.cli.asking import (
     add_loop_arguments,
     loop_settings,
     model_options,
-    say_lacking_log,
 )
 from judge.cli.config import add_config_arguments
 from judge.cli.look import columns
 from judge.cli.options import add_cluster_option, add_journal_option, positive, refuse_unused
 from judge.cli.printing import print_fact, print_json, progress, say
-from judge.cli.spending import print_forecast, say_accounts
+from judge.cli.spending import print_forecast, say_accounts, say_lacking_log
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.harness.calibration.plan import CalibrationForecast
 from judge.harness.calibration.session import forecast_calibration

@@ -21,7 +21,7 @@ class CompletionPlan(Options):
     """Everything `judge completion` can be told."""
 
     shell: Annotated[Shell, Option(metavar="SHELL", place="only")]
-    """The shell: bash, zsh or fish."""
+    """The shell."""
 
 
 def main(plan: CompletionPlan) -> int:

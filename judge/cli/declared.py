@@ -9,10 +9,11 @@ import functools
 import inspect
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import create_model
 from pydantic.fields import FieldInfo
@@ -22,17 +23,18 @@ from judge.cli.printing import say
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
 from judge.files.limits import LARGEST_TOML
-from judge.files.plan import Option, Options, OptionsRefused, groups_of, option_of, shape_of
+from judge.files.plan import Call, Option, Options, OptionsRefused, Shape, groups_of, option_of, shape_of
 from judge.files.stored import read_stored
 from judge.files.toml import toml_text
 from judge.harness.earlier import earlier_options
+from judge.harness.manifest import MANIFEST
 from judge.models.address import without_credentials
 from judge.models.secrets import holds_key
 from judge.records import Problem
 from judge.text.cells import count
 from judge.text.hints import did_you_mean
 
-NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "dry_run", "json", "max_cost"})
+NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "dry-run", "json", "max-cost"})
 """What is about one call, and so is not taken from the folder of --extend."""
 
 
@@ -46,9 +48,9 @@ class JsonOutput(Options, section="output"):
 class FileOfOptions(Options, section="options in a file"):
     """Where options come from that the command line does not give."""
 
-    config: Path | None = None
+    config: Annotated[Path | None, Option(metavar="FILE")] = None
     """TOML with options as keys, such as depth = 2; the command line wins."""
-    save_config: Path | None = None
+    save_config: Annotated[Path | None, Option(metavar="FILE")] = None
     """Write the options that are not the default as TOML, and stop."""
 
 
@@ -58,9 +60,8 @@ class _Field(NamedTuple):
     name: str
     field: FieldInfo
     option: Option
-    plan: type[Options]
-    """The plan whose field it is: a parameter of the command's function, or inside one."""
     title: str
+    """The heading that it stands under."""
 
 
 def declare_command(parser: CommandParser, module: ModuleType) -> None:
@@ -70,15 +71,16 @@ def declare_command(parser: CommandParser, module: ModuleType) -> None:
         return
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(module.ACTIONS))
     for name, function in module.ACTIONS.items():
-        line = (function.__doc__ or "").partition("\n")[0].rstrip(".")
+        # The exit code follows in the help of the action.
+        line = (function.__doc__ or "").partition("\n")[0].partition(";")[0].rstrip(".")
         _declare_plans(actions.add_parser(name, help=line[:1].lower() + line[1:]), function)
 
 
-def parse_command(parser: CommandParser, module: ModuleType, words: Sequence[str]) -> Callable[[], int]:
+def parse_command(parser: CommandParser, module: ModuleType, words: Sequence[str]) -> "functools.partial[int]":
     """What a command line does, as a function to call.
 
     Raises:
-        UsageError: The file of --save-config cannot be written as wanted.
+        UsageError: Options do not go together, or the file of --save-config cannot be written as wanted.
         InputError: A file of options or the extended folder cannot be read, or holds options that cannot be used.
     """
     if {word.partition("=")[0] for word in words} & {"--config", "--save-config", "--extend"}:
@@ -87,13 +89,18 @@ def parse_command(parser: CommandParser, module: ModuleType, words: Sequence[str
             each.required = False
     line = vars(parser.parse_args(words))
     line.pop("given")
+    argv = (*parser.prog.split()[1:], *words)
     function: Callable[..., int] = module.main if not hasattr(module, "ACTIONS") else module.ACTIONS[line["action"]]
     if (action := line.pop("action", None)) is not None:
         (actions,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
         parser = actions.choices[action]
     plans = _plans_from(parser, _plans_of(function), line)
-    # The file of --save-config is written, and there is nothing else to do.
-    return functools.partial(function, *plans) if line.get("save_config") is None else lambda: 0
+    if line.get("save_config") is not None:
+        return functools.partial(_save, Path(line["save_config"]), parser.prog, _chosen(plans))
+    call = {"argv": argv, "chosen": _chosen(plans)}
+    return functools.partial(
+        function, *(each.with_values(**call) if isinstance(each, Call) else each for each in plans)
+    )
 
 
 def refuse_unused(plan: Options, fields: Sequence[str], reason: str) -> None:
@@ -101,16 +108,13 @@ def refuse_unused(plan: Options, fields: Sequence[str], reason: str) -> None:
 
     Args:
         plan: The plan.
-        fields: Names of its fields, and of the fields of plans in it.
+        fields: Names of its fields.
         reason: Why they have no effect.
 
     Raises:
         UsageError: Some of them were given.
     """
-    parts = _parts(plan)
-    found = {
-        each.name: each.option.name for each in _fields([type(plan)]) if each.name in parts[each.plan].model_fields_set
-    }
+    found = {each.name: each.option.name for each in _fields([type(plan)]) if each.name in plan.model_fields_set}
     if unused := [f"--{found[name]}" for name in fields if name in found]:
         raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
 
@@ -121,11 +125,11 @@ def _plans_of(function: Callable[..., int]) -> list[type[Options]]:
 
 def _fields(plans: Iterable[type[Options]]) -> Iterator[_Field]:
     for plan in plans:
-        for group in groups_of(plan):
-            for name, field in group.fields.items():
+        for title, fields in groups_of(plan):
+            for name, field in fields.items():
                 option = option_of(name, field)
                 if not option.hidden:
-                    yield _Field(name, field, option, group.plan, group.title)
+                    yield _Field(name, field, option, title)
 
 
 def _declare_plans(parser: argparse.ArgumentParser, function: Callable[..., int]) -> None:
@@ -139,7 +143,7 @@ def _declare_plans(parser: argparse.ArgumentParser, function: Callable[..., int]
 
 def _declare(container: argparse._ActionsContainer, each: _Field) -> None:
     option, shape = each.option, shape_of(each.field)
-    settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(each.field)}
+    settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(each.field, option, shape)}
     if shape.of is bool:
         settings["action"] = "store_true"
     else:
@@ -157,49 +161,50 @@ def _declare(container: argparse._ActionsContainer, each: _Field) -> None:
         )
 
 
-def _help(field: FieldInfo) -> str:
+def _help(field: FieldInfo, option: Option, shape: Shape) -> str:
     """What a field means, as the end of a line of help: `Longest reply.` becomes `longest reply (default 1024)`."""
     text = (field.description or "").replace("%", "%%").rstrip(".").replace("\n", " ")
     text = text if text[1:2].isupper() or text[:1] == "`" else text[:1].lower() + text[1:]
+    if option.metavar and shape.choices:
+        text = f"{text}: {', '.join(shape.choices)}"
     default = field.get_default(call_default_factory=True) if not field.is_required() else None
     if "default" in text or isinstance(default, bool) or default is None or default == () or default == {}:
         return text
-    return f"{text} (default {default})"
+    return f"{text} (default {default:g})" if isinstance(default, float) else f"{text} (default {default})"
 
 
 def _plans_from(parser: CommandParser, kinds: Sequence[type[Options]], line: Mapping[str, Any]) -> list[Options]:
     """The plans of the values on a line, with those of the files that it names."""
-    fields = {each.option.name: each for each in _fields(kinds)}
-    read: dict[str, Any] = {}
-    places: dict[str, str] = {}
+    fields = {each.option.name: each for each in _fields(kinds) if each.option.place != "only"}
+    table: dict[str, Any] = {}
+    places: dict[str, tuple[str, str]] = {}
     if line.get("config") is not None:
-        read, places = _read(parser, fields, Path(line["config"]))
-    extended = line.get("extend", read.get("extend"))
+        table, places = _read(Path(line["config"]))
     taken: dict[str, Any] = {}
-    if extended is not None and "extend" in fields:
-        recorded = earlier_options(Path(extended))
-        taken = {fields[key].name: value for key, value in recorded.items() if key in fields}
-        taken = {name: value for name, value in taken.items() if name not in NOT_TAKEN}
+    if "extend" in fields and (extended := line.get("extend", table.get("extend"))) is not None:
+        recorded = earlier_options(Path(str(extended)))
+        taken = {name: recorded[name] for name in fields.keys() & recorded if name not in NOT_TAKEN}
+        places = {**{name: (f"{extended}/{MANIFEST}", f"$.options.{name}") for name in taken}, **places}
+    values = {fields[name].name: value for name, value in {**taken, **table}.items() if name in fields}
     if line.get("save_config") is not None:
         kinds = [_without_required(kind) for kind in kinds]
-    plans, reasons = _made(kinds, {**taken, **read, **line})
-    if reasons:
-        _refuse(parser, reasons, fields, line, places)
-    chosen = _chosen(plans)
-    if line.get("save_config") is not None:
-        path = Path(line["save_config"])
-        _save(path, chosen)
-        say(f"{path}: {count(len(chosen), 'option')}, to be given as `{parser.prog} --config {path}`")
-    elif alone := [name for name, each in fields.items() if each.name in taken.keys() - line.keys() - read.keys()]:
+    plans, reasons = _made(kinds, {**values, **line})
+    typed = {name: reason for name, reason in reasons.items() if name not in places or fields[name].name in line}
+    _refuse(parser, fields, places, {name: reason for name, reason in reasons.items() if name not in typed})
+    if typed:
+        parser.error("; ".join(f"argument --{name}: {reason}" for name, reason in typed.items()))
+    if alone := [name for name in taken if fields[name].name not in line and name not in table]:
         say(f"as {extended} was made: {' '.join(sorted(f'--{name}' for name in alone))}")
-    return [plan.replace(chosen=chosen) if "chosen" in type(plan).model_fields else plan for plan in plans]
+    return plans
 
 
 def _without_required(kind: type[Options]) -> type[Options]:
-    """A plan of which nothing is required, because it may be given later."""
-    required = {name: field for name, field in kind.model_fields.items() if field.is_required()}
-    absent: Any = {name: (field.annotation, None) for name, field in required.items()}
-    return create_model(kind.__name__, __base__=kind, **absent)
+    """The fields of a plan, none of them required and without a check of the whole: others may be given later."""
+    fields: dict[str, Any] = {name: (field.annotation, copy(field)) for name, field in kind.model_fields.items()}
+    for _, field in fields.values():
+        if field.is_required():
+            field.default = None
+    return create_model(kind.__name__, __base__=Options, **fields)
 
 
 def _made(kinds: Sequence[type[Options]], values: Mapping[str, Any]) -> tuple[list[Options], dict[str, str]]:
@@ -207,15 +212,8 @@ def _made(kinds: Sequence[type[Options]], values: Mapping[str, Any]) -> tuple[li
     plans: list[Options] = []
     reasons: dict[str, str] = {}
     for kind in kinds:
-        own: dict[str, Any] = {}
-        for group in groups_of(kind):
-            part = {name: values[name] for name in group.fields if name in values}
-            try:
-                own |= {group.inside: group.plan(**part)} if group.inside else part
-            except OptionsRefused as error:
-                reasons |= error.reasons
         try:
-            plans.append(kind(**own))
+            plans.append(kind(**{name: values[name] for name in kind.model_fields if name in values}))
         except OptionsRefused as error:
             reasons |= error.reasons
     return plans, reasons
@@ -225,42 +223,45 @@ def _chosen(plans: Sequence[Options]) -> dict[str, Any]:
     """The options that are not the default, by name, as TOML and JSON hold them."""
     chosen: dict[str, Any] = {}
     for plan in plans:
-        parts = _parts(plan)
         for each in _fields([type(plan)]):
-            value = getattr(parts[each.plan], each.name)
+            value = getattr(plan, each.name)
             usual = value is None or value == each.field.get_default(call_default_factory=True)
-            if not usual and each.name not in ("config", "save_config"):
+            if not usual and each.option.place != "only" and each.name not in FileOfOptions.model_fields:
                 chosen[each.option.name] = _plain(value)
     return chosen
 
 
-def _parts(plan: Options) -> dict[type[Options], Options]:
-    """A plan and the plans in it, by their types."""
-    inside = {group.inside for group in groups_of(type(plan)) if group.inside}
-    return {type(part): part for part in (plan, *(getattr(plan, name) for name in inside))}
-
-
 def _refuse(
     parser: CommandParser,
+    known: Collection[str],
+    places: Mapping[str, tuple[str, str]],
     reasons: Mapping[str, str],
-    fields: Mapping[str, _Field],
-    line: Mapping[str, Any],
-    places: Mapping[str, str],
-) -> NoReturn:
-    """Refuse values where they were given: on the command line, else in the file that gave them."""
-    typed = {name: reason for name, reason in reasons.items() if name not in places or fields[name].name in line}
-    if typed:
-        parser.error("; ".join(f"argument --{name}: {reason}" for name, reason in typed.items()))
+) -> None:
+    """Refuse names and values of files.
+
+    Args:
+        parser: The parser of the command.
+        known: The names of its options.
+        places: The file that gives an option, and the place in it.
+        reasons: What is wrong with the value of an option.
+    """
+    known = set(known) - {"config", "save-config"}
     problems = [
-        Problem("bad_value", "error", str(line["config"]), None, place, f"{name}: {reasons[name]}")
-        for name, place in places.items()
-        if name in reasons
+        Problem("bad_value", "error", file, None, place, f"{name}: {reasons[name]}")
+        if name in known
+        else Problem(
+            *("unknown_option", "error", file, None, place),
+            f"{parser.prog} has no option {name!r}{did_you_mean(name, known)}",
+        )
+        for name, (file, place) in places.items()
+        if name in reasons or name not in known
     ]
-    raise InputError(f"{line['config']}: {count(len(problems), 'option')} that cannot be used", problems)
+    if problems:
+        raise InputError(f"{problems[0].file}: {count(len(problems), 'option')} that cannot be used", problems)
 
 
-def _read(parser: CommandParser, fields: Mapping[str, _Field], path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The values of a file of options by the names of their fields, and the line of each option."""
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, tuple[str, str]]]:
+    """The values of a file of options by their names, and where each stands."""
     stored = read_stored(path)
     if len(stored) > LARGEST_TOML:
         raise InputError(f"{path}: {len(stored):,} bytes: a file of options has at most {LARGEST_TOML:,}")
@@ -269,19 +270,7 @@ def _read(parser: CommandParser, fields: Mapping[str, _Field], path: Path) -> tu
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not TOML: {error}") from error
-    places = {key: _line(text, key) for key in table}
-    known = fields.keys() - {"config", "save-config"}
-    problems = [
-        Problem(
-            *("unknown_option", "error", str(path), None, place),
-            f"{parser.prog} has no option {key!r}{did_you_mean(key, known)}",
-        )
-        for key, place in places.items()
-        if key not in known
-    ]
-    if problems:
-        raise InputError(f"{path}: {count(len(problems), 'option')} that cannot be used", problems)
-    return {fields[key].name: value for key, value in table.items()}, places
+    return table, {key: (str(path), _line(text, key)) for key in table}
 
 
 def _line(text: str, key: str) -> str:
@@ -302,7 +291,8 @@ def _plain(value: Any) -> Any:
     return without_credentials(str(value))
 
 
-def _save(path: Path, chosen: Mapping[str, Any]) -> None:
+def _save(path: Path, prog: str, chosen: Mapping[str, Any]) -> int:
+    """Write options as TOML; nothing else is done."""
     if keyed := sorted(name for name, value in chosen.items() if holds_key(str(value))):
         raise UsageError(f"--save-config: not written: --{', --'.join(keyed)} holds a key; keys belong into variables")
     try:
@@ -312,3 +302,5 @@ def _save(path: Path, chosen: Mapping[str, Any]) -> None:
     if path.exists() and (not path.is_file() or read_stored(path) != content):
         raise UsageError(f"{path}: there already, with another content; name another file")
     write_atomic(path, content)
+    say(f"{path}: {count(len(chosen), 'option')}, to be given as `{prog} --config {path}`")
+    return 0

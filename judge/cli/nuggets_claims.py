@@ -8,10 +8,9 @@ the labels. The same command goes on where an earlier one stopped, and pays for 
 import argparse
 
 from judge.ask.subjects import NUGGET_PRECISION
-from judge.cli.asking import say_lacking_log
 from judge.cli.nuggets_options import add_asking_arguments, end_asking, job_fields
 from judge.cli.printing import progress
-from judge.cli.spending import print_calls, print_forecast
+from judge.cli.spending import print_calls, print_forecast, say_lacking_log
 from judge.harness.nuggets.questions import NuggetClaimsPlan, forecast_nuggets, label_claims
 from judge.nuggets.questions import claim_counts
 from judge.text.cells import count

@@ -10,11 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING
-from judge.cli.asking import say_lacking_log
 from judge.cli.nuggets_options import add_job_arguments, job_fields
 from judge.cli.options import positive, refuse_unused
 from judge.cli.printing import progress, say
-from judge.cli.spending import asks_again, print_calls, print_forecast, say_accounts
+from judge.cli.spending import asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
 from judge.harness.nuggets.creation import MOST, NuggetCreatePlan, create_nuggets, forecast_creation
 from judge.nuggets.creation import SOURCE_KINDS
 from judge.text.cells import count

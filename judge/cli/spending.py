@@ -1,11 +1,14 @@
 """What asking a judge will cost, and what it took: facts of a dry run, and a table after the asking."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from judge.ask.account import JudgeAccount, in_all
-from judge.ask.asking import ModelForecast
+from judge.ask.asking import JOURNAL, ModelForecast
 from judge.cli.look import columns
 from judge.cli.printing import print_fact, print_table, say
+from judge.files.plan import Options
+from judge.models.journal_file import lacks_log
 from judge.models.spending import Spending
 from judge.report.sections.spending import dollars, lasting
 from judge.text.cells import count
@@ -18,6 +21,22 @@ ASK_AGAIN = {"provider_error", "budget"}
 """Failures that another call of the same command may end."""
 _TOOK = ("judge", "calls", "attempts", "prompt", "cached", "reply", "cost", "time")
 _EXPECTED = ("model", "calls", "prompt tokens", "reply tokens", "cost", "at most", "calls counted")
+
+
+class DryRunOption(Options, section="the loop"):
+    """Whether anything is asked."""
+
+    dry_run: bool = False
+    """Count what would be asked, tokens and cost; send and write nothing."""
+
+
+def say_lacking_log(out: Path) -> None:
+    """Warn where the journal of a folder came without the file that holds its latest completions."""
+    if lacks_log(out / JOURNAL):
+        say(
+            f"warning: {out / JOURNAL}: copied or moved while judge was running, without {JOURNAL}-wal: what only that "
+            "file holds is asked again, and paid for again"
+        )
 
 
 def asks_again(reasons: Iterable[str], what: str = "a judgment") -> bool:

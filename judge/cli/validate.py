@@ -46,7 +46,7 @@ def main(plan: ValidationPlan, output: ProblemListing, fixing: Fixing) -> int:
     """Check the runs and list the problems."""
     if fixing.fix != (fixing.out is not None):
         raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
-    plan = plan.replace(
+    plan = plan.with_values(
         lengths=output.as_json, page_examples=None if output.all else PAGE_EXAMPLES, fixed_dir=fixing.out
     )
     with progress("checking runs") as steps:

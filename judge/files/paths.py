@@ -109,7 +109,7 @@ def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
         if given is not None:
             files = tuple(file_in(path, *wanted) for path in several(given))
             changed[field] = files if isinstance(given, tuple) else files[0]
-    return plan.replace(**changed) if isinstance(plan, Options) else msgspec.structs.replace(plan, **changed)
+    return plan.with_values(**changed) if isinstance(plan, Options) else msgspec.structs.replace(plan, **changed)
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from pydantic import (
     field_validator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
 
 from judge.errors import UsageError
 from judge.text.hints import did_you_mean
@@ -46,57 +46,46 @@ class Option(NamedTuple):
 
 
 class OneOf:
-    """The texts that a field takes.
+    """The texts that a field takes."""
 
-    Args:
-        names: These texts, or what tells them.
-    """
-
-    def __init__(self, names: Callable[[], Collection[str]] | Collection[str]) -> None:
-        self._names = names
-
-    def all(self) -> list[str]:
-        """The texts in their order."""
-        return list(self._names() if callable(self._names) else self._names)
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Refuse any other text."""
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
-    def _check(self, value: Any) -> Any:
-        for name in (value,) if isinstance(value, str) else value or ():
-            _check_choice(name, self.all())
+    def _check(self, value: str | None) -> str | None:
+        if value is not None and value not in self.names:
+            raise ValueError(_no_choice(value, self.names))
         return value
 
 
-def _check_choice(name: str, known: Collection[str]) -> None:
-    if name not in known:
-        told = f"invalid choice: {name!r}{did_you_mean(name, known)} (choose from {', '.join(known)})"
-        raise PydanticCustomError("choice", "{told}", {"told": told})
+def _no_choice(value: object, known: Collection[str]) -> str:
+    return f"invalid choice: {value!r}{did_you_mean(str(value), known)} (choose from {', '.join(known)})"
 
 
 def pairs(value: Any) -> Any:
     """Texts such as `FIELD=VALUE` as a mapping; the value follows the first sign."""
-    return (
-        value if isinstance(value, Mapping) else _by_name([str(each).partition("=") for each in value], "FIELD=VALUE")
-    )
+    return _mapping(value, str.partition, "FIELD=VALUE")
 
 
 def graded_texts(value: Any) -> Any:
     """Texts such as `TEXT=GRADE` as a mapping; the grade follows the last sign."""
-    return (
-        value if isinstance(value, Mapping) else _by_name([str(each).rpartition("=") for each in value], "TEXT=GRADE")
-    )
+    return _mapping(value, str.rpartition, "TEXT=GRADE")
 
 
-def _by_name(parts: Iterable[tuple[str, str, str]], form: str) -> dict[str, str]:
+def _mapping(value: Any, split: Callable[[str, str], tuple[str, str, str]], form: str) -> Any:
+    if isinstance(value, Mapping):
+        return value
     values: dict[str, str] = {}
-    for name, sign, value in parts:
-        if not (name.strip() and value.strip()):
-            raise PydanticCustomError("pair", "{text} is not {form}", {"text": repr(name + sign + value), "form": form})
+    for text in map(str, value):
+        name, _, said = split(text, "=")
+        if not (name.strip() and said.strip()):
+            raise ValueError(f"{text!r} is not {form}")
         if name.strip() in values:
-            raise PydanticCustomError("pair", "{name} is given twice", {"name": name.strip()})
-        values[name.strip()] = value
+            raise ValueError(f"{name.strip()} is given twice")
+        values[name.strip()] = said
     return values
 
 
@@ -158,12 +147,28 @@ class Options(BaseModel):
     def _take(cls, value: Any, info: ValidationInfo) -> Any:
         shape = shape_of(cls.model_fields[info.field_name or ""])
         if shape.many and value is not None and not isinstance(value, Mapping):
-            return tuple(_path(one, shape) for one in _several(value))
+            values = tuple(_path(one, shape) for one in _several(value))
+            if not values and cls.model_fields[info.field_name or ""].is_required():
+                raise ValueError("expected a value, found none")
+            return values
         return _path(value, shape)
 
-    def replace(self: _Plan, **values: Any) -> _Plan:
-        """The plan with other values, which are not checked."""
-        return self.model_copy(update=values)
+    def with_values(self: _Plan, **values: Any) -> _Plan:
+        """The plan with other values."""
+        return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | values)
+
+    def part(self, group: "type[Options]") -> dict[str, Any]:
+        """The values of the options that a group has too."""
+        return {name: getattr(self, name) for name in group.model_fields if name in type(self).model_fields}
+
+
+class Call(Options):
+    """What the manifest records of the call that made a plan."""
+
+    argv: Annotated[tuple[str, ...], Option(hidden=True)] = ()
+    """The command line."""
+    chosen: Annotated[dict[str, Any], Option(hidden=True)] = Field(default_factory=dict)
+    """The options that are not the default, by their names on the command line; `--extend` takes them over."""
 
 
 def _several(value: Any) -> Iterable[Any]:
@@ -174,9 +179,11 @@ def _several(value: Any) -> Iterable[Any]:
 
 def _path(value: Any, shape: Shape) -> Any:
     if shape.of is bool and not isinstance(value, bool):
-        raise PydanticCustomError("bool", "")
+        raise ValueError(f"expected true or false, found {shown(value)}")
     if isinstance(value, bool) and shape.of is not bool:
-        raise PydanticCustomError("flag", "expected a text or a number, found {value}", {"value": str(value).lower()})
+        raise ValueError(f"expected a text or a number, found {str(value).lower()}")
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("expected a text without NUL")
     # Pydantic takes no text with bytes of a file name that are no UTF-8.
     return Path(value) if shape.of is Path and isinstance(value, str | os.PathLike) else value
 
@@ -195,14 +202,17 @@ def _reasons(plan: type[Options], error: ValidationError) -> dict[str, str]:
     return reasons
 
 
+_WANTED = {"int": "an integer", "float": "a number", "finite": "a finite number", "string": "a text", "path": "a path"}
+
+
 def _reason(kind: str, limits: Mapping[str, Any], value: Any, message: str, field: FieldInfo) -> str:
     if kind == "missing":
         return "a value is required"
     if kind == "literal_error":
-        known = shape_of(field).choices
-        return f"invalid choice: {value!r}{did_you_mean(str(value), known)} (choose from {', '.join(known)})"
-    wanted = {"int": "an integer", "float": "a number", "finite": "a finite number", "bool": "true or false"}
-    if (what := wanted.get(kind.split("_")[0])) is not None:
+        return _no_choice(value, shape_of(field).choices)
+    if kind == "value_error":
+        return str(limits["error"])
+    if (what := _WANTED.get(kind.split("_")[0])) is not None:
         return f"expected {what}, found {shown(value)}"
     bounds = {
         "greater_than_equal": "{ge:g} or more",
@@ -223,14 +233,14 @@ def option_of(name: str, field: FieldInfo) -> Option:
 
 def shape_of(field: FieldInfo) -> Shape:
     """What values a field takes, None apart."""
-    known = next((tuple(each.all()) for each in field.metadata if isinstance(each, OneOf)), ())
+    known = next((each.names for each in field.metadata if isinstance(each, OneOf)), ())
     return _shape(field.annotation, known)
 
 
 def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        inside = next((tuple(each.all()) for each in parts[1:] if isinstance(each, OneOf)), known)
+        inside = next((each.names for each in parts[1:] if isinstance(each, OneOf)), known)
         return _shape(parts[0], inside)
     if origin in (Union, types.UnionType):
         kinds = [part for part in parts if part is not types.NoneType]
@@ -244,29 +254,12 @@ def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
     return Shape(annotation, False, known)
 
 
-class OptionGroup(NamedTuple):
-    """Fields of a plan that one class declares."""
-
-    title: str
-    fields: dict[str, FieldInfo]
-    plan: type[Options]
-    """The plan that has them."""
-    inside: str = ""
-    """The field that holds this plan, where it is inside another."""
-
-
-def groups_of(plan: type[Options]) -> Iterator[OptionGroup]:
-    """The options of a plan in the order of the classes that it inherits, its own last."""
+def groups_of(plan: type[Options]) -> Iterator[tuple[str, dict[str, FieldInfo]]]:
+    """The options of a plan under their headings, in the order of the classes that it inherits, its own last."""
     bases = [base for base in plan.__mro__[1:] if issubclass(base, Options) and base is not Options]
     seen: set[str] = set()
     for base in (*bases, plan):
         declared = inspect.get_annotations(base)
         names = [name for name in plan.model_fields if name in declared and name not in seen]
         seen.update(names)
-        fields = {name: plan.model_fields[name] for name in names}
-        parts = {name: shape_of(field).of for name, field in fields.items()}
-        nested = {name: part for name, part in parts.items() if isinstance(part, type) and issubclass(part, Options)}
-        yield OptionGroup(base.section, {name: field for name, field in fields.items() if name not in nested}, plan)
-        for name, part in nested.items():
-            for group in groups_of(part):
-                yield group._replace(inside=name)
+        yield base.section, {name: plan.model_fields[name] for name in names}

@@ -43,7 +43,7 @@ from judge.gold.grades import GradeMeanings
 from judge.gold.rows import GoldRow
 from judge.harness.crowd import LabelTables
 from judge.harness.gold_labels import CROWD, label_source
-from judge.harness.run_inputs import DEFAULT_CRITERIA
+from judge.harness.options import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool

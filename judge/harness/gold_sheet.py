@@ -16,7 +16,7 @@ from judge.files.stored import read_stored, unpack
 from judge.gold import read_plan
 from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
 from judge.gold.sheets.table import LARGEST_CELL, long_cells
-from judge.harness.run_inputs import DEFAULT_CRITERIA
+from judge.harness.options import DEFAULT_CRITERIA
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.runs.topics import read_topics
@@ -82,7 +82,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
         path = plan.plan
         rows = read_plan(unpack(read_stored(path), str(path)), str(path))
     planned = sorted({name for row in rows for name in row.criteria}) if rows is not None else None
-    chosen = choose_prompts(None, plan.prompts, ())
+    chosen = choose_prompts((), plan.prompts, ())
     if several := [name for name, prompts in chosen.items() if len(prompts) > 1]:
         raise UsageError(f"--prompt gives {', '.join(several)} two scales")
     prompts = {name: given for name, (given,) in chosen.items()}

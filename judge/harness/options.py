@@ -3,10 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
+from judge.ask.criteria import criterion_names
 from judge.files.plan import OneOf, Option, Options, Positive
 from judge.runs.formats import FORMATS
 from judge.runs.profiles import PROFILES
 from judge.runs.records import TokenRule
+
+DEFAULT_CRITERIA = ("groundedness", "naturalness")
+"""The criteria judged by default; their prompts do not show the conversation."""
 
 
 class RunFiles(Options, section="reading"):
@@ -51,3 +55,12 @@ class ResponseLimits(LengthLimit, section="reading"):
     profile's)."""
     citation_limit: Annotated[Positive | None, Option(metavar="N")] = None
     """Most passages that a response may cite or flag as used; more are a warning (default: the profile's)."""
+
+
+class JudgedPrompts(Options, section="asking"):
+    """What judges are asked."""
+
+    criteria: Annotated[tuple[Annotated[str, OneOf(criterion_names())], ...], Option(metavar="CRITERION")] = ()
+    """Criteria, each under its default prompt (default: groundedness naturalness, or the criteria of --prompt)."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt in place of its criterion's default, as criterion/variant or a file of your own; may be repeated."""

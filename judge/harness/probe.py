@@ -2,7 +2,6 @@
 
 import platform
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -88,7 +87,7 @@ def probe_judges(
         changed = _check_out(inputs)
         with Asking.of(plan, inputs.pool, inputs.turns, shown, known=inputs.known) as asking:
             unfinished = {MANIFEST: _manifest(inputs, UNFINISHED)}
-            replace_folder(Path(plan.out), unfinished, PROBE_RECORD, more=not changed)
+            replace_folder(plan.out, unfinished, PROBE_RECORD, more=not changed)
             results = asking.ask(inputs.judge, inputs.tasks)
             notes = asking.notes(inputs.judge.models, results)
         shown.steps(Step("making tables and pictures"))
@@ -103,7 +102,7 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
         InputError: An input is bad, or the output folder would be refused.
     """
     inputs = _inputs(plan, keys=False, steps=steps)
-    if Path(plan.out).exists():
+    if plan.out.exists():
         _check_out(inputs)
     with Asking.of(plan, inputs.pool, inputs.turns, known=inputs.known, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
@@ -120,7 +119,7 @@ def _inputs(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> Prob
 
 def _check_out(inputs: ProbeInputs) -> bool:
     """Refuse a folder with other results; whether it holds a probe of another configuration."""
-    out, replace = Path(inputs.plan.out), inputs.plan.replace
+    out, replace = inputs.plan.out, inputs.plan.replace
     return check_folder(out, inputs.configured, trial=False, replace=replace, may_differ=_GROWING, record=PROBE_RECORD)
 
 
@@ -142,7 +141,7 @@ def _outcome(
     card = ProbeCard(
         schema=PROBE_LAYOUT,
         judge_version=__version__,
-        seed=plan.seed,
+        seed=plan.resampling_seed,
         margin=plan.margin,
         items=len(inputs.items),
         topics=len({item.response.topic_id for item in inputs.items}),
@@ -164,7 +163,7 @@ def _outcome(
         if certificate is not None:
             files[CERTIFICATE] = json_bytes(certificate)
     files[MANIFEST] = _manifest(inputs, PROBED)
-    replace_folder(Path(plan.out), files, PROBE_RECORD, last=CERTIFICATE)
+    replace_folder(plan.out, files, PROBE_RECORD, last=CERTIFICATE)
     notes += tuple(undrawn("pictures of the shifts"))
     failures = tuple(result for result in results if isinstance(result, Failure))
     return ProbeOutcome(card, tuple(pairs), certificate, failures, notes, accounts)

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import model_validator
 
 from judge.ask.asking import JOURNAL, Judge
 from judge.ask.criteria import choose_prompts
 from judge.ask.opening import check_turns, default_model, judging_options, open_judge, recalls
+from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.prompt import RENDERER_VERSION
-from judge.ask.settings import Settings
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
@@ -19,13 +21,12 @@ from judge.calibrate.probe.probes import probes_of
 from judge.calibrate.probe.records import KINDS, Inapplicable, Probe, ProbeItem, ProbeKind, Twin
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart, check_outside
-from judge.files.paths import JobPlan, StrPath, file_in, paths
+from judge.files.paths import file_in
+from judge.files.plan import AboveZero, Option, Options, Positive, Seed
 from judge.files.stored import read_stored, sha256
 from judge.harness.earlier import read_earlier_pool
+from judge.harness.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.harness.pooling import Pooling, pool_runs
-from judge.harness.run_inputs import DEFAULT_CRITERIA
-from judge.models.journal import check_database
-from judge.models.model import ModelOptions
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
 from judge.pool.intake import turns_by_id
@@ -35,49 +36,57 @@ from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.text.steps import Step, Steps, quiet
 
-SEED = 2023
-ITEMS = 30
-"""Items that are drawn by default."""
+
+class ProbedResponses(Options, section="reading"):
+    """What responses are drawn from."""
+
+    folder: Annotated[Path | None, Option(metavar="FOLDER", place="only")] = None
+    """Output folder of `judge run` or `judge pool`: its pool is drawn from, and its journal used."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Folders of run files, of any formats, .gz too, and run files."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, for prompts with the conversation."""
+    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """With --runs: the collection's passages."""
 
 
-class ProbePlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge probe` can be told; paths may be strings, and one may stand where several may."""
+class Probing(Options, section="probing"):
+    """How responses are drawn and altered, and what a shift is held to."""
 
-    out: StrPath
-    """The folder for tables, picture and journal."""
-    journal: str | None = None
-    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
-    in `out`."""
-    folder: StrPath | None = None
-    """An output folder of `judge run` or `judge pool`, whose pool is drawn from; its journal is used too."""
-    runs: Sequence[StrPath] = ()
-    """In place of `folder`: folders of run files, and run files."""
-    topics: StrPath | None = None
-    """The topics file, for prompts that show the conversation."""
-    passages: Sequence[StrPath] = ()
-    """With `runs`: the collection's passages."""
-    models: Sequence[str] = ()
-    """Judges, as `backend/model`; by default the environment's JUDGE_MODEL, else a small local model."""
-    criteria: Sequence[str] | None = None
-    """Criteria under their default prompts; by default groundedness and naturalness, or those of `prompts`."""
-    prompts: Sequence[StrPath] = ()
-    """Prompts as `criterion/variant` or paths; each is probed."""
-    kinds: Sequence[str] = KINDS
-    """Which probes: injection, evidence, invariance."""
-    items: int = ITEMS
-    """How many responses are drawn."""
-    margin: float = MARGIN
-    """The shift, in levels, that does not matter."""
-    seed: int = SEED
-    """Of the draw and of the alterations."""
-    options: ModelOptions = ModelOptions()
-    """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
-    settings: Settings = Settings()
-    """How many calls run at once, how often one is tried, what may be spent, and prices of your own."""
-    certificate: StrPath | None = None
-    """The certificate of one of the judges; a copy that says what the probe found is written into `out`."""
+    items: Annotated[Positive, Option(metavar="N")] = 30
+    """Responses that are drawn."""
+    kinds: Annotated[tuple[ProbeKind, ...], Option(metavar="KIND")] = KINDS
+    """Kinds of alterations (default all)."""
+    margin: Annotated[AboveZero, Option(metavar="M")] = MARGIN
+    """The shift, in levels of the scale, that does not matter."""
+    resampling_seed: Annotated[Seed, Option(metavar="N")] = 2023
+    """Seed of the draw and of the alterations."""
+
+
+class ProbedJudges(JudgedPrompts, section="asking"):
+    """Who is asked, and what."""
+
+    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
+    """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b); may be repeated."""
+
+
+class ProbePlan(ProbedResponses, Probing, ProbedJudges, AskingOptions, JournalOption, section="output"):
+    """Everything `judge probe` can be told."""
+
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder for tables, picture, twins and journal."""
+    certificate: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The certificate (`certificate.json`) of this very judge; a copy that tells of the probe is written into --out."""
     replace: bool = False
-    """Write over results of another configuration in `out`."""
+    """Write over results of another configuration in --out."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.runs) == (self.folder is not None):
+            raise UsageError("expected either an output folder of `judge run` or `judge pool`, or runs (--runs)")
+        if self.folder is not None and self.passages:
+            raise UsageError("--passages is about runs (--runs): the folder has the passages of its pool")
+        return self
 
 
 class Posed(NamedTuple):
@@ -126,7 +135,7 @@ class ProbeInputs(Record, frozen=True):
     @property
     def known(self) -> tuple[Path, ...]:
         """The journal of the judged folder, whose answers need not be paid for again."""
-        return () if self.plan.folder is None else (Path(self.plan.folder) / JOURNAL,)
+        return () if self.plan.folder is None else (self.plan.folder / JOURNAL,)
 
 
 def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:
@@ -141,8 +150,10 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    kinds = _check(plan)
-    check_database(plan.journal)
+    if plan.folder is not None:
+        check_apart(plan.out, [plan.folder])
+    check_outside(plan.out, plan.runs)
+    kinds = tuple(kind for kind in KINDS if kind in plan.kinds)
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
     criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
     _check_criteria(criteria, kinds)
@@ -158,7 +169,12 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
     with_passages = any("passages" in criterion.inputs for criterion in criteria)
     items = _drawn(plan, pool, criteria, turns, with_passages=with_passages)
     posed = tuple(
-        Posed(criterion, item, probe, make_twin(probe, item, criterion, plan.seed) if probe is not None else None)
+        Posed(
+            criterion,
+            item,
+            probe,
+            make_twin(probe, item, criterion, plan.resampling_seed) if probe is not None else None,
+        )
         for criterion in criteria
         for item in items
         for probe in (None, *probes_of(criterion, kinds))
@@ -189,7 +205,7 @@ def _drawn(
         InputError: None can be drawn.
         UsageError: A prompt shows the conversation, and the turn of an item is not known.
     """
-    items = draw_items(pool, plan.items, plan.seed, with_passages=with_passages)
+    items = draw_items(pool, plan.items, plan.resampling_seed, with_passages=with_passages)
     if not items:
         raise InputError(
             f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
@@ -197,29 +213,6 @@ def _drawn(
         )
     check_turns(criteria, {item.response.turn_id for item in items}, turns or {}, plan.topics)
     return items
-
-
-def _check(plan: ProbePlan) -> tuple[ProbeKind, ...]:
-    """Refuse options that do not go together; the kinds in the order of the tables.
-
-    Raises:
-        UsageError: There are some.
-    """
-    if (plan.folder is None) == (not plan.runs):
-        raise UsageError("expected either an output folder of `judge run` or `judge pool`, or runs (--runs)")
-    if plan.folder is not None and plan.passages:
-        raise UsageError("--passages is about runs (--runs): the folder has the passages of its pool")
-    if plan.folder is not None:
-        check_apart(Path(plan.out), [Path(plan.folder)])
-    check_outside(Path(plan.out), paths(plan.runs))
-    for option, number in (("items", plan.items), ("margin", plan.margin)):
-        if not 0 < number < float("inf"):
-            raise UsageError(f"--{option} {number}: expected a number above 0")
-    if plan.seed < 0:
-        raise UsageError(f"seed {plan.seed}: expected a number of zero or more (--resampling-seed)")
-    if strange := [kind for kind in plan.kinds if kind not in KINDS]:
-        raise UsageError(f"no kind of probes called {strange[0]!r} (there are {', '.join(KINDS)})")
-    return tuple(kind for kind in KINDS if kind in plan.kinds)
 
 
 def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...]) -> None:
@@ -246,8 +239,8 @@ def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[s
         if not pooled.pool.responses:
             raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
         return pooled.pool, pooled.turns
-    turns = turns_by_id(read_topics(Path(plan.topics))) if plan.topics is not None else None
-    pool = read_earlier_pool(Path(plan.folder))
+    turns = turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None
+    pool = read_earlier_pool(plan.folder)
     return pool, turns_shown(pool, turns)
 
 
@@ -261,7 +254,7 @@ def _configuration(
 ) -> dict[str, Any]:
     topics: Mapping[str, Any] = {}
     if plan.topics is not None:
-        topics = {"topics": sha256(read_stored(Path(plan.topics)))}
+        topics = {"topics": sha256(read_stored(plan.topics))}
     return {
         **topics,
         "pool": sha256(pool_jsonl(pool)),
@@ -274,6 +267,6 @@ def _configuration(
         "kinds": list(kinds),
         "items": plan.items,
         "margin": plan.margin,
-        "seed": plan.seed,
+        "seed": plan.resampling_seed,
         "certificate": certificate.digest if certificate is not None else None,
     }

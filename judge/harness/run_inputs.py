@@ -23,6 +23,7 @@ from judge.files.folder import same_place
 from judge.files.paths import StrPath, file_in
 from judge.harness.engine import EngineName, check_engine
 from judge.harness.manifest import GROWING, check_folder, configuration
+from judge.harness.options import DEFAULT_CRITERIA
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.models.journal import check_database
 from judge.models.model import Model, ModelOptions
@@ -31,8 +32,6 @@ from judge.runs.families import read_families
 from judge.text.ids import Cluster, check_cluster
 from judge.text.steps import Steps, quiet
 
-DEFAULT_CRITERIA = ("groundedness", "naturalness")
-"""The criteria judged by default; their prompts do not show the conversation."""
 DEFAULT_OUT = Path("judge-out")
 
 
@@ -44,7 +43,7 @@ class Plan(Pooling, frozen=True, kw_only=True):
     journal: str | None = None
     """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
     in `out`."""
-    criteria: Sequence[str] | None = None
+    criteria: Sequence[str] = ()
     """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
     prompts: Sequence[StrPath] = ()
     """Prompts as `criterion/variant` or paths, in place of their criterion's default."""

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from judge.cli.declared import FileOfOptions, declare_command, parse_command, refuse_unused
 from judge.cli.parser import CommandParser
 from judge.errors import InputError, UsageError
-from judge.files.plan import NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
+from judge.files.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
 from judge.harness.tokens import LengthsPlan
 
 
@@ -24,7 +24,7 @@ class Oven(Options, section="oven"):
     """Move the air."""
 
 
-class Cake(Options):
+class Cake(Oven, Call):
     """A cake."""
 
     eggs: Annotated[tuple[Path, ...], Option(metavar="EGG", place="too")]
@@ -37,12 +37,8 @@ class Cake(Options):
     """Kind of the dough."""
     swaps: Annotated[dict[str, str], BeforeValidator(pairs), Option("swap", repeat=True)] = Field(default_factory=dict)
     """WHAT=OTHER: one ingredient in place of another."""
-    oven: Oven = Oven()
-    """The oven."""
     secret: Annotated[int, Option(hidden=True)] = 0
     """Python alone knows it."""
-    chosen: Annotated[dict[str, Any], Option(hidden=True)] = Field(default_factory=dict)
-    """What is not the default."""
 
 
 BAKED: list[Cake] = []
@@ -69,15 +65,13 @@ def test_a_line_and_python_make_the_same_plan() -> None:
         "a", "--eggs", "b", "--layers", "3", "--heat", "200", "--fan", "--swap", "milk=oat=x", "--glaze=sugar"
     )
     assert line is not None
-    python = Cake(
-        eggs=["a", Path("b")], layers="3", glaze="sugar", swaps={"milk": "oat=x"}, oven=Oven(heat="200", fan=True)
-    )
-    assert line.replace(chosen={}) == python
+    python = Cake(eggs=["a", Path("b")], layers="3", glaze="sugar", swaps={"milk": "oat=x"}, heat="200", fan=True)
+    assert line.with_values(argv=(), chosen={}) == python
     assert line.chosen == {
         "eggs": ["a", "b"], "layers": 3, "glaze": "sugar", "swap": ["milk=oat=x"], "heat": 200, "fan": True,
     }  # fmt: skip
     assert Cake(eggs="a").eggs == (Path("a"),)
-    assert line.model_fields_set - {"chosen"} == {"eggs", "layers", "glaze", "swaps", "oven"}
+    assert line.model_fields_set - {"argv", "chosen"} == {"eggs", "layers", "glaze", "swaps", "heat", "fan"}
 
 
 @pytest.mark.parametrize("words", ["--layers 1 --layers=1", "--glaze none --glaze sugar", "--heat 1 --heat 2"])
@@ -85,7 +79,7 @@ def test_what_takes_one_value_is_refused_twice(words: str, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         parsed("a", *words.split())
     assert ": given more than once: it takes one value\n" in capsys.readouterr().err
-    assert parsed("a", "--fan", "--fan") == parsed("a", "--fan")
+    assert parsed("a", "--fan", "--fan").fan
 
 
 @pytest.mark.parametrize(
@@ -135,7 +129,7 @@ def test_the_line_wins_over_the_file_and_the_file_over_the_default(tmp_path: Pat
     file.write_text('eggs = ["a", "b"]\nlayers = 3\nfan = true\nheat = 90\n', encoding="utf-8")
     plan = parsed("--config", str(file), "--layers", "2", "--eggs", "c")
     assert plan is not None
-    assert (plan.eggs, plan.layers, plan.oven) == ((Path("c"),), 2, Oven(heat=90, fan=True))
+    assert (plan.eggs, plan.layers, plan.heat, plan.fan) == ((Path("c"),), 2, 90, True)
 
 
 def test_a_file_of_options_is_refused_with_lines(tmp_path: Path) -> None:
@@ -169,7 +163,7 @@ def test_what_is_saved_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_options_without_effect_are_refused_by_the_names_of_the_line() -> None:
     with pytest.raises(UsageError, match=r"--heat, --swap: without effect here: nothing is baked"):
-        refuse_unused(Cake(eggs="a", swaps=["a=b"], oven=Oven(heat=3)), ["heat", "swaps", "layers"], "nothing is baked")
+        refuse_unused(Cake(eggs="a", swaps=["a=b"], heat=3), ["heat", "swaps", "layers"], "nothing is baked")
     refuse_unused(Cake(eggs="a"), ["heat", "swaps"], "nothing is baked")
 
 

@@ -206,7 +206,7 @@ def test_the_journal_of_the_folder_is_used(folder: Path, asked: Asked) -> None:
 def test_several_prompts_and_kinds(folder: Path, asked: Asked) -> None:
     asked(lambda request: "yes" if request.labels[0] in ("yes", "no") else perfect(request))
     outcome = probed(
-        folder, criteria=None, prompts=["groundedness/graded", "groundedness/yes_no"], kinds="invariance", items=6
+        folder, criteria=(), prompts=["groundedness/graded", "groundedness/yes_no"], kinds="invariance", items=6
     )
     assert [(of.prompt, of.levels) for of in outcome.card.judges] == [
         ("groundedness/graded", 4), ("groundedness/yes_no", 2),
@@ -221,11 +221,11 @@ def test_several_prompts_and_kinds(folder: Path, asked: Asked) -> None:
         ({"folder": None}, "expected either an output folder"),
         ({"runs": "runs"}, "expected either an output folder"),
         ({"passages": "p.jsonl"}, "--passages is about runs"),
-        ({"items": 0}, "--items 0: expected a number above 0"),
-        ({"margin": float("inf")}, "--margin inf: expected"),
-        ({"margin": float("nan")}, "--margin nan: expected"),
-        ({"seed": -1}, "seed -1: expected"),
-        ({"kinds": "bribery"}, "no kind of probes called bribery"),
+        ({"items": 0}, "items: expected 1 or more, found 0"),
+        ({"margin": float("inf")}, "margin: expected a finite number"),
+        ({"margin": float("nan")}, "margin: expected a finite number"),
+        ({"resampling_seed": -1}, "resampling-seed: expected 0 or more"),
+        ({"kinds": "bribery"}, "kinds: invalid choice: 'bribery'"),
         (
             {"criteria": "naturalness", "kinds": "evidence"},
             "naturalness/graded: no probe of the kind evidence is for it",
@@ -237,7 +237,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_asked(
     folder: Path, asked: Asked, more: dict[str, Any], message: str
 ) -> None:
     ruled = asked(perfect)
-    with pytest.raises(judge.UsageError, match=re.escape(message).replace("bribery", ".?bribery.?")):
+    with pytest.raises(judge.UsageError, match=re.escape(message)):
         probed(folder, **more)
     assert ruled.calls == 0 and not (folder.parent / "out").exists()
 
@@ -249,9 +249,9 @@ def test_the_folder_of_the_pool_and_of_another_probe_are_left_alone(folder: Path
     probed(folder)
     calls = ruled.calls
     with pytest.raises(judge.InputError, match=r"results of another configuration \(seed: 2023 there, 5 now\)"):
-        probed(folder, seed=5)
+        probed(folder, resampling_seed=5)
     assert ruled.calls == calls
-    probed(folder, seed=5, replace=True)
+    probed(folder, resampling_seed=5, replace=True)
 
 
 def test_a_pool_without_texts_of_passages_cannot_be_drawn_from(tmp_path: Path, asked: Asked) -> None:

@@ -155,7 +155,7 @@ def test_other_prompts_are_refused(changes: dict[str, object], message: str) -> 
 
 def test_only_this_command_asks_what_carries_claims(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="shows `nuggets`, so only `judge nuggets claims` can ask it"):
-        choose_prompts(None, ["nugget_precision/passages"], ())
+        choose_prompts((), ["nugget_precision/passages"], ())
     with pytest.raises(UsageError, match="shows `nuggets`, so only `judge nuggets claims` can ask it"):
         render(Task(POOL.responses[0], find_criterion(NUGGET_PRECISION)), {}, None, "json")
     text = (PROJECT / "prompts/nugget_precision/graded.md").read_text(encoding="utf-8")

@@ -56,7 +56,7 @@ def test_a_judge_sees_response_and_nugget_and_nothing_of_the_nugget_is_an_instru
 def test_only_nuggets_match_can_ask_it() -> None:
     assert "nugget" not in criterion_names()
     with pytest.raises(UsageError, match="shows a nugget, so only `judge nuggets match` can ask it"):
-        choose_prompts(None, ["nugget/graded"], ())
+        choose_prompts((), ["nugget/graded"], ())
     with pytest.raises(UsageError, match="no criterion called 'nugget'"):
         choose_prompts(["nugget"], (), ())
     with pytest.raises(UsageError, match="shows a nugget"):

@@ -25,7 +25,7 @@ from judge.gold.deal import shared_items
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
 from judge.gold.seal import SEAL
-from judge.harness.run_inputs import DEFAULT_CRITERIA
+from judge.harness.options import DEFAULT_CRITERIA
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.pool.intake import turns_by_id
@@ -134,7 +134,7 @@ def _criteria(plan: AssessPlan, drawn: Sequence[PlanRow] | None) -> dict[str, Cr
     """Criterion to its prompt."""
     planned = sorted({name for row in drawn or () for name in row.criteria})
     default = [name for name in planned if name in criterion_names()] if drawn is not None else DEFAULT_CRITERIA
-    chosen = choose_prompts(None, plan.prompts, default)
+    chosen = choose_prompts((), plan.prompts, default)
     for name, (first, *others) in chosen.items():
         if others:
             raise UsageError(f"--prompt: {first.prompt_id} and {others[0].prompt_id} are two scales of {name}")

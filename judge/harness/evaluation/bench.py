@@ -150,7 +150,7 @@ def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]
     Raises:
         UsageError: A criterion has two prompts, or a prompt is of no dataset.
     """
-    given = choose_prompts(None, plan.prompts, ())
+    given = choose_prompts((), plan.prompts, ())
     check_unit([prompt for several in given.values() for prompt in several], "response")
     criteria = {dataset.criterion for dataset in chosen}
     for name, several in given.items():

@@ -1,0 +1,132 @@
+"""Options of the jobs that ask a judge."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from judge.ask.budget import EVERY_OTHER
+from judge.ask.settings import Settings
+from judge.files.plan import AboveZero, Amount, Option, Options, Positive
+from judge.models.journal import check_database
+from judge.models.model import ModelOptions, Price
+from judge.models.prices import read_prices
+
+
+def _price(text: str) -> tuple[str, Price]:
+    """`IN/OUT` or `IN/CACHED/OUT`, either after `MODEL=`."""
+    model, named, amounts = text.rpartition("=")
+    try:
+        dollars = [float(part) for part in amounts.split("/")]
+    except ValueError:
+        dollars = []
+    if len(dollars) not in (2, 3) or not all(0 <= each < math.inf for each in dollars) or (named and not model):
+        raise ValueError(f"{text!r} is not IN/OUT or IN/CACHED/OUT, such as 0.40/1.60, nor one of them after MODEL=")
+    prompt, *cached, reply = (each / 1e6 for each in dollars)
+    return model or EVERY_OTHER, Price(prompt, reply, *cached)
+
+
+def _checked_price(text: str) -> str:
+    _price(text)
+    return text
+
+
+def _checked_database(address: str | None) -> str | None:
+    check_database(address)
+    return address
+
+
+Database = Annotated[str | None, AfterValidator(_checked_database), Option(metavar="URL")]
+"""The address of a database with a journal; no message repeats it, because it may hold a password."""
+
+
+class JudgeOptions(Options, section="asking"):
+    """How a judge is asked."""
+
+    base_url: Annotated[tuple[str, ...], Option(metavar="URL", repeat=True)] = ()
+    """Address of server/…, or another than the usual one for openai/… and litellm/…; repeated for several servers of
+    one model (server/… only)."""
+    temperature: Amount = 0.0
+    """Sampling temperature."""
+    max_tokens: Annotated[Positive, Option(metavar="N")] = 1024
+    """Longest reply in tokens."""
+    seed: Annotated[int | None, Option(metavar="N")] = None
+    """Sampling seed, where the provider takes one."""
+    timeout: Annotated[AboveZero, Option(metavar="SECONDS")] = 120.0
+    """Seconds for one attempt."""
+    threads: Annotated[Positive | None, Option(metavar="N")] = None
+    """CPU threads of a local model (default: the free cores)."""
+    logprobs: bool = False
+    """Ask for one label without reasons, and for the probability of every label."""
+
+    @property
+    def options(self) -> ModelOptions:
+        """The options as a model takes them."""
+        return ModelOptions(
+            base_url=self.base_url[0] if self.base_url else None,
+            replicas=self.base_url[1:],
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            seed=self.seed,
+            timeout=self.timeout,
+            threads=self.threads,
+            logprobs=self.logprobs,
+        )
+
+
+class LoopOptions(Options, section="the loop"):
+    """How many calls and how much money asking may use."""
+
+    concurrency: Annotated[Positive, Option(metavar="N")] = 16
+    """Calls in flight, at all addresses together."""
+    attempts: Annotated[Positive, Option(metavar="N")] = 6
+    """Most attempts of a call whose failure may pass."""
+    rpm: Annotated[Positive | None, Option(metavar="N")] = None
+    """Requests a minute at most, for each judge."""
+    tpm: Annotated[Positive | None, Option(metavar="N")] = None
+    """Tokens a minute at most, by judge's own estimate."""
+    max_wait: Annotated[AboveZero, Option(metavar="SECONDS")] = 300.0
+    """Longest wait for a rate limit; a provider that asks for more ends the run."""
+    max_cost: Annotated[Amount | None, Option(metavar="USD")] = None
+    """Spend no more than this in this invocation."""
+    price: Annotated[
+        tuple[Annotated[str, AfterValidator(_checked_price)], ...], Option(metavar="[MODEL=]IN/OUT", repeat=True)
+    ] = ()
+    """US dollars per million tokens of prompts and of replies, for one model or for all; IN/CACHED/OUT also gives that
+    of cached tokens; may be repeated."""
+    prices: Annotated[Path | None, Option(metavar="FILE")] = None
+    """TOML or JSON with prices by model; --price wins over it."""
+
+    @property
+    def settings(self) -> Settings:
+        """The limits as the loop takes them; the file of prices is read.
+
+        Raises:
+            InputError: The file cannot be read or holds what is no price.
+        """
+        return Settings(
+            concurrency=self.concurrency,
+            attempts=self.attempts,
+            max_cost=self.max_cost,
+            prices=dict(map(_price, self.price)),
+            price_table={} if self.prices is None else read_prices(self.prices),
+            rpm=self.rpm,
+            tpm=self.tpm,
+            max_wait=self.max_wait,
+        )
+
+
+class AskingOptions(JudgeOptions, LoopOptions):
+    """How a judge is asked, and within what limits."""
+
+
+class JournalOption(Options, section="output"):
+    """Where answers are kept."""
+
+    journal: Database = None
+    """postgresql://USER@HOST/DATABASE: a journal that several processes share (default: journal.sqlite in --out)."""
+
+
+ASKING = tuple(AskingOptions.model_fields)
+"""Names of these options, which have no effect where nobody is asked."""
