@@ -10,10 +10,11 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from judge.files.limits import allow_files, largest_file
@@ -60,72 +61,36 @@ def mapped(function: Callable[[_Item], _Made], items: Sequence[_Item], processes
     if processes < 2:
         yield from map(function, items)
         return
-    shared = _Shared(items)
-    helpers = [_Helper(function, shared) for _ in range(min(processes, len(items)))]
+    helpers = [_Helper(function) for _ in range(min(processes, len(items)))]
+    free: SimpleQueue[_Helper] = SimpleQueue()
+    for helper in helpers:
+        free.put(helper)
+
+    def asked(item: _Item) -> tuple[bool, Any]:
+        helper = free.get()
+        try:
+            return helper.ask(item)
+        finally:
+            free.put(helper)
+
+    # A process is waited for by a thread; what it cannot do is done here.
+    threads = ThreadPoolExecutor(len(helpers), "helper")
     try:
-        for number, item in enumerate(items):
-            done, made = shared.wait(number)
+        for item, (done, made) in zip(items, threads.map(asked, items), strict=True):
             yield made if done else function(item)
     finally:
-        shared.close()
+        for helper in helpers:
+            helper.kill()
+        threads.shutdown(cancel_futures=True)
         for helper in helpers:
             helper.close()
 
 
-class _Shared:
-    """What is still to be done, and the results that nobody has asked for yet."""
-
-    def __init__(self, items: Sequence[Any]) -> None:
-        self._items = items
-        self._next = 0
-        self._made: dict[int, tuple[bool, Any]] = {}
-        self._helpers = 0
-        self._changed = threading.Condition()
-
-    def join(self) -> None:
-        """Count one process more that takes items."""
-        with self._changed:
-            self._helpers += 1
-
-    def leave(self) -> None:
-        """Count one process less; once there is none, no item is waited for."""
-        with self._changed:
-            self._helpers -= 1
-            self._changed.notify_all()
-
-    def take(self) -> tuple[int, Any] | None:
-        """The next item with its number; None once there is none."""
-        with self._changed:
-            number = self._next
-            if number >= len(self._items):
-                return None
-            self._next += 1
-            return number, self._items[number]
-
-    def put(self, number: int, done: bool, made: Any) -> None:
-        """Keep a result, or the note that there is none."""
-        with self._changed:
-            self._made[number] = (done, made)
-            self._changed.notify_all()
-
-    def wait(self, number: int) -> tuple[bool, Any]:
-        """Whether an item was done, and its result."""
-        with self._changed:
-            self._changed.wait_for(lambda: number in self._made or not self._helpers)
-            return self._made.pop(number, (False, None))
-
-    def close(self) -> None:
-        """Give out no more items."""
-        with self._changed:
-            self._next = len(self._items)
-
-
 class _Helper:
-    """One process, and the thread that gives it items and takes its results."""
+    """One process that applies the function to items, one after the other."""
 
-    def __init__(self, function: Callable[[Any], Any], shared: _Shared) -> None:
-        self._shared = shared
-        self._first = (list(sys.path), (function, largest_file()))
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._first: tuple[Any, ...] = (list(sys.path), (function, largest_file()))
         self._process: subprocess.Popen[bytes] | None = None
         with suppress(OSError):
             self._process = subprocess.Popen(  # noqa: S603 - this Python, with words of ours
@@ -135,48 +100,30 @@ class _Helper:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-        shared.join()
-        self._thread = threading.Thread(target=self._work, name="helper", daemon=True)
-        self._thread.start()
 
-    def close(self) -> None:
+    def ask(self, item: Any) -> tuple[bool, Any]:
+        """Whether an item was done, and its result."""
+        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+            return False, None
+        try:
+            for value in (*self._first, item):
+                pickle.dump(value, self._process.stdin, pickle.HIGHEST_PROTOCOL)
+            self._process.stdin.flush()
+            self._first = ()
+            answer: tuple[bool, Any] = pickle.load(self._process.stdout)  # noqa: S301 - of a process of ours
+        except Exception:  # noqa: BLE001 - half an answer of a process that is gone may fail in any way
+            return False, None
+        return answer
+
+    def kill(self) -> None:
         """End the process, whatever it is doing."""
         if self._process is not None:
             self._process.kill()
-        self._thread.join()
+
+    def close(self) -> None:
+        """Let go of the process that was ended."""
         if self._process is not None:
             self._process.communicate()
-
-    def _work(self) -> None:
-        working = self._send(*self._first)
-        while working and (taken := self._shared.take()) is not None:
-            number, item = taken
-            answer = self._receive() if self._send(item) else None
-            working = answer is not None
-            self._shared.put(number, *(answer or (False, None)))
-        self._shared.leave()
-
-    def _send(self, *values: Any) -> bool:
-        """Whether the values could be sent; the process may be gone."""
-        if self._process is None or self._process.stdin is None:
-            return False
-        try:
-            for value in values:
-                pickle.dump(value, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-            self._process.stdin.flush()
-        except (OSError, ValueError):
-            return False
-        return True
-
-    def _receive(self) -> tuple[bool, Any] | None:
-        """Whether the item was done, with its result; None where the process is gone."""
-        if self._process is None or self._process.stdout is None:
-            return None
-        try:
-            answer: tuple[bool, Any] = pickle.load(self._process.stdout)  # noqa: S301 - of a process of ours
-        except Exception:  # noqa: BLE001 - half an answer may fail in any way
-            return None
-        return answer
 
 
 def serve() -> None:

@@ -5,10 +5,13 @@ Words are those of Unicode's UAX #29, without what is no letter, digit, ideograp
 
 import functools
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import regex
 
-from judge.text.porter import stem
+if TYPE_CHECKING:
+    from nltk.stem.porter import PorterStemmer
+
 
 LONGEST = 255
 """Characters of a word; a longer one is cut into words of this length."""
@@ -31,13 +34,22 @@ def standard_words(text: str, *, stop: bool = True) -> list[str]:
 
 
 def english_words(text: str) -> list[str]:
-    """The stems of the words without possessives and stop words.
+    """The stems of the words without possessives and stop words; needs the extra `rouge`, which brings nltk.
 
     >>> english_words("Columbia's computer science department")
     ['columbia', 'comput', 'scienc', 'depart']
     """
     words = (_lower(word[:-2] if word.endswith(_POSSESSIVES) else word) for word in _words(text))
-    return [stem(word) for word in words if word not in STOP_WORDS]
+    stem = _stemmer().stem
+    return [stem(word, to_lowercase=False) for word in words if word not in STOP_WORDS]
+
+
+@functools.cache
+def _stemmer() -> "PorterStemmer":
+    from nltk.stem.porter import PorterStemmer
+
+    # Lucene's stemmer departs from the paper as Porter's own programs do.
+    return PorterStemmer(mode=PorterStemmer.MARTIN_EXTENSIONS)
 
 
 def _words(text: str) -> Iterator[str]:
