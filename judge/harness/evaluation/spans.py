@@ -14,6 +14,7 @@ from judge.evaluate.spans.merged import MERGINGS, MergedRun, Merging, merged_qre
 from judge.evaluate.spans.overlap import Conversations, SpanLine, SpanScore, span_score
 from judge.evaluate.spans.script import ScriptFigures, script_figures
 from judge.evaluate.spans.tables import group_grid, span_grids
+from judge.files.extras import need_extra
 from judge.files.folder import replace_folder
 from judge.files.lines import text_of
 from judge.files.paths import JobPlan, StrPath
@@ -67,6 +68,7 @@ def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
         UsageError: A file that a run needs is not named, one that is named is not needed, or two runs have one name.
         InputError: An input is bad; every problem of it is listed.
     """
+    need_extra("rouge", "the stems of words in spans")
     paths = [Path(path) for path in plan.runs]
     names = [run_name(path) for path in paths]
     if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
