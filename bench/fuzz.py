@@ -110,7 +110,6 @@ from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.runs.records import Exchange, Exclusion, Run, RunTurn, TokenCount, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
-from judge.text.grid import grid_files
 from judge.text.safe import digest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -407,7 +406,7 @@ def _compared_cards(path: Path) -> None:
     """A card beside the very same one, and the tables in every form."""
     card = ReadCard(parse_card(path.read_bytes(), str(path)), None)
     for grid in compare_cards([card, card]).grids:
-        grid_files("table", grid)
+        grid.files("table")
 
 
 def _dataset(folder: Path, content: bytes, *, name: str, file: str) -> None:

@@ -7,6 +7,7 @@ measures the judges whose labels were released with the data, and asks nobody.
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from judge.ask.asking import ModelForecast
 from judge.cli.asking import (
@@ -30,7 +31,7 @@ from judge.evaluate.cards.page import card_grids, verdict
 from judge.harness.evaluation.bench import SEED, BenchInputs, BenchOutcome, BenchPlan, bench_judges, forecast_bench
 from judge.models.backends import backend_facts
 from judge.text.cells import count
-from judge.text.grid import Grid
+from judge.text.table import Table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
     return _close(outcome, args.out)
 
 
-def _grids(outcome: BenchOutcome) -> tuple[Grid, ...]:
+def _grids(outcome: BenchOutcome) -> tuple[Table[Any], ...]:
     if len(outcome.cards) == 1:
         return card_grids(outcome.cards[0])
     return judge_grids([ReadCard(card, None) for card in outcome.cards])

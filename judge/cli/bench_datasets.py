@@ -5,7 +5,7 @@ from pathlib import Path
 
 from judge.cli.forms import add_form_option, print_grids
 from judge.harness.evaluation.bench_data import DatasetsPlan, list_datasets
-from judge.text.grid import Grid
+from judge.text.table import Table
 
 COLUMNS = ("dataset", "there", "criterion", "rung", "unit", "stored judges", "licence", "source")
 
@@ -24,5 +24,5 @@ def main(args: argparse.Namespace) -> int:
         for each in listed
     )
     note = "Judge downloads none of them: clone or download the source into the folder, and keep to its licence."
-    print_grids([Grid("Datasets", COLUMNS, lines, (note,))], args.format)
+    print_grids([Table(lines, COLUMNS, "Datasets", (note,))], args.format)
     return 0

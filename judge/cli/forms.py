@@ -2,11 +2,11 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from judge.cli.printing import print_json, print_table, print_text
 from judge.files.plan import OneOf, Options
-from judge.text.grid import FORMS, Grid, grid_cells, grid_object
+from judge.text.table import FORMS, Table
 
 
 def add_form_option(parser: argparse.ArgumentParser, *others: str) -> None:
@@ -26,10 +26,10 @@ class TableFormat(Options, section="output"):
     """How the tables are printed."""
 
 
-def print_grids(grids: Sequence[Grid], form: str) -> None:
+def print_grids(grids: Sequence[Table[Any]], form: str) -> None:
     """Print tables in a form, with an empty line between two; as JSON, one list of them."""
     if form == "json":
-        print_json([grid_object(grid) for grid in grids])
+        print_json([grid.to_object() for grid in grids])
         return
     for place, grid in enumerate(grids):
         print("\n" if place else "", end="")
@@ -39,8 +39,8 @@ def print_grids(grids: Sequence[Grid], form: str) -> None:
             print(FORMS[form][1](grid), end="")
 
 
-def _print(grid: Grid) -> None:
+def _print(grid: Table[Any]) -> None:
     print_text(grid.title, "heading")
-    print_table(grid.columns, list(grid_cells(grid)), words=grid.words())
+    print_table(grid.columns, list(grid.cells()), words=grid.words())
     for note in grid.notes:
         print_text(note)

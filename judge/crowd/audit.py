@@ -7,16 +7,16 @@ import numpy as np
 
 from judge.crowd.study import Study
 from judge.records import Record
-from judge.text.tsv import tsv as tsv
+from judge.text.table import fields, records_tsv, tsv
 
 _ITEM_COLUMNS = ("criterion", "grade", "n", "tied", "mean", "entropy", "unvoted")
 _REMOVED_COLUMNS = ("criterion", "label", "acceptable")
 _FEW_COLUMNS = ("criterion", "n", "n_before_filter")
 _PAIR_COLUMNS = ("criterion", "worker_a", "worker_b", "n", "same", "kappa", "wkappa", "share_of_workers")
-_RELIABILITY_COLUMNS = (
-    *("criterion", "topic_id", "labels_of", "alpha", "alpha_lo", "alpha_hi", "items", "topics", "workers", "labels"),
-    "note",
-)
+_RELIABILITY = {
+    **fields("criterion topic_id=topic labels_of=of alpha=alpha.value alpha_lo=alpha.low alpha_hi=alpha.high"),
+    **fields("items=alpha.n topics=alpha.topics workers labels note=alpha.reason"),
+}
 _WORKER_COLUMNS = (
     *("worker", "criterion", "labels", "topics", "removed_topics", "compared", "same", "deviation", "kappa", "wkappa"),
     *("commonest", "commonest_share", "entropy", "longest_run", "alike", "median_seconds", "too_fast", "flags"),
@@ -56,7 +56,7 @@ def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
         "workers.tsv": _workers(study),
         "few_labels.tsv": tsv(("turn_id", item, *_FEW_COLUMNS), (row for rows in study.few.values() for row in rows)),
         "pairwise.tsv": _pairs(study),
-        "reliability.tsv": _reliability(study),
+        "reliability.tsv": records_tsv(_RELIABILITY, study.reliability),
     }
     if study.audit is not None:
         removals = ([*row[:-1], ",".join(map(str, row.acceptable))] for row in study.audit.removals)
@@ -130,16 +130,3 @@ def _workers(study: Study) -> str:
 def _pairs(study: Study) -> str:
     rows = ((*msgspec.structs.astuple(row), pairs.sampled) for pairs in study.pairs.values() for row in pairs.rows)
     return tsv(_PAIR_COLUMNS, rows)
-
-
-def _reliability(study: Study) -> str:
-    return tsv(
-        _RELIABILITY_COLUMNS,
-        (
-            [
-                *(row.criterion, row.topic, row.of, row.alpha.value, row.alpha.low, row.alpha.high),
-                *(row.alpha.n, row.alpha.topics, row.workers, row.labels, row.alpha.reason),
-            ]
-            for row in study.reliability
-        ),
-    )

@@ -15,7 +15,7 @@ from judge.stats.consensus import majority, without_one
 from judge.text.cells import decimals
 from judge.text.ids import natural_key
 from judge.text.safe import printable
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 DIAGNOSTIC = (
     "diagnostic only: one Dawid-Skene model of workers and judges together; the judges have no vote on any grade, "

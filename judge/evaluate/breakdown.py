@@ -8,15 +8,15 @@ statements or not. "We report the average across runs, median or better": `media
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from judge.evaluate.scores import MeasuredRun, Over
 from judge.records import Estimate, Record
 from judge.runs.records import Topic
 from judge.stats.means import mean_interval
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.text.table import Cell, Table
 
 ROUNDING = 1e-9
 """Means this close are equal."""
@@ -161,7 +161,9 @@ def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> di
     return {group: _mean(members[group], reading) for group in order}
 
 
-def by_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT, letters: Mapping[str, str] | None = None) -> Grid:
+def by_run(
+    runs: Sequence[MeasuredRun], reading: Reading = UNIT, letters: Mapping[str, str] | None = None
+) -> Table[Any]:
     """The mean of each run, best first; the data of figure 3.
 
     Args:
@@ -169,10 +171,8 @@ def by_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT, letters: Mappin
         reading: How their values are read.
         letters: From `comparison`.
     """
-    return Grid(
-        f"By run, {_over(runs)}",
-        ("measure", "run", "mean", "turns", "topics", "letters"),
-        tuple(
+    return Table(
+        (
             (
                 run.measure,
                 run.run_id,
@@ -183,11 +183,13 @@ def by_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT, letters: Mappin
             )
             for run in best_first(runs, reading)
         ),
+        ("measure", "run", "mean", "turns", "topics", "letters"),
+        f"By run, {_over(runs)}",
         (INTERVALS[reading.cluster],),
     )
 
 
-def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Reading = UNIT) -> Grid:
+def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Reading = UNIT) -> Table[Any]:
     """A line for each group of turns: the average of the better runs there, and how far all runs lie apart.
 
     The data of figures 4 (topics), 5 and 6 (depths).
@@ -209,10 +211,12 @@ def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Re
         lines.append((better[0].measure, group, average.n, average, *spread))
     # A topic is one cluster, so its average has no interval.
     intervals = () if name == "topic" else (INTERVALS[reading.cluster],)
-    return Grid(f"By {name}, {_over(runs)}", columns, tuple(lines), (averaged(runs, better), *intervals))
+    return Table(lines, columns, f"By {name}, {_over(runs)}", (averaged(runs, better), *intervals))
 
 
-def by_run_and_group(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Grid:
+def by_run_and_group(
+    runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT
+) -> Table[Any]:
     """A line for each run, and each topic, depth and dependence on the PTKB; runs best first.
 
     Args:
@@ -228,12 +232,12 @@ def by_run_and_group(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts]
         for group, mean in group_means(run, groups_of(facts, by), reading).items()
     )
     columns = ("measure", "run", "by", "group", "turns", "mean")
-    return Grid(
-        f"Each run in each topic, depth and kind of turn, {_over(runs)}", columns, lines, (INTERVALS[reading.cluster],)
+    return Table(
+        lines, columns, f"Each run in each topic, depth and kind of turn, {_over(runs)}", (INTERVALS[reading.cluster],)
     )
 
 
-def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Grid:
+def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Table[Any]:
     """Turns that depend on PTKB statements against those that do not: all together, then by depth (figure 6).
 
     Args:
@@ -243,16 +247,18 @@ def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading
     """
     linked, depths = groups_of(facts, "ptkb"), groups_of(facts, "depth")
     whole = by_group(runs, linked, "ptkb", reading)
-    lines = [(line[0], line[1], None, *line[2:]) for line in whole.lines]
+    lines = [(line[0], line[1], None, *line[2:]) for line in whole]
     for word in PTKB.values():
         chosen = {turn_id: depths[turn_id] for turn_id, group in linked.items() if group == word and turn_id in depths}
-        lines += [(line[0], word, *line[1:]) for line in by_group(runs, chosen, "depth", reading).lines]
+        lines += [(line[0], word, *line[1:]) for line in by_group(runs, chosen, "depth", reading)]
     columns = (*whole.columns[:2], "depth", *whole.columns[2:])
     title = f"Turns with PTKB statements and without, {_over(runs)}"
-    return Grid(title, columns, tuple(lines), (*whole.notes, "No depth: turns of all depths."))
+    return Table(lines, columns, title, (*whole.notes, "No depth: turns of all depths."))
 
 
-def stacked(title: str, grids: Sequence[Grid], names: Sequence[str] | None = None, column: str = "criterion") -> Grid:
+def stacked(
+    title: str, grids: Sequence[Table[Any]], names: Sequence[str] | None = None, column: str = "criterion"
+) -> Table[Any]:
     """Tables of the same columns as one, with each note once: those of one table under its name, then those of all.
 
     Args:
@@ -268,7 +274,7 @@ def stacked(title: str, grids: Sequence[Grid], names: Sequence[str] | None = Non
         raise ValueError("tables of different columns cannot be stacked")
     first = (column,) if names is not None else ()
     heads: list[tuple[Cell, ...]] = [(name,) for name in names] if names is not None else [()] * len(grids)
-    lines = tuple((*head, *line) for head, grid in zip(heads, grids, strict=True) for line in grid.lines)
+    lines = tuple((*head, *line) for head, grid in zip(heads, grids, strict=True) for line in grid)
     common = {note for note in grids[0].notes if all(note in grid.notes for grid in grids)}
     notes = [
         f"{head[0]}, {note}" if head else note
@@ -277,7 +283,7 @@ def stacked(title: str, grids: Sequence[Grid], names: Sequence[str] | None = Non
         if note not in common
     ]
     notes += [note for note in grids[0].notes if note in common]
-    return Grid(title, (*first, *grids[0].columns), lines, tuple(dict.fromkeys(notes)), grids[0].places)
+    return Table(lines, (*first, *grids[0].columns), title, dict.fromkeys(notes), grids[0].places)
 
 
 def averaged(runs: Sequence[MeasuredRun], better: Sequence[MeasuredRun]) -> str:

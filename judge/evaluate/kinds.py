@@ -1,13 +1,13 @@
 """The kinds of tables that an evaluation of runs has: what a table has a line for, and its files. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from judge.errors import UsageError
 from judge.evaluate.breakdown import TurnFacts, by_group, by_ptkb, by_run_and_group, groups_of
 from judge.evaluate.paired import PairedRuns, by_pair
 from judge.evaluate.scores import MeasuredRun
-from judge.text.grid import Grid
+from judge.text.table import Table
 
 RunTable = Literal["run", "pair", "topic", "depth", "ptkb", "group"]
 """What a table has a line for; `group`: each run in each topic, depth and kind of turn."""
@@ -30,7 +30,7 @@ def unknown_facts(kind: RunTable) -> UsageError:
 
 def breakdown(
     kind: RunTable, compared: PairedRuns, runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts]
-) -> Grid:
+) -> Table[Any]:
     """Runs under one measure as a table of any kind but `run`, whose columns depend on what is evaluated.
 
     Args:

@@ -1,6 +1,7 @@
 """Every two runs under one measure on the same turns, and the letters that tied runs share. Pure."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from judge.results.rows import noted
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.stats.separation import compact_letters
 from judge.text.cells import count
-from judge.text.grid import Grid, p_cell
 from judge.text.ids import CLUSTERS, Cluster, cluster_of, natural_key, topic_of
+from judge.text.table import Table, p_cell
 
 
 class PairDifference(Record, frozen=True):
@@ -91,7 +92,7 @@ def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: R
     return PairedRuns(runs[0].measure if runs else "", tuple(pairs), letters, reading)
 
 
-def by_pair(compared: PairedRuns) -> Grid:
+def by_pair(compared: PairedRuns) -> Table[Any]:
     """A line for each pair of runs, the better run first."""
     columns = ("measure", "run_a", "run_b", "difference", "p", "p_adjusted", "turns", "topics", "note")
     lines = tuple(
@@ -101,7 +102,7 @@ def by_pair(compared: PairedRuns) -> Grid:
         )
         for pair in compared.pairs
     )
-    return Grid("Every two runs on the turns of both", columns, lines, compared.notes)
+    return Table(lines, columns, "Every two runs on the turns of both", compared.notes)
 
 
 _LEVEL = f"p at most {ALPHA:.2f}, adjusted for all pairs"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -10,11 +11,10 @@ from judge.evaluate.kinds import RunTable, breakdown, is_known
 from judge.evaluate.rankings import Evaluation, other_convention
 from judge.evaluate.scores import MeasuredRun
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
-from judge.text.tsv import tsv
+from judge.text.table import Cell, Table, tsv
 
 
-def means(evaluation: Evaluation) -> Grid:
+def means(evaluation: Evaluation) -> Table[Any]:
     """A line for each run, best first by the main measure, which has its interval and the letters of tied runs."""
     asked, letters = evaluation.asked, evaluation.compared.letters
     outside = any(run.outside is not None for run in evaluation.runs)
@@ -36,24 +36,24 @@ def means(evaluation: Evaluation) -> Grid:
         )
     turns = count(evaluation.turns, "turn")
     title = f"{asked.items} by {evaluation.assessment}: {turns}, {OVER[asked.over]}"
-    return Grid(title, (*columns, *others), tuple(lines), tuple(_notes(evaluation)))
+    return Table(lines, (*columns, *others), title, _notes(evaluation))
 
 
-def side_by_side(evaluations: Sequence[Evaluation]) -> Grid:
+def side_by_side(evaluations: Sequence[Evaluation]) -> Table[Any]:
     """A line for each run with its main measure by every assessment, best first by the first of them."""
     asked = evaluations[0].asked
     by_run = [{run.run_id: run.estimate for run in evaluation.main} for evaluation in evaluations]
-    return Grid(
-        f"{asked.main} by each assessment",
+    return Table(
+        ((run.run_id, *(estimates[run.run_id] for estimates in by_run)) for run in evaluations[0].runs),
         ("run", *(evaluation.assessment for evaluation in evaluations)),
-        tuple((run.run_id, *(estimates[run.run_id] for estimates in by_run)) for run in evaluations[0].runs),
+        f"{asked.main} by each assessment",
         (INTERVALS[asked.cluster],),
     )
 
 
 def ranking_tables(
     evaluations: Sequence[Evaluation], facts: Mapping[str, TurnFacts], table: RunTable
-) -> tuple[Grid, ...]:
+) -> tuple[Table[Any], ...]:
     """One kind of table; means are apart for each assessment, and of several there is one that has them side by side.
 
     Args:

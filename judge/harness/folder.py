@@ -35,8 +35,7 @@ from judge.records import Criterion, Record
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.tables import ResultTables
-from judge.text.table import Table
-from judge.text.tsv import tsv
+from judge.text.table import Table, tsv
 
 UNCALIBRATED = (
     "UNCALIBRATED: these grades come from an automatic judge that nobody has compared with human assessors on "

@@ -16,7 +16,7 @@ from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import read_topics
 from judge.runs.years import year_of
 from judge.text.steps import Steps, quiet, stepped
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 COLUMNS = (
     *("run_id", "file", "eval_response", "rule", "limit", "turns", "responses"),

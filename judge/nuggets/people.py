@@ -8,6 +8,7 @@ the leaderboard (`judge.stats.correction`).
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from judge.stats.means import mean_interval
 from judge.stats.resampling import resampled
 from judge.stats.tables import topic_tables
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, cluster_of, natural_key
+from judge.text.table import Cell, Table
 
 STATISTICS_OF_MATCHES = ("percent", "kappa")
 """Of the labels as names, without an order: `contradicts` is not less than `does_not`."""
@@ -83,7 +84,7 @@ def _statistics(units: Sequence[str], pairs: Sequence[tuple[int, int]], k: int, 
     }
 
 
-def agreement_grids(agreement: MatchAgreement) -> tuple[Grid, ...]:
+def agreement_grids(agreement: MatchAgreement) -> tuple[Table[Any], ...]:
     """The statistics, and the labels of people against those of the judge."""
     rows: list[tuple[Cell, ...]] = [
         (of, *(values[name] for name in STATISTICS_OF_MATCHES))
@@ -98,8 +99,8 @@ def agreement_grids(agreement: MatchAgreement) -> tuple[Grid, ...]:
         (first, *(agreement.counts.get((first, second), 0) for second in MATCH_LABELS)) for first in MATCH_LABELS
     ]
     return (
-        Grid("Agreement", ("of", *STATISTICS_OF_MATCHES), tuple(rows), notes, places=3),
-        Grid("Labels", ("people", *MATCH_LABELS), tuple(lines), ("Rows: people. Columns: the judge.",)),
+        Table(rows, ("of", *STATISTICS_OF_MATCHES), "Agreement", notes, places=3),
+        Table(lines, ("people", *MATCH_LABELS), "Labels", ("Rows: people. Columns: the judge.",)),
     )
 
 
@@ -232,7 +233,7 @@ def _probability(unit: RunUnit, gold: PairLabels, inclusion: float | None) -> fl
     return said.pop() if known else inclusion
 
 
-def corrected_grid(rows: Sequence[CorrectedRecall], measure: str) -> Grid:
+def corrected_grid(rows: Sequence[CorrectedRecall], measure: str) -> Table[Any]:
     """The runs with their recall by the judge, and corrected."""
     lines: list[tuple[Cell, ...]] = [
         (row.run_id, row.raw, row.people, row.corrected, row.method, row.bias) for row in rows
@@ -241,4 +242,4 @@ def corrected_grid(rows: Sequence[CorrectedRecall], measure: str) -> Grid:
         f"{measure}, by the judge and corrected by people's matches; means over the turns that the judge matched.",
         "bias: the judge minus people, where both matched.",
     )
-    return Grid("Corrected", ("run", "judge", "people", "corrected", "method", "bias"), tuple(lines), notes, places=3)
+    return Table(lines, ("run", "judge", "people", "corrected", "method", "bias"), "Corrected", notes, places=3)

@@ -11,7 +11,7 @@ no F.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from judge.nuggets.labels import KnownClaims
 from judge.nuggets.records import ClaimLabel
@@ -19,8 +19,8 @@ from judge.nuggets.scores import MEASURES, RunUnit, counts_against_nobody, value
 from judge.records import Estimate, Record
 from judge.results.turns import HARNESS
 from judge.stats.means import mean_interval
-from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, cluster_of, natural_key
+from judge.text.table import Cell, Table
 
 PRECISIONS: Mapping[str, frozenset[ClaimLabel]] = {
     "nugget_precision": frozenset({"nugget"}),
@@ -225,7 +225,7 @@ def _bound(units: Iterable[ClaimUnit]) -> float | None:
     return math.fsum(asked) / len(asked) * len(answered) / len(units) if asked else 0.0
 
 
-def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Grid:
+def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Table[Any]:
     """The runs with their precision and F, in natural order."""
     lines: list[tuple[Cell, ...]] = [
         (
@@ -244,10 +244,10 @@ def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Gri
         "of recall. Topics with nuggets of their own and of their turns have no f1 and count in neither.",
     )
     columns = ("run", *names, "f1_bound", "units", "labeled", "no_claim", "missing", "unanswered")
-    return Grid("Precision", columns, tuple(lines), notes, places=3)
+    return Table(lines, columns, "Precision", notes, places=3)
 
 
-def claims_grid(units: Iterable[ClaimUnit], names: Sequence[str]) -> Grid:
+def claims_grid(units: Iterable[ClaimUnit], names: Sequence[str]) -> Table[Any]:
     """A line for each run and unit; a value where the unit has it."""
     lines: list[tuple[Cell, ...]] = []
     for unit in units:
@@ -265,4 +265,4 @@ def claims_grid(units: Iterable[ClaimUnit], names: Sequence[str]) -> Grid:
         *names,
         "reasons",
     )
-    return Grid("Claims", columns, tuple(lines))
+    return Table(lines, columns, "Claims")

@@ -7,7 +7,7 @@ Track with the AutoNuggetizer Framework, arXiv:2411.09607.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,8 +18,8 @@ from judge.records import Estimate, Record
 from judge.results.turns import HARNESS, first_ranked, turns_of_runs
 from judge.stats.means import mean_interval
 from judge.stats.separation import shared_ranks
-from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.text.table import Cell, Table
 
 SUPPORT: Mapping[MatchLabel, float] = {"supports": 1.0, "partly": 0.5, "does_not": 0.0, "contradicts": 0.0}
 """What a nugget counts in a weighted recall."""
@@ -260,7 +260,7 @@ def _ranked(rows: Sequence[NuggetScore]) -> list[NuggetScore]:
     return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
 
 
-def score_grid(rows: Iterable[NuggetScore], main: str) -> Grid:
+def score_grid(rows: Iterable[NuggetScore], main: str) -> Table[Any]:
     """The runs under one measure, best bound first."""
     lines: list[tuple[Cell, ...]] = [
         (
@@ -284,10 +284,10 @@ def score_grid(rows: Iterable[NuggetScore], main: str) -> Grid:
         "of which every nugget is matched, with its interval over topics.",
         "bound: over all of them; a missing match counts as does_not, an unanswered turn as 0. Ranks go by it.",
     )
-    return Grid("Runs", columns, tuple(lines), notes, places=3)
+    return Table(lines, columns, "Runs", notes, places=3)
 
 
-def measures_grid(rows: Sequence[NuggetScore]) -> Grid:
+def measures_grid(rows: Sequence[NuggetScore]) -> Table[Any]:
     """The mean of every run under every measure, in natural order of runs."""
     by_run: dict[str, dict[str, Estimate]] = defaultdict(dict)
     for row in rows:
@@ -296,10 +296,10 @@ def measures_grid(rows: Sequence[NuggetScore]) -> Grid:
         (run_id, *(by_run[run_id][name] for name in MEASURES)) for run_id in sorted(by_run, key=natural_key)
     ]
     notes = tuple(f"{name}: {measure.about}." for name, measure in MEASURES.items())
-    return Grid("Measures", ("run", *MEASURES), tuple(lines), notes, places=3)
+    return Table(lines, ("run", *MEASURES), "Measures", notes, places=3)
 
 
-def units_grid(units: Iterable[RunUnit]) -> Grid:
+def units_grid(units: Iterable[RunUnit]) -> Table[Any]:
     """A line for each run and unit; a value where every nugget is matched."""
     lines: list[tuple[Cell, ...]] = []
     for unit in units:
@@ -321,4 +321,4 @@ def units_grid(units: Iterable[RunUnit]) -> Grid:
         *MEASURES,
         "reasons",
     )
-    return Grid("Units", columns, tuple(lines))
+    return Table(lines, columns, "Units")

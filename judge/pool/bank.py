@@ -21,7 +21,7 @@ from judge.records import Passage, Problem
 from judge.runs.records import Exclusion
 from judge.text.ids import natural_key
 from judge.text.safe import unescape
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 _Row = TypeVar("_Row")
 Lines = bytes | Iterable[tuple[int, bytes]]

@@ -21,7 +21,7 @@ from judge.pool.records import Pool
 from judge.runs.check.evidence import absent_evidence
 from judge.text.ids import is_own_turn
 from judge.text.sentences import split_sentences
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 from judge.text.words import share_known, without_stop_words, words_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from judge.runs.provenance import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
 from judge.text.ids import natural_key, run_turn_id
 from judge.text.safe import has_content, printable
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 RunRule = Literal["best-automatic-per-team", "best-per-team", "above-median"]
 """How runs are chosen.

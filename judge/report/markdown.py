@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, ReportTable, Said
 from judge.report.pictures import Picture
 from judge.text.cells import markdown_cell
-from judge.text.grid import grid_cells
 from judge.text.markup import name_of, prose, quotation, table
 
 
@@ -57,7 +56,7 @@ def _blocks(part: ReportPart) -> Iterator[str]:
 
 def _sheet(sheet: ReportTable) -> Iterator[str]:
     grid = sheet.grid
-    rows = ([markdown_cell(cell) for cell in cells] for cells in grid_cells(grid))
+    rows = ([markdown_cell(cell) for cell in cells] for cells in grid.cells())
     yield f"### {prose(grid.title)}"
     yield table([prose(column) for column in grid.columns], rows, words=grid.words())
     yield prose(sheet.reading)

@@ -13,7 +13,7 @@ from judge.report.browser import Browser
 from judge.report.charts import axis, line
 from judge.report.parts import Content, ReportTable
 from judge.text.cells import number
-from judge.text.grid import Cell, grid_cells
+from judge.text.table import Cell
 
 _PAGES = Path(__file__).parent / "pages"
 _SHORT = 28
@@ -71,7 +71,7 @@ def shown_table(sheet: ReportTable) -> ShownTable:
     grid, words = sheet.grid, sheet.grid.words()
     head = [Shown(name, "" if place in words else "number") for place, name in enumerate(grid.columns)]
     rows: list[list[Shown]] = []
-    for number_of_line, (cells, texts) in enumerate(zip(grid.lines, grid_cells(grid), strict=True)):
+    for number_of_line, (cells, texts) in enumerate(zip(grid, grid.cells(), strict=True)):
         shares: Sequence[float | None] = sheet.shares[number_of_line] if sheet.shares else ()
         rows.append(
             [

@@ -1,11 +1,11 @@
 """What a report says, before it is a page or a Markdown file: sections of sentences, tables and quotations. Pure."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from judge.records import Estimate
-from judge.text.grid import Grid
+from judge.text.table import Table
 
 Tone = Literal["plain", "good", "warn", "bad"]
 """How a sentence is to be taken; `plain` says nothing of it."""
@@ -53,7 +53,7 @@ class Plot(msgspec.Struct, frozen=True):
 class ReportTable(msgspec.Struct, frozen=True):
     """A table, and how it is read."""
 
-    grid: Grid
+    grid: Table[Any]
     reading: str
     """A sentence or two: what a line is, and what its numbers say."""
     plot: Plot | None = None

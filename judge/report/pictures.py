@@ -78,11 +78,9 @@ def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
             continue
         sheets = [part for part in section.parts if isinstance(part, ReportTable)]
         for number, sheet in enumerate(sheets, start=1):
-            if len(sheet.grid.lines) > MOST_LINES:
+            if len(sheet.grid) > MOST_LINES:
                 continue
-            rows = [
-                (str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet.grid.lines
-            ]
+            rows = [(str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet.grid]
             name = kind if len(sheets) == 1 else f"{kind}-{number}"
             about = f"{sheet.grid.title}: the average of the better runs; the table has the numbers."
             forms = interval_plot(rows, "average grade", sheet.grid.title, sheet.grid.columns[1])

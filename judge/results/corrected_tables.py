@@ -10,13 +10,20 @@ from judge.text.cells import count, interval, markdown_cell, number, shorten
 from judge.text.layout import table_lines
 from judge.text.markup import table
 from judge.text.safe import escape, printable
-from judge.text.tsv import tsv
+from judge.text.table import TsvColumns, fields, records_tsv
 
-COLUMNS = (
-    *("criterion", "rank", "rank_lo", "rank_hi", "tie", "run", "family", "n", "missing", "raw", "raw_lo", "raw_hi"),
-    *("raw_bound", "gold_n", "corrected", "lo", "hi", "bound", "bound_lo", "bound_hi", "method", "lambda", "ess"),
-    *("bias", "flags", "note"),
-)
+TOO_FEW_TOPICS = f"no run is told apart from another, since that needs {FEWEST_TOPICS_APART} topics"
+"""Why there are no tie letters and no rank intervals."""
+COLUMNS: TsvColumns = {
+    **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie run=run_id family n missing raw=raw.value"),
+    **fields("raw_lo=raw.low raw_hi=raw.high raw_bound gold_n=gold corrected=corrected.value lo=corrected.low"),
+    **fields("hi=corrected.high bound bound_lo=bound_low bound_hi=bound_high method lambda=weight ess=effective_n"),
+    **fields("bias"),
+    "flags": lambda row: " ".join(row.flags),
+    "note": lambda row: noted(
+        row.corrected.reason or (TOO_FEW_TOPICS if too_few_topics(row) else row.raw.reason), row.cluster
+    ),
+}
 HEADER = (
     *("rank", "ranks", "tie", "run", "raw [95 %]", "corrected [95 %]", "bound", "bounds", "gold", "n", "method"),
     *("lambda", "ESS", "bias", "flags"),
@@ -35,8 +42,6 @@ turns at the lowest and the highest grade.
 rank: by the bound. ranks: the ranks that the run may have. Runs that share a letter (tie) cannot be told apart. Both
 hold for all runs at once with 95 % confidence.
 """
-TOO_FEW_TOPICS = f"no run is told apart from another, since that needs {FEWEST_TOPICS_APART} topics"
-"""Why there are no tie letters and no rank intervals."""
 
 
 def too_few_topics(row: CorrectedRow) -> bool:
@@ -46,17 +51,7 @@ def too_few_topics(row: CorrectedRow) -> bool:
 
 def corrected_tsv(rows: Iterable[CorrectedRow]) -> str:
     """All rows under one header, four decimals; undefined numbers are empty, the reason is the note."""
-    lines = (
-        (
-            *(row.criterion, row.rank, row.rank_low, row.rank_high, row.tie, row.run_id, row.family),
-            *(row.n, row.missing, row.raw.value, row.raw.low, row.raw.high, row.raw_bound, row.gold),
-            *(row.corrected.value, row.corrected.low, row.corrected.high, row.bound, row.bound_low, row.bound_high),
-            *(row.method, row.weight, row.effective_n, row.bias, " ".join(row.flags)),
-            noted(row.corrected.reason or (TOO_FEW_TOPICS if too_few_topics(row) else row.raw.reason), row.cluster),
-        )
-        for row in rows
-    )
-    return tsv(COLUMNS, lines, 4)
+    return records_tsv(COLUMNS, rows, 4)
 
 
 def corrected_markdown(

@@ -11,7 +11,7 @@ from judge.stats.means import mean_interval
 from judge.text.cells import decimals, markdown_cell
 from judge.text.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
 from judge.text.markup import table
-from judge.text.tsv import tsv
+from judge.text.table import fields, records_tsv
 
 READING = (
     "The share of a response's sentences with each label, on average, and in how many responses the label occurs at "
@@ -176,36 +176,27 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def sentences_tsv(rows: Iterable[SentenceRow]) -> str:
     """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
-    columns = "run_id criterion label responses with_label sentences share low high topics note".split()
-    lines = []
-    for row in rows:
-        share = row.share or Estimate(None, None, None, 0, 0, "does not count towards the grade")
-        lines.append(
-            (
-                *(row.run_id, row.criterion, row.label, row.responses, row.with_label, row.sentences, share.value),
-                *(share.low, share.high, share.topics if row.share else None, noted(share.reason, row.cluster)),
-            )
-        )
-    return tsv(columns, lines, 4)
+    columns = {
+        **fields("run_id criterion label responses with_label sentences share=share.value low=share.low"),
+        **fields("high=share.high topics=share.topics"),
+        "note": lambda row: noted(row.share.reason if row.share else "does not count towards the grade", row.cluster),
+    }
+    return records_tsv(columns, rows, 4)
 
 
 def citations_tsv(rows: Iterable[CitationRow]) -> str:
     """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
-    columns = "run_id criterion measure responses mean low high topics note".split()
-    lines = (
-        (
-            *(row.run_id, row.criterion, row.measure, row.mean.n, row.mean.value, row.mean.low, row.mean.high),
-            *(row.mean.topics, noted(row.mean.reason, row.cluster)),
-        )
-        for row in rows
-    )
-    return tsv(columns, lines, 4)
+    columns = {
+        **fields("run_id criterion measure responses=mean.n mean=mean.value low=mean.low high=mean.high"),
+        **fields("topics=mean.topics"),
+        "note": lambda row: noted(row.mean.reason, row.cluster),
+    }
+    return records_tsv(columns, rows, 4)
 
 
 def topics_tsv(rows: Iterable[TopicRow]) -> str:
     """The rows under a header, four decimals, undefined numbers empty."""
-    columns = TopicRow.__struct_fields__
-    return tsv(columns, ([getattr(row, column) for column in columns] for row in rows), 4)
+    return records_tsv(fields(" ".join(TopicRow.__struct_fields__)), rows, 4)
 
 
 def sentences_markdown(rows: Sequence[SentenceRow]) -> str:

@@ -10,11 +10,15 @@ from judge.results.turns import RunTurns, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.text.cells import count
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.text.tsv import tsv
+from judge.text.table import TsvColumns, fields, records_tsv
 
 ALPHA = 0.05
 """Adjusted p up to which two runs are said to differ."""
-COLUMNS = (*("criterion", "run_a", "run_b", "difference", "low", "high", "p", "p_adjusted", "turns", "topics", "note"),)
+COLUMNS: TsvColumns = {
+    **fields("criterion run_a run_b difference=difference.value low=difference.low high=difference.high p p_adjusted"),
+    **fields("turns=difference.n topics=difference.topics"),
+    "note": lambda row: noted(row.difference.reason, row.cluster),
+}
 
 
 def differences(
@@ -52,15 +56,7 @@ def differences(
 
 def differences_tsv(rows: Iterable[RunDifference]) -> str:
     """All pairs under one header, four decimals; undefined numbers are empty, the reason is the note."""
-    lines = (
-        (
-            *(row.criterion, row.run_a, row.run_b, row.difference.value, row.difference.low, row.difference.high),
-            *(row.p, row.p_adjusted, row.difference.n, row.difference.topics),
-            noted(row.difference.reason, row.cluster),
-        )
-        for row in rows
-    )
-    return tsv(COLUMNS, lines, 4)
+    return records_tsv(COLUMNS, rows, 4)
 
 
 def told_apart(rows: Iterable[RunDifference]) -> dict[str, str]:

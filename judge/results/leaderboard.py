@@ -18,14 +18,16 @@ from judge.text.cells import decimals, markdown_cell
 from judge.text.ids import Cluster, natural_key
 from judge.text.markup import table
 from judge.text.safe import escape
-from judge.text.table import Table
-from judge.text.tsv import tsv
+from judge.text.table import Table, TsvColumns, fields, records_tsv
 
-COLUMNS = (
-    *("run_id", "criterion", "rank", "turns", "n", "unable", "missing", "harness", "not_asked", "unanswered"),
-    *("coverage", "mean", "low", "high", "topics", "bound", "expected_mean", "positive", "share_positive"),
-    *("share_of_turns", "reasons", "flags", "note"),
-)
+COLUMNS: TsvColumns = {
+    **fields("run_id criterion rank turns n unable missing harness not_asked unanswered coverage"),
+    **fields("mean=mean.value low=mean.low high=mean.high topics=mean.topics bound expected_mean positive"),
+    **fields("share_positive share_of_turns"),
+    "reasons": lambda row: _reasons(row.reasons),
+    "flags": lambda row: " ".join(row.flags),
+    "note": lambda row: noted(row.mean.reason, row.cluster),
+}
 HEADER = (
     *("rank", "run", "mean", "95 % interval", "bound", "positive", "all turns", "expected", "n/turns", "coverage"),
     *("no grade", "flags"),
@@ -162,16 +164,7 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
 
 def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
     """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
-    lines = (
-        (
-            *(row.run_id, row.criterion, row.rank, row.turns, row.n, row.unable, row.missing, row.harness),
-            *(row.not_asked, row.unanswered, row.coverage, row.mean.value, row.mean.low, row.mean.high),
-            *(row.mean.topics, row.bound, row.expected_mean, row.positive, row.share_positive, row.share_of_turns),
-            *(_reasons(row.reasons), " ".join(row.flags), noted(row.mean.reason, row.cluster)),
-        )
-        for row in rows
-    )
-    return tsv(COLUMNS, lines, 4)
+    return records_tsv(COLUMNS, rows, 4)
 
 
 def by_criterion(rows: Iterable[LeaderboardRow]) -> Iterator[tuple[str, list[LeaderboardRow]]]:

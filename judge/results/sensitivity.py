@@ -23,7 +23,7 @@ from judge.stats.tables import Undefined
 from judge.text.cells import decimals, markdown_cell
 from judge.text.markup import table
 from judge.text.safe import escape
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 AS_JUDGED: Literal["none"] = "none"
 """The name of the view in which nothing is excluded."""

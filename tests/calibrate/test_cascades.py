@@ -11,11 +11,12 @@ from judge.calibrate.cascades import cascade_bounds, tried_bounds
 from judge.calibrate.findings import Calibration, CascadeCost
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
-from judge.calibrate.report.cascades import cascade_bounds_tsv, cascades_tsv
 from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.report.markdown import calibration_markdown
+from judge.calibrate.report.tables import CASCADE_BOUNDS, CASCADES
 from judge.calibrate.report.terminal import summary
 from judge.stats.agreement import point
+from judge.text.table import records_tsv
 from tests.calibration_world import SCALE, gold_rows, items, labeled, labels
 
 WORLD = items(topics=24, each=5)
@@ -121,11 +122,11 @@ def test_a_row_of_other_bounds_says_what_the_comparison_says(found: Calibration)
 
 
 def test_every_output_says_what_it_saves_and_what_it_costs(found: Calibration) -> None:
-    line = dict(zip(*(text.split("\t") for text in cascades_tsv(found.cascades).splitlines()), strict=True))
+    line = dict(zip(*(text.split("\t") for text in records_tsv(CASCADES, found.cascades).splitlines()), strict=True))
     assert (line["items"], line["settled"], line["share_settled"]) == ("120", "40", "0.333333")
     assert (line["calls_alone"], line["calls_cascade"], line["cost_cascade"]) == ("120", "80", "0.020000")
     assert line["calls_checker"] == "118"
-    assert len(cascade_bounds_tsv(found.cascade_bounds).splitlines()) == 2
+    assert len(records_tsv(CASCADE_BOUNDS, found.cascade_bounds).splitlines()) == 2
     report, told = calibration_markdown(found), " ".join(summary(found).split())
     assert "40 of 120 (33 %)" in report and "| 80 in place of 120 | 118 | $0.02 in" in report
     assert "| 0.1 | 33 %, -" in report

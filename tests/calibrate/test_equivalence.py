@@ -10,12 +10,13 @@ from judge.calibrate.findings import EquivalenceRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.tables import EQUIVALENCE, rows_tsv
+from judge.calibrate.report.tables import EQUIVALENCE
 from judge.calibrate.report.terminal import summary
 from judge.records import Estimate
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
 from judge.stats.tables import confusion, topic_tables
+from judge.text.table import records_tsv
 from tests.calibration_world import SCALE, gold_rows, items, labeled, labels, row
 
 WORLD = items(topics=24, each=5)
@@ -112,7 +113,7 @@ def test_one_assessor_has_nobody_to_agree_with() -> None:
 
 def test_it_stands_in_table_report_and_summary() -> None:
     found = calibrate([panel({"m": 0.2, "poor": 0.9}, 2)], OPTIONS)
-    lines = rows_tsv(EQUIVALENCE, found.equivalence).splitlines()
+    lines = records_tsv(EQUIVALENCE, found.equivalence).splitlines()
     assert [line.split("\t")[3:5] for line in lines[1:]] == [["m", "poor"], ["m", "assessors"]]
     markdown = calibration_markdown(found)
     assert "### Is it as good as another judge, or as an assessor?" in markdown

@@ -10,10 +10,11 @@ from judge.calibrate.findings import Calibration, ProbabilityRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.tables import PROBABILITIES, rows_tsv
+from judge.calibrate.report.tables import PROBABILITIES
 from judge.records import Level, Scale
 from judge.stats.probabilities import Forecasts, brier
 from judge.stats.resampling import jackknife_interval
+from judge.text.table import records_tsv
 from tests.calibration_world import SCALE, gold_rows, items, labels
 
 WORLD = items(topics=8, each=4)
@@ -91,7 +92,7 @@ def test_unequal_weights_are_said_not_to_count() -> None:
 
 def test_they_stand_in_table_and_report() -> None:
     calibration, row = found(panel([P[one.deserved] for one in WORLD]))
-    head, line = rows_tsv(PROBABILITIES, calibration.probabilities).splitlines()
+    head, line = records_tsv(PROBABILITIES, calibration.probabilities).splitlines()
     cells = dict(zip(head.split("\t"), line.split("\t"), strict=True))
     assert tuple(cells) == tuple(PROBABILITIES)
     assert cells["brier"] == f"{row.statistics['brier'].value:.6f}"

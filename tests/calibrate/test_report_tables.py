@@ -26,7 +26,6 @@ from judge.calibrate.report.tables import (
     agreement_tsv,
     alternative_tsv,
     confusion_tsv,
-    rows_tsv,
 )
 from judge.records import Estimate
 from judge.stats import agreement as stats
@@ -34,6 +33,7 @@ from judge.stats.marginals import MarginalTest
 from judge.stats.system_agreement import Halves
 from judge.text.cells import markdown_cell
 from judge.text.safe import unescape
+from judge.text.table import records_tsv
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
 
 HOSTILE = st.text(st.characters() | st.sampled_from("\t\n\r\\|`*_$<&#\x1b\u202e\ud800"))
@@ -155,7 +155,7 @@ def test_comparisons() -> None:
             "a", "c", estimate(None), None, None, None, False, criterion="g", split="dev", statistic="wkappa"
         ),
     ]
-    assert rows_tsv(COMPARISONS, rows) == (
+    assert records_tsv(COMPARISONS, rows) == (
         "criterion\tsplit\tstatistic\ta\tb\tdifference\tdifference_lo\tdifference_hi\tp\tp_max_t\tp_holm\texact\tn\t"
         "topics\tnote\n"
         "g\ttest\twkappa\ta\tb\t0.050000\t0.030000\t0.070000\t0.010000\t0.030000\t0.020000\ttrue\t150\t25\t\n"
@@ -168,7 +168,7 @@ def test_calibration_map() -> None:
         CalibrationMapRow("j", "g/v", "g", "dev", 0, 12, 0.25, 0.3, 2.0),
         CalibrationMapRow("j", None, "g", "all", 1, 0, None, 1, 2),
     ]
-    assert rows_tsv(CALIBRATION_MAP, rows) == (
+    assert records_tsv(CALIBRATION_MAP, rows) == (
         "judge\tprompt\tcriterion\tsplit\tgrade\tn\tmean\tshrunken\tweight\n"
         "j\tg/v\tg\tdev\t0\t12\t0.250000\t0.300000\t2.000000\n"
         "j\t\tg\tall\t1\t0\t\t1.000000\t2.000000\n"
@@ -179,7 +179,7 @@ def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
     known, unknown = Halves(0.75, 0.5), Halves(None, None, "fewer than 5 topics")
     line, other = cells(
-        rows_tsv(SYSTEMS, [SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)])
+        records_tsv(SYSTEMS, [SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)])
     )
     assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
@@ -209,7 +209,7 @@ def test_the_alternative_test_never_leaves_a_number_behind() -> None:
 def test_diagnostics() -> None:
     slopes = [Slope("j", "g", "dev", "log2_words", estimate(0.1, 0.05))]
     families = [FamilyContrast("j", "g", "dev", "qwen", True, 4, 0.5, estimate(0.3, 0))]
-    assert rows_tsv(DIAGNOSTICS, [*slopes, *families]) == (
+    assert records_tsv(DIAGNOSTICS, [*slopes, *families]) == (
         "judge\tcriterion\tsplit\twhat\tfamily\tis_self\truns\tmean\testimate\testimate_lo\testimate_hi\tn\ttopics\tnote\n"
         "j\tg\tdev\tlog2_words\t\t\t\t\t0.100000\t0.050000\t0.150000\t150\t25\t\n"
         "j\tg\tdev\tfamily\tqwen\ttrue\t4\t0.500000\t0.300000\t\t\t150\t25\tfewer than 5 topics\n"
@@ -221,7 +221,7 @@ def test_expected_grades() -> None:
         ExpectedLine("j", "g/v", "g", "dev", 0.5, estimate(0.8, 0.1), 0.6, 0.5, 0.4),
         ExpectedLine("j", None, "g", "all", 0.5, estimate(0.8, 0), 0.6, 0.5, None),
     ]
-    assert rows_tsv(LINES, rows) == (
+    assert records_tsv(LINES, rows) == (
         "judge\tprompt\tcriterion\tsplit\tintercept\tslope\tslope_lo\tslope_hi\terror_grade\terror_expected\t"
         "error_line\tn\ttopics\tnote\n"
         "j\tg/v\tg\tdev\t0.500000\t0.800000\t0.700000\t0.900000\t0.600000\t0.500000\t0.400000\t150\t25\t\n"

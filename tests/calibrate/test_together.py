@@ -11,7 +11,6 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.terminal import summary
-from judge.calibrate.report.together import together_tsv
 from judge.stats.agreement import point
 from tests.calibration_world import SCALE, gold_rows, items, labeled, labels
 
@@ -77,11 +76,10 @@ def test_the_difference_is_the_one_among_all_comparisons_whichever_way_round(fou
 
 def test_every_output_says_what_it_costs_and_what_it_saves(found: Calibration) -> None:
     row: TogetherRow = found.together[0]
-    lines = together_tsv(found.together).splitlines()
+    lines = calibration_files(found)["together.tsv"].decode().splitlines()
     cells = dict(zip(lines[0].split("\t"), lines[1].split("\t"), strict=True))
     assert (cells["alone"], cells["together"], cells["n"], cells["topics"]) == (ALONE, TOGETHER, "110", "22")
     assert float(cells["difference"]) == pytest.approx(row.difference.value, abs=1e-6)
-    assert calibration_files(found)["together.tsv"].decode() == together_tsv(found.together)
     report = calibration_markdown(found)
     assert "### Asked together with other criteria" in report
     assert "| server/m | groundedness/graded, naturalness/graded | 240 | 120 | 9000 | 7000 | 3000 | 2800 |" in report

@@ -68,11 +68,11 @@ def test_a_topic_has_the_average_of_the_better_runs_and_the_spread_of_all() -> N
     facts = turn_facts(TOP.turns)
     grid = by_group(RUNS, groups_of(facts, "topic"), "topic")
     assert grid.columns == ("measure", "topic", "turns", "average", "minimum", "median", "maximum")
-    assert [line[1:3] for line in grid.lines] == [("1", 2), ("2", 1), ("3", 1)]
+    assert [line[1:3] for line in grid] == [("1", 2), ("2", 1), ("3", 1)]
     # Topic 1: (0.2 + 0.4 + 1.0 + 0.8) / 4; the runs' own means are 0, 0.3 and 0.9.
-    assert grid.lines[0][3].value == pytest.approx(0.6)
-    assert grid.lines[0][4:] == pytest.approx((0.0, 0.3, 0.9))
-    assert grid.lines[0][3].reason == "fewer than 3 topics"
+    assert grid[0][3].value == pytest.approx(0.6)
+    assert grid[0][4:] == pytest.approx((0.0, 0.3, 0.9))
+    assert grid[0][3].reason == "fewer than 3 topics"
     assert grid.notes[0] == "m: the average is over the 2 runs of 3 at the median or better (top, mid)."
 
 
@@ -116,30 +116,30 @@ def test_the_published_topics_tell_depths(shared: Path) -> None:
 def test_turns_with_statements_stand_before_those_without_and_all_depths_before_each() -> None:
     topics = [Topic(str(n), None, (), (turn(f"{n}_1", 1, "1"), turn(f"{n}_2", 2))) for n in (1, 2, 3)]
     grid = by_ptkb(RUNS, turn_facts(TOP.turns, topics))
-    assert [line[:4] for line in grid.lines] == [
+    assert [line[:4] for line in grid] == [
         ("m", "with", None, 3),
         ("m", "without", None, 1),
         ("m", "with", 1, 3),
         ("m", "without", 2, 1),
     ]
     # (0.2 + 1.0 + 0.6 + 0.6 + 0.4 + 0.8) / 6
-    assert grid.lines[0][4].value == pytest.approx(0.6)
+    assert grid[0][4].value == pytest.approx(0.6)
 
 
 def test_each_run_has_a_line_for_each_group() -> None:
     grid = by_run_and_group((LOW, TOP), turn_facts(TOP.turns))
-    assert [line[1:5] for line in grid.lines[:5]] == [
+    assert [line[1:5] for line in grid[:5]] == [
         *(("top", "topic", "1", 2), ("top", "topic", "2", 1), ("top", "topic", "3", 1)),
         *(("top", "depth", "1", 3), ("top", "depth", "2", 1)),
     ]
-    assert len(grid.lines) == 10
+    assert len(grid) == 10
 
 
 def test_tables_are_stacked_under_names_with_each_note_once() -> None:
     grids = [by_run((MID,)), by_run((TOP,))]
     grid = stacked("Both", grids, ("a", "b"))
     assert grid.columns[:3] == ("criterion", "measure", "run")
-    assert [line[:3] for line in grid.lines] == [("a", "m", "mid"), ("b", "m", "top")]
+    assert [line[:3] for line in grid] == [("a", "m", "mid"), ("b", "m", "top")]
     assert len(grid.notes) == 1
     with pytest.raises(ValueError, match="different columns"):
         stacked("Both", [grids[0], by_group(RUNS, {}, "topic")])
@@ -159,7 +159,7 @@ def test_letters_follow_the_adjusted_p_values() -> None:
         ("top", "low", 2 / 2**10),
     ]
     assert compared.sentence.endswith("2 of 3 pairs are (p at most 0.05, adjusted for all pairs).")
-    assert by_run(runs, letters=compared.letters).lines[0][-1] == "a"
+    assert by_run(runs, letters=compared.letters)[0][-1] == "a"
     lower = comparison(runs, np.random.default_rng(0), Reading(higher_is_better=False))
     assert lower.letters == {"top": "b", "low": "a", "also": "a"}
 
@@ -168,7 +168,7 @@ def test_on_few_topics_there_are_no_letters() -> None:
     compared = comparison(RUNS, np.random.default_rng(0))
     assert compared.letters == {}
     assert compared.sentence == "m: no letters, since no two runs are compared: that needs 8 topics in common."
-    (line,) = by_pair(comparison((LOW, TOP), np.random.default_rng(0))).lines
+    (line,) = by_pair(comparison((LOW, TOP), np.random.default_rng(0)))
     assert (line[1], line[2], line[4], line[5], line[-1]) == ("top", "low", None, None, "fewer than 8 topics")
     assert comparison((), np.random.default_rng(0)).pairs == ()
 

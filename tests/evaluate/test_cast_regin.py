@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from judge.crowd.regin.resource import read_resource
 from judge.errors import InputError
 from judge.evaluate.published import PublishedNumber, Reproduction, reproduce_publication
 from judge.records import Estimate
-from judge.text.grid import Grid
+from judge.text.table import Table
 
 Items = Mapping[str, Sequence[tuple[str, str, tuple[int, int, int]]]]
 
@@ -69,7 +70,7 @@ def broken(made: Reproduction, part: str) -> dict[str, tuple[float | None, str]]
     return {name: (each.difference, each.reason) for name, each in readme(made, part).items() if each.difference}
 
 
-def grid(made: Reproduction, title: str) -> Grid:
+def grid(made: Reproduction, title: str) -> Table[Any]:
     return next(grid for grid in made.beyond if grid.title == title)
 
 
@@ -98,7 +99,7 @@ def test_the_release_against_its_readme(shared: Path) -> None:
 
 def test_the_released_grades_agree_little_with_themselves(shared: Path) -> None:
     made = reproduce_publication("cast-regin", shared / "cast-regin")
-    natural = next(line for line in grid(made, "Retests").lines if line[:2] == ("responses", "naturalness"))
+    natural = next(line for line in grid(made, "Retests") if line[:2] == ("responses", "naturalness"))
     assert natural[2] == 43
     # 15 of 43 pairs have equal grades.
     assert getattr(natural[3], "value", None) == pytest.approx(15 / 43)
@@ -159,7 +160,7 @@ def test_lines_that_the_judgments_do_not_give_are_counted_with_the_reason(releas
 
 
 def test_a_retest_is_a_pair_of_nearly_equal_texts_of_one_turn(release: Path) -> None:
-    lines = {line[:2]: line for line in grid(reproduce_publication("cast-regin", release), "Retests").lines}
+    lines = {line[:2]: line for line in grid(reproduce_publication("cast-regin", release), "Retests")}
     for criterion, same in (("relevance", 1.0), ("naturalness", 0.0), ("conciseness", 1.0)):
         line = lines["responses", criterion]
         assert line[2] == 1
@@ -178,7 +179,7 @@ def test_shares_of_the_variance_sum_to_one(tmp_path: Path) -> None:
         for turn in (1, 3, 5)
     }
     write_part(tmp_path, "response", items)
-    lines = grid(reproduce_publication("cast-regin", tmp_path), "Variance").lines
+    lines = grid(reproduce_publication("cast-regin", tmp_path), "Variance")
     for criterion in ("relevance", "naturalness"):
         of = [line for line in lines if line[1] == criterion]
         assert [line[2] for line in of] == ["topic", "dialogue", "turn", "item"]
@@ -217,9 +218,7 @@ def test_what_turns_share_is_not_within_turns(tmp_path: Path) -> None:
     }
     write_part(tmp_path, "response", items)
     made = reproduce_publication("cast-regin", tmp_path)
-    values = {
-        line[1:3]: [getattr(cell, "value", None) for cell in line[3:]] for line in grid(made, "Correlations").lines
-    }
+    values = {line[1:3]: [getattr(cell, "value", None) for cell in line[3:]] for line in grid(made, "Correlations")}
     # Relevance and naturalness are of the turn, conciseness and the number of words of the place in it.
     assert values["relevance", "naturalness"] == [pytest.approx(1), None]
     assert values["conciseness", "words"] == [pytest.approx(1), pytest.approx(1)]
@@ -227,8 +226,7 @@ def test_what_turns_share_is_not_within_turns(tmp_path: Path) -> None:
 
 def test_the_responses_end_at_the_limit_of_the_guidelines(shared: Path) -> None:
     lines = {
-        line[:2]: line[2:6]
-        for line in grid(reproduce_publication("cast-regin", shared / "cast-regin"), "Lengths").lines
+        line[:2]: line[2:6] for line in grid(reproduce_publication("cast-regin", shared / "cast-regin"), "Lengths")
     }
     # Responses, over 250, exactly 250, longest: none is over the limit by the bare tokenizer, and many are at it.
     assert lines["responses", "bare"] == (1626, 0, 213, 250)
@@ -241,7 +239,7 @@ def test_a_part_without_its_bank_or_without_the_other_part_is_reproduced(tmp_pat
     made = reproduce_publication("cast-regin", tmp_path)
     assert "The responses are not in this folder." in made.notes
     assert not any("bank" in each.measure for each in made.numbers)
-    assert {line[2] for line in grid(made, "Retests").lines} == {0}
+    assert {line[2] for line in grid(made, "Retests")} == {0}
 
 
 def test_every_damage_to_the_judgments_is_listed(release: Path, capsys: pytest.CaptureFixture[str]) -> None:

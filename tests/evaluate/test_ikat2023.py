@@ -115,7 +115,7 @@ def test_table_1_is_made_again_where_the_files_allow(made: Reproduction) -> None
 
 
 def test_the_means_of_all_criteria_are_those_of_the_labels(made: Reproduction) -> None:
-    means = {(line[0], str(line[1]).lower()): line[3] for line in made.beyond[0].lines}
+    means = {(line[0], str(line[1]).lower()): line[3] for line in made.beyond[0]}
     expected = {
         "groundedness": (0.8904, 0.6849, 0.6712, 0.5068, 0.3151),
         "naturalness": (4.0, 3.6438, 2.9041, 2.7671, 3.6986),
@@ -136,7 +136,7 @@ def test_the_means_of_all_criteria_are_those_of_the_labels(made: Reproduction) -
 
 
 def test_the_intervals_of_the_grounded_shares(made: Reproduction) -> None:
-    of_run = {line[2]: line[3] for line in made.beyond[1].lines if line[0] == "run-4-GPT-4"}
+    of_run = {line[2]: line[3] for line in made.beyond[1] if line[0] == "run-4-GPT-4"}
     shown = {
         name: (round(each.low or 0, 4), round(each.high or 0, 4))
         for name, each in of_run.items()
@@ -189,7 +189,7 @@ def test_the_sign_flips_with_holm_are_those_of_all_signs(
             np.array(list(sums.values()), dtype=np.float64), np.random.default_rng(3), permutations=20_000
         )
         assert drawn == pytest.approx(exact[-1], abs=4 * math.sqrt(exact[-1] / 20_000) + 1e-4)
-    lines = [line for line in made.beyond[2].lines if line[0] == "groundedness"]
+    lines = [line for line in made.beyond[2] if line[0] == "groundedness"]
     names = [(str(line[1]).lower(), str(line[2]).lower()) for line in lines]
     assert names == list(combinations(RUNS, 2))
     shown = [float(str(line[7])) for line in lines]
@@ -202,7 +202,7 @@ def test_the_sign_flips_with_holm_are_those_of_all_signs(
 
 
 def test_the_step_down_adjusts_every_p(made: Reproduction) -> None:
-    lines = [line for line in made.beyond[2].lines if line[0] == "groundedness"]
+    lines = [line for line in made.beyond[2] if line[0] == "groundedness"]
     alone, adjusted = ([float(str(line[place])) for line in lines] for place in (4, 5))
     assert all(p <= q for p, q in zip(alone, adjusted, strict=True))
     of_pair = dict(zip(combinations(range(1, 6), 2), adjusted, strict=True))
@@ -212,16 +212,16 @@ def test_the_step_down_adjusts_every_p(made: Reproduction) -> None:
     of_pair = dict(zip(combinations(range(1, 6), 2), alone, strict=True))
     assert [of_pair[pair] for pair in ((1, 2), (3, 4))] == pytest.approx([0.0121, 0.0359], abs=5e-4)
     # Only the pairs 2-3, 3-4 and 4-5 are not told apart at .05.
-    letters = [line[5] for line in made.beyond[0].lines if line[0] == "groundedness"]
+    letters = [line[5] for line in made.beyond[0] if line[0] == "groundedness"]
     assert letters == ["a", "b", "bc", "cd", "d"]
 
 
 def test_the_inverted_labels_turn_the_ranking_around(made: Reproduction) -> None:
-    assert [(line[2], line[4]) for line in made.beyond[3].lines] == [(1, 5), (2, 4), (3, 3), (4, 2), (5, 1)]
+    assert [(line[2], line[4]) for line in made.beyond[3]] == [(1, 5), (2, 4), (3, 3), (4, 2), (5, 1)]
 
 
 def test_relevance_and_completeness_go_together_and_groundedness_with_none(made: Reproduction) -> None:
-    taus = {(line[0], line[1]): line[3] for line in made.beyond[4].lines}
+    taus = {(line[0], line[1]): line[3] for line in made.beyond[4]}
     values = {pair: round(tau.value or 0, 3) for pair, tau in taus.items() if isinstance(tau, Estimate)}
     assert values == {
         ("groundedness", "naturalness"): 0.114,
@@ -238,7 +238,7 @@ def test_cone_rag_and_ikat_2025_count_what_is_public(shared: Path) -> None:
     assert {number.measure: number.difference for number in made.numbers} == {
         "conversations": 0, "passage assessments": 0, "gold nuggets": None, "gold answers": None,
     }  # fmt: skip
-    over = {(line[0], line[1]): line[3] for line in made.beyond[-1].lines}
+    over = {(line[0], line[1]): line[3] for line in made.beyond[-1]}
     assert over["Llama3.1-QR-splade-rr-baseline", "bare"] == 53
     made = reproduce_publication("ikat2025", shared)
     ours = {number.measure: number.ours and number.ours.value for number in made.numbers}
@@ -246,12 +246,12 @@ def test_cone_rag_and_ikat_2025_count_what_is_public(shared: Path) -> None:
         "passages": None, "topics": 17, "turns": 188, "turns whose response cites passages": 157,
     }  # fmt: skip
     runs, problems, lengths = made.beyond
-    assert runs.lines == (("auto_REnpr_npsg20_thru03_d3c5", "cfda", "automatic", 188, 0, 188, 100.0, 2.0, 0, 142),)
-    assert [(line[1], line[5]) for line in problems.lines] == [
+    assert runs == (("auto_REnpr_npsg20_thru03_d3c5", "cfda", "automatic", 188, 0, 188, 100.0, 2.0, 0, 142),)
+    assert [(line[1], line[5]) for line in problems] == [
         ("equal_scores", 131), ("no_ptkb", 10), ("over_token_limit", 1),
     ]  # fmt: skip
-    assert "E" not in {line[3] for line in problems.lines}  # the track's validator takes the run
-    assert [line[1:6] for line in lengths.lines] == [
+    assert "E" not in {line[3] for line in problems}  # the track's validator takes the run
+    assert [line[1:6] for line in lengths] == [
         ("bare", 188, 1, 0, 251),
         ("english", 188, 32, 0, 343),
         ("whitespace", 188, 0, 0, 249),

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sklearn.metrics import cohen_kappa_score
@@ -10,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 from judge.cli import main
 from judge.errors import InputError
 from judge.evaluate.published import Reproduction, reproduce_publication
-from judge.text.grid import Grid
+from judge.text.table import Table
 
 TOPICS = 10
 
@@ -34,7 +35,7 @@ def release(folder: Path, judges: Mapping[str, str], qrels: str = lines(COHEN, 0
     return folder
 
 
-def grid(made: Reproduction, title: str) -> Grid:
+def grid(made: Reproduction, title: str) -> Table[Any]:
     return next(grid for grid in made.beyond if grid.title == title)
 
 
@@ -59,8 +60,8 @@ def test_every_printed_number_of_the_released_judges_is_made_again(real: Reprodu
 
 @pytest.mark.slow
 def test_the_printed_digits_are_met_by_the_nearest_grade_alone(real: Reproduction) -> None:
-    readings = {line[2]: line[3:] for line in grid(real, "Off-scale labels").lines}
-    assert [line[:2] for line in grid(real, "Off-scale labels").lines] == [("RMITIR-llama70B", "2 × 5")] * 3
+    readings = {line[2]: line[3:] for line in grid(real, "Off-scale labels")}
+    assert [line[:2] for line in grid(real, "Off-scale labels")] == [("RMITIR-llama70B", "2 × 5")] * 3
     rounded = {reading: (pairs, f"{kappa:.4f}", f"{alpha:.4f}") for reading, (pairs, kappa, alpha) in readings.items()}
     # The paper prints .2654 and .4873.
     assert rounded == {
@@ -73,13 +74,13 @@ def test_the_printed_digits_are_met_by_the_nearest_grade_alone(real: Reproductio
 @pytest.mark.slow
 def test_intervals_over_topics_say_that_most_judges_are_not_told_apart(real: Reproduction) -> None:
     ranking = grid(real, "Ranking")
-    assert [line[0] for line in ranking.lines[:3]] == ["willia-umbrela1", "h2oloo-fewself", "willia-umbrela3"]
-    assert [line[0] for line in ranking.lines if line[5] is False] == [
+    assert [line[0] for line in ranking[:3]] == ["willia-umbrela1", "h2oloo-fewself", "willia-umbrela3"]
+    assert [line[0] for line in ranking if line[5] is False] == [
         "TREMA-naiveBdecompose",
         "TREMA-other",
         "TREMA-rubric0",
     ]
-    effects = [line[-1] for line in grid(real, "Agreement").lines]
+    effects = [line[-1] for line in grid(real, "Agreement")]
     assert all(isinstance(effect, float) and effect > 6 for effect in effects)
     assert any(note.startswith("25 of the 42 judges of Table 3 have no label file here") for note in real.notes)
 
@@ -117,7 +118,7 @@ def test_a_label_off_the_scale_counts_as_the_nearest_grade(tmp_path: Path, relea
     made = reproduce_publication("llmjudge", release(tmp_path, judges, lines(labels, 0)))
     values = {(number.row, number.measure): number.ours.value for number in made.numbers if number.ours}
     assert all(values["a-off", measure] == values["a-on", measure] for _, measure in values)
-    readings = grid(made, "Off-scale labels").lines
+    readings = grid(made, "Off-scale labels")
     assert [(line[0], line[1], line[2], line[3]) for line in readings] == [
         ("a-off", f"1 × {released}", "the nearest grade", 60),
         ("a-off", f"1 × {released}", "missing", 59),
@@ -136,7 +137,7 @@ def test_missing_labels_are_counted_and_compared_on_the_pairs_of_both(tmp_path: 
         ours = numbers["willia-umbrela1", measure].ours
         assert ours is not None
         assert ours.n == 45, measure
-    (pair,) = grid(made, "Pairs").lines
+    (pair,) = grid(made, "Pairs")
     # Of 50 pairs one judge lacks the last 5, the other the first 3.
     assert getattr(pair[2], "n", None) == 42
 
@@ -176,7 +177,7 @@ def test_two_topics_have_no_interval_and_no_letters(tmp_path: Path) -> None:
     kappa = next(number.ours for number in made.numbers if (number.row, number.measure) == ("a-one", "kappa"))
     assert kappa is not None
     assert (kappa.low, kappa.reason) == (None, "fewer than 5 topics")
-    assert [line[2:6] for line in grid(made, "Ranking").lines] == [(None,) * 4] * 2
+    assert [line[2:6] for line in grid(made, "Ranking")] == [(None,) * 4] * 2
     stability = grid(made, "Stability")
     assert "kappa: fewer than 5 topics" in stability.notes
 

@@ -13,7 +13,7 @@ from judge.evaluate.published.gpt4_labels import MOST_RUNS
 from judge.evaluate.published.released import ReleasedFile, find_all, find_released
 from judge.nuggets.label_files import read_study
 from judge.records import Estimate
-from judge.text.grid import Grid
+from judge.text.table import Table
 
 GROUNDEDNESS = "groundedness_judgement-gpt4.txt"
 NATURALNESS = "naturallness_judgement-gpt4.txt"
@@ -167,7 +167,7 @@ def test_labels_become_the_numbers_of_table_7(tmp_path: Path) -> None:
 
 def test_what_table_7_does_not_show_is_beside_it(tmp_path: Path) -> None:
     means, intervals, pairs, inverted, correlations = reproduce_publication("ikat2023", release(tmp_path)).beyond
-    assert [(line[0], line[1], line[2]) for line in means.lines] == [
+    assert [(line[0], line[1], line[2]) for line in means] == [
         ("groundedness", MONOT5, 3),
         ("groundedness", "other", 3),
         ("naturalness", MONOT5, 3),
@@ -175,17 +175,17 @@ def test_what_table_7_does_not_show_is_beside_it(tmp_path: Path) -> None:
         ("relevance", MONOT5, 2),
     ]
     # The label -1 of relevance is no grade: 3 and 0 are left; with it the mean would be (3 + 0 - 1) / 3.
-    assert means.lines[-1][3] == Estimate(1.5, None, None, 2, 2, "fewer than 3 topics")
+    assert means[-1][3] == Estimate(1.5, None, None, 2, 2, "fewer than 3 topics")
     assert (
         f"{MONOT5}, relevance: 1 label of -1 (unable to judge) left out; as a grade it would make the mean 0.6667"
         in (means.notes)
     )
-    assert {line[5] for line in means.lines} == {""}  # too few topics for letters
-    assert [line[1] for line in intervals.lines] == ["3/3"] * 4 + ["1/3"] * 4
-    assert [line[4:] for line in pairs.lines] == [(None, None, None, None)] * 2
+    assert {line[5] for line in means} == {""}  # too few topics for letters
+    assert [line[1] for line in intervals] == ["3/3"] * 4 + ["1/3"] * 4
+    assert [line[4:] for line in pairs] == [(None, None, None, None)] * 2
     # Read as grades, the labels rank the two runs the other way around.
-    assert [(line[0], line[2], line[4]) for line in inverted.lines] == [(MONOT5, 1, 2), ("other", 2, 1)]
-    assert [line[:3] for line in correlations.lines] == [
+    assert [(line[0], line[2], line[4]) for line in inverted] == [(MONOT5, 1, 2), ("other", 2, 1)]
+    assert [line[:3] for line in correlations] == [
         ("groundedness", "naturalness", 6),
         ("groundedness", "relevance", 2),
         ("naturalness", "relevance", 2),
@@ -194,7 +194,7 @@ def test_what_table_7_does_not_show_is_beside_it(tmp_path: Path) -> None:
 
 def test_equal_grades_have_no_interval_but_a_note(tmp_path: Path) -> None:
     means = reproduce_publication("ikat2023", release(tmp_path)).beyond[0]
-    assert means.lines[0][3] == Estimate(1.0, None, None, 3, 2, "fewer than 3 topics")
+    assert means[0][3] == Estimate(1.0, None, None, 3, 2, "fewer than 3 topics")
     # 3 of 3 have the probability p^3, which is 2.5 % at p = .2924.
     assert pytest.approx(0.2924, abs=5e-5) == 0.025 ** (1 / 3)
     assert any("all 3 grades are 1" in note and "[0.2924, 1]" in note for note in means.notes)
@@ -341,9 +341,9 @@ def test_cone_rag_is_counted_from_the_files_that_are_there(tmp_path: Path) -> No
     }
     matches, lengths = made.beyond
     # a-2: 1 pair, b-1: 2 pairs with 1 yes, together 3 pairs.
-    assert [line[:4] for line in matches.lines] == [("a-2", 1, 1, 0), ("b-1", 1, 2, 1), ("all", 2, 3, 1)]
+    assert [line[:4] for line in matches] == [("a-2", 1, 1, 0), ("b-1", 1, 2, 1), ("all", 2, 3, 1)]
     # The bare tokenizer counts the 251 words and, of the white space at the end, nothing.
-    assert [line[:6] for line in lengths.lines if line[1] == "bare"] == [
+    assert [line[:6] for line in lengths if line[1] == "bare"] == [
         ("a", "bare", 2, 1, 0, 251),
         ("b", "bare", 1, 0, 0, 2),
     ]
@@ -399,10 +399,10 @@ def test_runs_of_2025_are_checked_and_measured(tmp_path: Path) -> None:
     (passages,) = made.numbers
     assert (passages.published, passages.ours) == ("116,838,987", None)
     runs, problems, lengths = made.beyond
-    assert runs.lines == (("r", "t", "automatic", 3, None, 3, 2.0, 1.0, 0, 1),)
-    assert [(line[1], line[3], line[5]) for line in problems.lines] == [("over_token_limit", "cuts", 1)]
+    assert runs == (("r", "t", "automatic", 3, None, 3, 2.0, 1.0, 0, 1),)
+    assert [(line[1], line[3], line[5]) for line in problems] == [("over_token_limit", "cuts", 1)]
     # "Yes." is one token to the bare tokenizer, and two to the English one; 250 words are at the limit, not over it.
-    assert [line[1:6] for line in lengths.lines] == [
+    assert [line[1:6] for line in lengths] == [
         ("bare", 3, 1, 1, 251),
         ("english", 3, 1, 1, 502),
         ("whitespace", 3, 1, 1, 251),
@@ -423,8 +423,8 @@ def test_a_collection_beside_the_runs_is_not_read(tmp_path: Path, monkeypatch: p
         return path.read_bytes()
 
     monkeypatch.setattr("judge.evaluate.below.read_stored", stored)
-    monkeypatch.setattr("judge.evaluate.published.ikat2025.lengths_grid", lambda runs: Grid("Lengths", (), ()))
-    assert [line[0] for line in reproduce_publication("ikat2025", tmp_path).beyond[0].lines] == ["a", "b"]
+    monkeypatch.setattr("judge.evaluate.published.ikat2025.lengths_grid", lambda runs: Table((), (), "Lengths"))
+    assert [line[0] for line in reproduce_publication("ikat2025", tmp_path).beyond[0]] == ["a", "b"]
     assert sorted(read) == runs
 
 

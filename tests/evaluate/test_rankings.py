@@ -92,7 +92,7 @@ def test_the_lowest_relevant_grade_is_that_of_trec_eval() -> None:
 def test_the_table_counts_what_is_passed_over() -> None:
     grid = means(evaluated(ONE, ranked("none", t1_1="x", t1_2="")))
     assert grid.columns[:4] == ("run", "answered", "nDCG@5", "letters")
-    assert [line[:2] for line in grid.lines] == [("one", 2), ("none", 1)]
+    assert [line[:2] for line in grid] == [("one", 2), ("none", 1)]
     both = [evaluated(ONE, asked=ask(["RR"], "RR", over=over)) for over in ("qrels", "answered")]
     assert [means(found).columns[-1] for found in both] == ["over_answered", "over_qrels"]
     assert [(found.main[0].estimate.value, found.runs[0].other) for found in both] == [
@@ -146,7 +146,7 @@ def test_assessments_stand_side_by_side() -> None:
     other = evaluated(ONE, asked=asked, grades={"1_2": {"e": 1}})
     grid = side_by_side([evaluated(ONE, asked=asked), other])
     assert grid.columns == ("run", "some.qrels", "some.qrels")
-    (line,) = grid.lines
+    (line,) = grid
     assert [cell.value for cell in line if isinstance(cell, Estimate)] == [(1 + 1 / 2) / 3, 1 / 2]
 
 
@@ -155,7 +155,7 @@ def test_tables_of_depth_and_ptkb_need_facts() -> None:
     assert ranking_tables([found], turn_facts(GRADES), "ptkb") == ()
     assert ranking_tables([found], turn_facts(["132_1-1"]), "depth") == ()
     (depths,) = ranking_tables([found], turn_facts(GRADES), "depth")
-    assert [line[1:3] for line in depths.lines] == [(1, 2), (2, 1)]
+    assert [line[1:3] for line in depths] == [(1, 2), (2, 1)]
 
 
 def test_every_turn_of_every_run_is_written() -> None:

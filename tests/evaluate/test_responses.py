@@ -163,7 +163,7 @@ def test_a_run_beside_the_qrels_is_a_counted_row_and_no_silent_zero() -> None:
     runs = [RUN, ResponseRun("none", {}), ResponseRun("strange", {"9_1": "R1"})]
     evaluated = evaluated_criterion(runs, qrels(GRADES, scale(0, 1, 2, 3)))
     grid = response_table([evaluated], turn_facts(GRADES), "run")
-    (line,) = [line for line in grid.lines if line[1:3] == ("mean", "strange")]
+    (line,) = [line for line in grid if line[1:3] == ("mean", "strange")]
     assert line[3].value == 0.0 and line[4].value is None
     assert line[5:8] == (4, 0, 0)
 
@@ -185,7 +185,7 @@ def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() 
     assert grid.columns == (
         *("criterion", "measure", "run", "over_qrels", "over_answered", "turns", "answered", "unjudged", "letters"),
     )
-    assert [line[:2] for line in grid.lines] == [
+    assert [line[:2] for line in grid] == [
         *(("relevance", "mean"), ("relevance", "positive"), ("naturalness", "mean"), ("naturalness", "positive")),
     ]
     for table in TABLES:

@@ -7,7 +7,7 @@ import pytest
 from judge.errors import UsageError
 from judge.files.tabular import read_table
 from judge.records import Problem
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 
 def table(

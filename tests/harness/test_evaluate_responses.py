@@ -103,12 +103,12 @@ def test_a_share_is_the_leaderboards_share_of_turns(judged: Path) -> None:
 def test_the_files_of_a_folder_as_runs_give_the_same(judged: Path) -> None:
     own = evaluate_responses(ResponsesPlan(folder=judged)).table("run")
     files = ResponsesPlan(runs=judged / "response_runs", qrels=judged / "qrels/response_groundedness.llm.qrel")
-    assert evaluate_responses(files).table("run").lines == own.lines
+    assert evaluate_responses(files).table("run") == own
 
 
 def test_a_sidecar_says_criterion_scale_and_caution(judged: Path) -> None:
     grid = evaluate_responses(ResponsesPlan(folder=judged)).table("run")
-    assert {line[0] for line in grid.lines} == {"groundedness"}
+    assert {line[0] for line in grid} == {"groundedness"}
     assert "positive from 2 on: P(rel=2)@1, trec_eval -l 2 -m P.1" in grid.notes[0]
     assert grid.notes[1].startswith("groundedness: UNCALIBRATED: ")
 
@@ -194,7 +194,7 @@ def test_a_tree_of_cast_has_depths_by_its_topics(shared: Path, tmp_path: Path) -
         topics=shared / "cast2022/2022_evaluation_topics_tree_v1.0.json",
     )
     outcome = evaluate_responses(plan)
-    counts = {line[2]: line[3] for line in outcome.table("depth").lines if line[1] == "mean"}
+    counts = {line[2]: line[3] for line in outcome.table("depth") if line[1] == "mean"}
     assert counts == {1: 7, 2: 18, 3: 22, 4: 19, 5: 12, 6: 11, 7: 6, 8: 4, 9: 4, 10: 2}
     with pytest.raises(UsageError, match="--by ptkb"):
         outcome.table("ptkb")
@@ -309,7 +309,7 @@ def test_a_sidecar_of_a_scale_whose_lower_end_is_good_is_followed(tmp_path: Path
     write(tmp_path / "a.qrel.json", json.dumps({"criterion": "groundedness", "scale": scale}))
     grid = evaluate_responses(ResponsesPlan(runs=run, qrels=grades)).table("run")
     assert grid.columns[3:6] == ("over_qrels", "over_answered", "over_worst")
-    mean, positive = ([cell.value for cell in line[3:6]] for line in grid.lines)
+    mean, positive = ([cell.value for cell in line[3:6]] for line in grid)
     # Grades 0 and 1, and an unanswered turn: 0 as in trec_eval, or the worst grade, which is 1.
     assert mean == [1 / 3, 1 / 2, 2 / 3]
     assert positive == [1 / 3, 1 / 2, 1 / 3]
@@ -323,7 +323,7 @@ def test_breakdowns_are_over_what_is_asked(tmp_path: Path) -> None:
     grades = "".join(f"{n}-1_1 0 R1 3\n{n}-1_1 0 R2 {n % 2}\n" for n in range(10))
     plan = {"runs": runs, "qrels": write(tmp_path / "a.qrel", grades), "scale": "0-3"}
     (over_all, *_), (over_answered, *_) = (
-        evaluate_responses(ResponsesPlan(**plan, over=over)).table("pair").lines  # type: ignore[arg-type]
+        evaluate_responses(ResponsesPlan(**plan, over=over)).table("pair")  # type: ignore[arg-type]
         for over in ("qrels", "answered")
     )
     # b has four grades of 1 on nine turns; the tenth is unanswered.
@@ -331,7 +331,7 @@ def test_breakdowns_are_over_what_is_asked(tmp_path: Path) -> None:
     assert over_answered[4].value == pytest.approx(3 - 4 / 9) and over_answered[7] == 9
     # One way in all topics: 2 of 2^10 and of 2^9 signs.
     assert (over_all[5], over_answered[5]) == (2 / 2**10, 2 / 2**9)
-    letters = [line[-1] for line in evaluate_responses(ResponsesPlan(**plan)).table("run").lines]  # type: ignore[arg-type]
+    letters = [line[-1] for line in evaluate_responses(ResponsesPlan(**plan)).table("run")]  # type: ignore[arg-type]
     assert letters == ["a", "b", "a", "b"]
 
 
@@ -343,8 +343,8 @@ def test_themes_are_clusters_where_asked(tmp_path: Path) -> None:
         evaluate_responses(ResponsesPlan(**plan, cluster=cluster)).table("run")  # type: ignore[arg-type]
         for cluster in ("topic", "theme")
     )
-    assert by_topic.lines[0][3].low is not None
-    assert by_theme.lines[0][3].low is None and by_theme.lines[0][3].topics == 2
+    assert by_topic[0][3].low is not None
+    assert by_theme[0][3].low is None and by_theme[0][3].topics == 2
     assert any("over themes" in note for note in by_theme.notes)
 
 

@@ -16,7 +16,6 @@ from judge.harness.evaluation.reproduction import (
     reproduction_files,
 )
 from judge.records import Estimate
-from judge.text.grid import grid_markdown, grid_tsv
 from tests.calibration_world import contents
 from tests.evaluate.test_published import labels, release, write
 
@@ -34,20 +33,20 @@ EQUAL = PublishedNumber("Table 1", "b", "mean", "4.0", Estimate(4.0, None, None,
 def test_reasons_are_letters_for_people_and_words_for_tools() -> None:
     made = numbers(SHARE, COUNT, LACKING, EQUAL)
     shown = comparison(made, marks=True)
-    assert [line[6] for line in shown.lines] == ["a", "a", "b", ""]
+    assert [line[6] for line in shown] == ["a", "a", "b", ""]
     assert shown.notes == ("a: why.", "b: no list.", "a note", "Source: A. Author (2024)")
-    assert [line[6] for line in comparison(made, marks=False).lines] == ["why", "why", "no list", ""]
+    assert [line[6] for line in comparison(made, marks=False)] == ["why", "why", "no list", ""]
 
 
 def test_a_difference_has_the_decimals_of_print_and_a_count_none() -> None:
     shown = comparison(numbers(SHARE, COUNT, LACKING, EQUAL), marks=True)
-    assert [line[5] for line in shown.lines] == ["+0.01", "+3", None, "0"]
-    assert [line[4] for line in shown.lines] == [SHARE.ours, 1050, None, EQUAL.ours]
+    assert [line[5] for line in shown] == ["+0.01", "+3", None, "0"]
+    assert [line[4] for line in shown] == [SHARE.ours, 1050, None, EQUAL.ours]
 
 
 def test_many_reasons_have_letters_of_two() -> None:
     made = [PublishedNumber("T", str(n), "m", "1", None, None, f"reason {n}") for n in range(28)]
-    marks = [line[6] for line in comparison(numbers(*made), marks=True).lines]
+    marks = [line[6] for line in comparison(numbers(*made), marks=True)]
     assert marks[:2] + marks[25:] == ["a", "b", "z", "aa", "ab"]
 
 
@@ -154,10 +153,11 @@ def test_a_picture_is_drawn_of_a_measure_with_an_interval_only() -> None:
 
 def test_markdown_and_tsv_of_the_comparison() -> None:
     made = numbers(SHARE, LACKING)
-    assert r"| Table 7 | a | share | 0.67 | 0.6849 \[0.5000, 0.8000\] | +0.01 | a |" in grid_markdown(
-        comparison(made, marks=True)
+    assert (
+        r"| Table 7 | a | share | 0.67 | 0.6849 \[0.5000, 0.8000\] | +0.01 | a |"
+        in comparison(made, marks=True).markdown()
     )
-    assert grid_tsv(comparison(made, marks=False)).splitlines() == [
+    assert comparison(made, marks=False).tsv().splitlines() == [
         "table\trow\tmeasure\tpublished\tours\tours_low\tours_high\tdifference\treason",
         "Table 7\ta\tshare\t0.67\t0.6849\t0.5000\t0.8000\t+0.01\twhy",
         "Table 1\tb\tcount\t43\t\t\t\t\tno list",

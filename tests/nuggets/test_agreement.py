@@ -41,7 +41,7 @@ def test_agreement_of_a_small_table() -> None:
     assert found.labels["percent"].value == pytest.approx(5 / 8)
     assert found.counts["contradicts", "does_not"] == 1
     labels = agreement_grids(found)[1]
-    assert labels.lines[3] == ("contradicts", 0, 0, 1, 0)
+    assert labels[3] == ("contradicts", 0, 0, 1, 0)
 
 
 def test_people_who_could_only_say_yes_or_no_are_not_compared_by_four_labels() -> None:
@@ -49,7 +49,7 @@ def test_people_who_could_only_say_yes_or_no_are_not_compared_by_four_labels() -
     judge = known({(1, "1-1_1/1"): "partly", (1, "2-1_1/1"): "contradicts"})
     found = match_agreement(people, judge, topics_of(people), 1)
     assert found.labels == {}
-    assert [line[0] for line in agreement_grids(found)[0].lines] == ["supports or not"]
+    assert [line[0] for line in agreement_grids(found)[0]] == ["supports or not"]
 
 
 def test_word_overlap_against_labels_in_the_form_of_the_study(tmp_path: Path) -> None:

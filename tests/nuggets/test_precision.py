@@ -148,8 +148,8 @@ def test_tables_have_a_line_for_each_run_and_unit() -> None:
     grid = precision_grid(nugget_precision(units, names), names)
     assert grid.columns[:4] == ("run", "nugget_precision", "precision", "f1")
     assert grid.columns[4] == "f1_bound"
-    assert grid.lines[0][5:] == (5, 3, 1, 0, 1)
-    lines = claims_grid(units, names).lines
+    assert grid[0][5:] == (5, 3, 1, 0, 1)
+    lines = claims_grid(units, names)
     assert lines[0] == ("a", "1-1_1", "R00001", "labeled", 5, 4, 2, 1, 1, 1, 0.5, 0.75, 0.5, "")
     assert lines[2][10:] == (None, None, None, "")
 

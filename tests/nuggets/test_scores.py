@@ -23,7 +23,6 @@ from judge.nuggets.scores import (
 )
 from judge.pool.records import Pool
 from judge.stats.means import mean_interval
-from judge.text.grid import grid_tsv
 from tests.nuggets.world import bank, fail, known, nugget, pool, response
 
 FOUR = (nugget("1-1_1/1", "vital"), nugget("1-1_1/2", "vital"), nugget("1-1_1/3"), nugget("1-1_1/4"))
@@ -201,8 +200,8 @@ def test_tables_name_every_measure() -> None:
     units = run_units(there, bank(*FOUR), known({(1, each.nugget_id): "partly" for each in FOUR}))
     rows = nugget_scores(units)
     assert measures_grid(rows).columns == ("run", *MEASURES)
-    assert score_grid(rows, "vital_score").lines[0][:2] == (1, "a")
-    line = grid_tsv(units_grid(units)).splitlines()[1].split("\t")
+    assert score_grid(rows, "vital_score")[0][:2] == (1, "a")
+    line = units_grid(units).tsv().splitlines()[1].split("\t")
     assert line[:10] == ["a", "1-1_1", "R00001", "matched", "4", "0", "4", "0", "0", "0"]
 
 

@@ -40,7 +40,7 @@ from judge.report.sections.summary import order_of
 from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.codes import CODES
-from judge.text.grid import Grid
+from judge.text.table import Table
 from tests.conftest import PROJECT
 from tests.models.test_journal import request
 
@@ -161,7 +161,7 @@ EVERY_PART: tuple[ReportPart, ...] = (
     Said(HOSTILE, "warn"),
     Noted(HOSTILE, (HOSTILE,)),
     Facts(((HOSTILE, HOSTILE),)),
-    ReportTable(Grid(HOSTILE, ("run", HOSTILE), ((HOSTILE, HOSTILE),)), HOSTILE),
+    ReportTable(Table(((HOSTILE, HOSTILE),), ("run", HOSTILE), HOSTILE), HOSTILE),
     Folded(HOSTILE, (Quoted(HOSTILE, HOSTILE),)),
 )
 
@@ -203,7 +203,7 @@ def test_the_page_lets_only_its_own_style_take_effect() -> None:
 
 
 def test_a_table_is_announced_and_its_lines_are_named_by_the_run() -> None:
-    grid = Grid("A board", ("rank", "run", "mean"), ((1, "first", estimate(2.5, 2.0, 3.0)),), (), 2)
+    grid = Table(((1, "first", estimate(2.5, 2.0, 3.0)),), ("rank", "run", "mean"), "A board", (), 2)
     plot = Plot("drawn", 0, 3, ((Mark(estimate(2.5, 2.0, 3.0)),),))
     page = report_page(content(ReportTable(grid, "A line for each run.", plot)), NOTHING).decode()
     assert "<caption><span>A board</span></caption>" in page
@@ -215,7 +215,7 @@ def test_a_table_is_announced_and_its_lines_are_named_by_the_run() -> None:
 
 
 def test_a_cell_is_shaded_by_its_share() -> None:
-    grid = Grid("Grades", ("people", "judge: 0", "judge: 1"), (("people: 0", 1, 3),))
+    grid = Table((("people: 0", 1, 3),), ("people", "judge: 0", "judge: 1"), "Grades")
     page = report_page(content(ReportTable(grid, "-", shares=((None, 0.25, 0.75),))), NOTHING).decode()
     assert '<td class="number shade-2">1</td>' in page
     assert '<td class="number shade-6">3</td>' in page

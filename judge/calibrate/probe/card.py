@@ -7,7 +7,7 @@ from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
 from judge.files.jsonl import json_bytes
 from judge.records import Estimate, Record
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 PROBE_LAYOUT = 1
 """Version of `probe.json`."""

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from judge.calibrate.probe.canaries import CANARIES
 from judge.calibrate.probe.card import ProbeCard, ProbedJudge
 from judge.calibrate.probe.measured import MOST_MISSING, ProbeRow
 from judge.calibrate.probe.records import Expects, ProbeKind
 from judge.text.cells import count, decimals
-from judge.text.grid import Cell, Grid, grid_markdown
 from judge.text.markup import prose
+from judge.text.table import Cell, Table
 
 PLACES = 2
 SHORT = ("probe", "n", "shift", "moved", "words", "AUC", "says")
@@ -22,9 +23,9 @@ TITLES: dict[ProbeKind, str] = {
 MUST: dict[Expects, str] = {"resists": "must resist", "falls": "must fall", "stays": "must stay"}
 
 
-def probe_grids(card: ProbeCard) -> tuple[Grid, ...]:
+def probe_grids(card: ProbeCard) -> tuple[Table[Any], ...]:
     """For each judge one table that fits a terminal."""
-    grids = []
+    grids: list[Table[Any]] = []
     for of in card.judges:
         lines = tuple(
             (
@@ -38,7 +39,7 @@ def probe_grids(card: ProbeCard) -> tuple[Grid, ...]:
             )
             for row in of.rows
         )
-        grids.append(Grid(f"{of.prompt}, {of.judge}", SHORT, lines, (summary(of),), PLACES))
+        grids.append(Table(lines, SHORT, f"{of.prompt}, {of.judge}", (summary(of),), PLACES))
     return tuple(grids)
 
 
@@ -79,8 +80,8 @@ def probe_markdown(card: ProbeCard) -> bytes:
         for kind, title in TITLES.items():
             rows = [row for row in of.rows if row.kind == kind]
             if rows:
-                grid = Grid(title, FULL, tuple(map(_line, rows)), (), PLACES)
-                parts.append(f"#{grid_markdown(grid)}".rstrip("\n"))
+                grid = Table(map(_line, rows), FULL, title, (), PLACES)
+                parts.append(f"#{grid.markdown()}".rstrip("\n"))
         moving = [row for row in of.canaries if row.moved or row.missing]
         if of.canaries:
             planted = (

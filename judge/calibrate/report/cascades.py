@@ -1,52 +1,12 @@
 """Cascades against the judges that they ask: in two tables, in the report and in a line. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import Calibration, CascadeBounds, CascadeCost, CascadeRow
 from judge.calibrate.report.lookup import label, of
 from judge.text.cells import count, interval, number, p_value
 from judge.text.markup import name_of, table
 from judge.text.safe import printable
-from judge.text.tsv import tsv
-
-_SAVED = (
-    *("calls_alone", "calls_cascade", "calls_checker", "prompt_tokens_alone", "prompt_tokens_cascade"),
-    *("reply_tokens_alone", "reply_tokens_cascade", "cost_alone", "cost_cascade"),
-)
-CASCADE_COLUMNS = (
-    *("criterion", "split", "statistic", "judge", "alone", "prompt", "items", "settled", "share_settled"),
-    *("value_alone", "value_cascade", "difference", "difference_lo", "difference_hi", "p", "p_max_t", "n", "topics"),
-    *(*_SAVED, "note"),
-)
-BOUND_COLUMNS = (
-    *("criterion", "split", "statistic", "checker", "alone", "prompt", "low", "high", "items", "settled"),
-    *("share_settled", "value_cascade", "difference", "difference_lo", "difference_hi", "n", "topics", "note"),
-)
-
-
-def cascades_tsv(rows: Iterable[CascadeRow]) -> str:
-    """A row for each cascade and prompt; the difference is the cascade minus its judge alone."""
-    return tsv(CASCADE_COLUMNS, (_cells(row, row.cost, CASCADE_COLUMNS) for row in rows))
-
-
-def cascade_bounds_tsv(rows: Iterable[CascadeBounds]) -> str:
-    """A row for each pair of bounds that was tried of the answers that are there."""
-    return tsv(BOUND_COLUMNS, (_cells(row, None, BOUND_COLUMNS) for row in rows))
-
-
-def _cells(row: CascadeRow | CascadeBounds, cost: CascadeCost | None, columns: Sequence[str]) -> list[Any]:
-    """The cells of a row; those without a value are empty."""
-    difference = row.difference
-    cells = msgspec.structs.asdict(row) | (msgspec.structs.asdict(cost) if cost else {})
-    cells |= {"share_settled": _share(row), "difference": difference.value, "note": difference.reason}
-    cells |= {"difference_lo": difference.low, "difference_hi": difference.high}
-    cells |= {"n": difference.n, "topics": difference.topics}
-    if isinstance(row, CascadeBounds):
-        cells["value_cascade"] = row.value
-    return [cells.get(name) for name in columns]
 
 
 def cascades(calibration: Calibration, criterion: str) -> Iterator[str]:

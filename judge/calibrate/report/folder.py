@@ -3,28 +3,29 @@
 import msgspec
 
 from judge.calibrate.findings import Calibration
-from judge.calibrate.report.cascades import cascade_bounds_tsv, cascades_tsv
 from judge.calibrate.report.lookup import best_first
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
 from judge.calibrate.report.tables import (
     CALIBRATION_MAP,
+    CASCADE_BOUNDS,
+    CASCADES,
     COMPARISONS,
     DIAGNOSTICS,
     EQUIVALENCE,
     LINES,
     PROBABILITIES,
     SYSTEMS,
+    TOGETHER,
     agreement_tsv,
     alternative_tsv,
     clustered,
     confusion_tsv,
-    rows_tsv,
 )
-from judge.calibrate.report.together import together_tsv
 from judge.draw.drawable import can_draw
 from judge.files.jsonl import json_bytes
 from judge.text.ids import Cluster
+from judge.text.table import records_tsv
 
 SCHEMA = 1
 """Version of calibration.json and selection.json."""
@@ -35,16 +36,16 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     tables = {
         "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
         "confusion.tsv": confusion_tsv(calibration.agreement),
-        "comparisons.tsv": rows_tsv(COMPARISONS, calibration.comparisons),
-        "equivalence.tsv": rows_tsv(EQUIVALENCE, calibration.equivalence),
-        "together.tsv": together_tsv(calibration.together),
-        "cascades.tsv": cascades_tsv(calibration.cascades),
-        "cascade_bounds.tsv": cascade_bounds_tsv(calibration.cascade_bounds),
-        "calibration_map.tsv": rows_tsv(CALIBRATION_MAP, calibration.calibration_map),
-        "expected.tsv": rows_tsv(LINES, calibration.expected),
-        "probabilities.tsv": rows_tsv(PROBABILITIES, calibration.probabilities),
-        "systems.tsv": rows_tsv(SYSTEMS, calibration.systems),
-        "diagnostics.tsv": rows_tsv(DIAGNOSTICS, (*calibration.slopes, *calibration.families)),
+        "comparisons.tsv": records_tsv(COMPARISONS, calibration.comparisons),
+        "equivalence.tsv": records_tsv(EQUIVALENCE, calibration.equivalence),
+        "together.tsv": records_tsv(TOGETHER, calibration.together),
+        "cascades.tsv": records_tsv(CASCADES, calibration.cascades),
+        "cascade_bounds.tsv": records_tsv(CASCADE_BOUNDS, calibration.cascade_bounds),
+        "calibration_map.tsv": records_tsv(CALIBRATION_MAP, calibration.calibration_map),
+        "expected.tsv": records_tsv(LINES, calibration.expected),
+        "probabilities.tsv": records_tsv(PROBABILITIES, calibration.probabilities),
+        "systems.tsv": records_tsv(SYSTEMS, calibration.systems),
+        "diagnostics.tsv": records_tsv(DIAGNOSTICS, (*calibration.slopes, *calibration.families)),
     }
     cluster: Cluster = "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster
     tables = {name: clustered(text, cluster) for name, text in tables.items()}

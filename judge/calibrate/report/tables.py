@@ -1,117 +1,118 @@
 """The TSV files of a calibration: stable headers, six decimals, an empty cell and a note for an undefined number."""
 
-from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from judge.calibrate.findings import AgreementRow, AlternativeRow, FamilyContrast, Slope, TrustVerdict
-from judge.records import Estimate
+from judge.calibrate.findings import AgreementRow, AlternativeRow, Slope, TrustVerdict
 from judge.stats import agreement
 from judge.stats.expected import EXPECTED
 from judge.stats.probabilities import PROBABILITY
 from judge.stats.ranking import SYSTEM
 from judge.text.ids import Cluster
-from judge.text.tsv import tsv
+from judge.text.table import TsvColumns, fields, records_tsv, tsv
 
-TsvColumns = Mapping[str, Callable[[Any], object]]
-"""The columns of a table: each heading, and what the cell of a record holds."""
 STATISTICS = (*agreement.STATISTICS, *EXPECTED)
 """The statistics of agreement, in column order."""
-_WORST = tuple(name for name, statistic in agreement.STATISTICS.items() if statistic.worst_case)
+_WORST = " ".join(name for name, statistic in agreement.STATISTICS.items() if statistic.worst_case)
 _GRADED = agreement.primary_statistic(3)
 """The primary statistic of more than two grades; its interval over items has columns on every scale."""
 
 
-def rows_tsv(columns: TsvColumns, rows: Iterable[object]) -> str:
-    """A table with a line for each record."""
-    return tsv(tuple(columns), ([cell(row) for cell in columns.values()] for row in rows))
+def _ends(name: str, path: str) -> TsvColumns:
+    """An estimate and the ends of its interval."""
+    return fields(f"{name}={path}.value {name}_lo={path}.low {name}_hi={path}.high")
 
 
-def _field(name: str) -> Callable[[Any], object]:
-    return lambda row: getattr(row, name, None)
+def _statistics(names: Iterable[str]) -> TsvColumns:
+    """The columns of a record's statistics."""
+    columns = (_ends(name, f"statistics.{name}") for name in names)
+    return {name: cell for each in columns for name, cell in each.items()}
 
 
-def _entry(name: str, key: str) -> Callable[[Any], Any]:
-    return lambda row: getattr(row, name).get(key)
-
-
-def _end(of: Callable[[Any], Estimate | None], field: str) -> Callable[[Any], float | None]:
-    def cell(row: Any) -> float | None:
-        number = getattr(of(row), field, None)
-        return None if number is None else float(number)
-
-    return cell
+def _basis(path: str) -> TsvColumns:
+    """The numbers of items and topics of an estimate, and the reason of what it lacks."""
+    return fields(f"n={path}.n topics={path}.topics note={path}.reason")
 
 
 def _marginal(test: str, part: str) -> Callable[[Any], object]:
     return lambda row: next((getattr(found, part) for found in row.marginals if found.name == test), None)
 
 
-def _fields(names: str) -> TsvColumns:
-    """TsvColumns of fields; a field that a record lacks is empty."""
-    return {name: _field(name) for name in names.split()}
+def _of_slope(part: str) -> Callable[[Any], object]:
+    return lambda row: getattr(row.slope if isinstance(row, Slope) else row.contrast, part)
 
 
-def _ends(name: str, of: Callable[[Any], Estimate | None]) -> TsvColumns:
-    """An estimate and the ends of its interval."""
-    return {name: _end(of, "value"), f"{name}_lo": _end(of, "low"), f"{name}_hi": _end(of, "high")}
-
-
-def _statistics(names: Iterable[str]) -> TsvColumns:
-    """The columns of a record's statistics."""
-    columns = (_ends(name, _entry("statistics", name)) for name in names)
-    return {name: cell for each in columns for name, cell in each.items()}
-
-
-def _basis(of: Callable[[Any], Estimate]) -> TsvColumns:
-    """The numbers of items and topics of an estimate, and the reason of what it lacks."""
-    return {"n": lambda row: of(row).n, "topics": lambda row: of(row).topics, "note": lambda row: of(row).reason}
-
-
-def _of_slope(row: Slope | FamilyContrast) -> Estimate:
-    return row.slope if isinstance(row, Slope) else row.contrast
-
-
-_JUDGE = _fields("judge prompt criterion split")
-_PAIR = {**_fields("criterion split statistic a b"), **_ends("difference", attrgetter("difference"))}
-COMPARISONS: TsvColumns = {**_PAIR, **_fields("p p_max_t p_holm exact"), **_basis(attrgetter("difference"))}
+_JUDGE = fields("judge prompt criterion split")
+_DIFFERENCE = _ends("difference", "difference")
+_PAIR = {**fields("criterion split statistic a b"), **_DIFFERENCE}
+COMPARISONS: TsvColumns = {**_PAIR, **fields("p p_max_t p_holm exact"), **_basis("difference")}
 """A row for each pair of candidates; the difference is a's statistic minus b's."""
 EQUIVALENCE: TsvColumns = {
     **_PAIR,
     "margin": lambda row: float(row.margin),
-    "equivalence": attrgetter("word"),
-    **_basis(attrgetter("difference")),
+    **fields("equivalence=word"),
+    **_basis("difference"),
 }
 """A row for each pair; the difference has a 90 % interval."""
+TOGETHER: TsvColumns = {
+    **fields("criterion split statistic judge alone together value_alone value_together"),
+    **_DIFFERENCE,
+    **fields("p p_max_t"),
+    **_basis("difference"),
+}
+"""A row for each judge and prompt that was asked alone and together; the difference is together minus alone."""
+_SETTLED: TsvColumns = {
+    **fields("items settled"),
+    "share_settled": lambda row: row.settled / row.items if row.items else None,
+}
+CASCADES: TsvColumns = {
+    **fields("criterion split statistic judge alone prompt"),
+    **_SETTLED,
+    **fields("value_alone value_cascade"),
+    **_DIFFERENCE,
+    **fields("p p_max_t n=difference.n topics=difference.topics"),
+    **fields("calls_alone=cost.calls_alone calls_cascade=cost.calls_cascade calls_checker=cost.calls_checker"),
+    **fields("prompt_tokens_alone=cost.prompt_tokens_alone prompt_tokens_cascade=cost.prompt_tokens_cascade"),
+    **fields("reply_tokens_alone=cost.reply_tokens_alone reply_tokens_cascade=cost.reply_tokens_cascade"),
+    **fields("cost_alone=cost.cost_alone cost_cascade=cost.cost_cascade note=difference.reason"),
+}
+"""A row for each cascade and prompt; the difference is the cascade minus its judge alone."""
+CASCADE_BOUNDS: TsvColumns = {
+    **fields("criterion split statistic checker alone prompt low high"),
+    **_SETTLED,
+    **fields("value_cascade=value"),
+    **_DIFFERENCE,
+    **_basis("difference"),
+}
+"""A row for each pair of bounds that was tried of the answers that are there."""
 CALIBRATION_MAP: TsvColumns = {
     **_JUDGE,
-    **_fields("grade n mean"),
+    **fields("grade n mean"),
     "shrunken": lambda row: float(row.shrunken),
     "weight": lambda row: float(row.weight),
 }
 """A row for each judge and grade: the assessors' mean grade where the judge gives it."""
 LINES: TsvColumns = {
     **_JUDGE,
-    **_fields("intercept"),
-    **_ends("slope", attrgetter("slope")),
-    **_fields("error_grade error_expected error_line"),
-    **_basis(attrgetter("slope")),
+    **fields("intercept"),
+    **_ends("slope", "slope"),
+    **fields("error_grade error_expected error_line"),
+    **_basis("slope"),
 }
 """A row for each judge: how assessors' grades follow the expected grade."""
 PROBABILITIES: TsvColumns = {
     **_JUDGE,
     **_statistics(PROBABILITY),
-    **_fields("brier_of_shares"),
-    **_basis(lambda row: row.statistics["brier"]),
+    **fields("brier_of_shares"),
+    **_basis("statistics.brier"),
     "note": lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY),
 }
 """A row for each judge that gives label probabilities: how far they forecast the assessors' grades."""
 SYSTEMS: TsvColumns = {
     **_JUDGE,
-    **_fields("runs"),
+    **fields("runs"),
     **_statistics(SYSTEM),
-    "half_human": attrgetter("halves.human"),
-    "half_judge": attrgetter("halves.judge"),
+    **fields("half_human=halves.human half_judge=halves.judge"),
     "notes": lambda row: merged(
         [*((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
          ("halves", row.halves.reason)]
@@ -119,36 +120,33 @@ SYSTEMS: TsvColumns = {
 }  # fmt: skip
 """A row for each judge: how its ranking of the runs agrees with the assessors'."""
 DIAGNOSTICS: TsvColumns = {
-    **_fields("judge criterion split"),
+    **fields("judge criterion split"),
     "what": lambda row: getattr(row, "what", "family"),
-    **_fields("family is_self runs mean"),
-    **_ends("estimate", _of_slope),
-    **_basis(_of_slope),
+    **fields("family is_self runs mean"),
+    "estimate": _of_slope("value"),
+    "estimate_lo": _of_slope("low"),
+    "estimate_hi": _of_slope("high"),
+    **{"n": _of_slope("n"), "topics": _of_slope("topics"), "note": _of_slope("reason")},
 }
 """A row for each slope and each family: what judge minus assessor depends on."""
-_CONFUSION = ("judge", "prompt", "criterion", "split", "human", "judge_grade", "count", "row_share")
-_ALTERNATIVE = (
-    *("judge", "prompt", "criterion", "split", "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
-)
 AGREEMENT: TsvColumns = {
     **_JUDGE,
-    **_fields("reference baseline gold n topics coverage"),
+    **fields("reference baseline gold n topics coverage"),
     "without_grade": lambda row: ",".join(
         f"{reason}:{n}" for reason, n in sorted(row.without_grade.items(), key=lambda item: (-item[1], item[0]))
     ),
     **_statistics(STATISTICS),
-    **{f"worst_{name}": _entry("worst_case", name) for name in _WORST},
-    f"{_GRADED}_item_lo": _end(_entry("item", _GRADED), "low"),
-    f"{_GRADED}_item_hi": _end(_entry("item", _GRADED), "high"),
-    "primary_item_lo": _end(lambda row: row.item.get(row.primary), "low"),
-    "primary_item_hi": _end(lambda row: row.item.get(row.primary), "high"),
+    **fields(" ".join(f"worst_{name}=worst_case.{name}" for name in _WORST.split())),
+    **fields(f"{_GRADED}_item_lo=item.{_GRADED}.low {_GRADED}_item_hi=item.{_GRADED}.high"),
+    "primary_item_lo": lambda row: getattr(row.item.get(row.primary), "low", None),
+    "primary_item_hi": lambda row: getattr(row.item.get(row.primary), "high", None),
     "deff": lambda row: row.design_effect.get(row.primary),
     **{
         f"{test}_{part}": _marginal(test, part) for test in ("bowker", "stuart_maxwell") for part in ("chi2", "df", "p")
     },
-    **_ends("ceiling", attrgetter("ceiling")),
-    **_ends("test_retest", attrgetter("test_retest")),
-    **_fields("primary binary"),
+    **_ends("ceiling", "ceiling"),
+    **_ends("test_retest", "test_retest"),
+    **fields("primary binary"),
 }
 """The columns of `agreement.tsv` before the verdict."""
 
@@ -171,7 +169,7 @@ def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[TrustVerdict]
         "verdict": lambda row: words.get((row.criterion, row.name, row.prompt, row.split)),
         "notes": _notes,
     }
-    return rows_tsv(columns, rows)
+    return records_tsv(columns, rows)
 
 
 def _notes(row: AgreementRow) -> str:
@@ -194,7 +192,7 @@ def merged(named: Iterable[tuple[str, str | None]]) -> str:
 def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
     """A row for each judge and pair of grades; `row_share` is the share of the assessors' grade."""
     return tsv(
-        _CONFUSION,
+        (*_JUDGE, "human", "judge_grade", "count", "row_share"),
         (
             [row.judge, row.prompt, row.criterion, row.split, human, grade, n, n / total if total else None]
             for row in rows
@@ -208,7 +206,7 @@ def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
 def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
     """A row for each judge and assessor, all with the judge's epsilon, omega and rho; no assessor without a result."""
     return tsv(
-        _ALTERNATIVE,
+        (*_JUDGE, "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
         (
             [
                 *(row.judge, row.prompt, row.criterion, row.split, row.epsilon, row.omega, row.rho, assessor),

@@ -1,34 +1,12 @@
 """Criteria asked together against the same criteria asked alone: in a table, in the report and in a line. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from judge.calibrate.findings import Calibration, GroupCost, TogetherRow
+from judge.calibrate.findings import Calibration, GroupCost
 from judge.calibrate.report.lookup import label, of
 from judge.text.cells import count, interval, number, p_value
 from judge.text.markup import name_of, table
 from judge.text.safe import printable
-from judge.text.tsv import tsv
-
-TOGETHER_COLUMNS = (
-    *("criterion", "split", "statistic", "judge", "alone", "together", "value_alone", "value_together"),
-    *("difference", "difference_lo", "difference_hi", "p", "p_max_t", "n", "topics", "note"),
-)
-
-
-def together_tsv(rows: Iterable[TogetherRow]) -> str:
-    """A row for each judge and prompt that was asked alone and together; the difference is together minus alone."""
-    return tsv(
-        TOGETHER_COLUMNS,
-        (
-            [
-                *(row.criterion, row.split, row.statistic, row.judge, row.alone, row.together),
-                *(row.value_alone, row.value_together),
-                *(row.difference.value, row.difference.low, row.difference.high, row.p, row.p_max_t),
-                *(row.difference.n, row.difference.topics, row.difference.reason),
-            ]
-            for row in rows
-        ),
-    )
 
 
 def asked_together(calibration: Calibration, criterion: str) -> Iterator[str]:

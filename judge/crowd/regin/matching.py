@@ -28,7 +28,7 @@ from judge.records import Estimate
 from judge.runs.records import Run
 from judge.stats.means import mean_interval
 from judge.text.ids import natural_key, topic_of
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 Rule = Literal["exact", "trimmed", "folded"]
 Reason = Literal["unmatched", "ambiguous", "not_judged"]

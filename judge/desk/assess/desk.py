@@ -13,7 +13,7 @@ from judge.desk.guard import Guard
 from judge.desk.paging import list_page, whole_number
 from judge.gold.words import CANNOT, UNABLE
 from judge.text.safe import storable
-from judge.text.tsv import tsv
+from judge.text.table import tsv
 
 LISTED = 100
 """Tasks on one page of the list."""

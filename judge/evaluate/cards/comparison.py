@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-
-import msgspec
+from typing import Any
 
 from judge.errors import InputError
 from judge.evaluate.cards.card import ITEMS, DatasetCard, JudgeCard, primary
@@ -15,8 +14,8 @@ from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_difference
 from judge.stats.expected import auc
 from judge.stats.tables import Undefined
-from judge.text.grid import Cell, Grid
 from judge.text.safe import shown
+from judge.text.table import Cell, Table
 
 NO_CELL = Estimate(None, None, None, 0, 0, "no comparable card")
 
@@ -49,7 +48,7 @@ class ComparedCards(Record, frozen=True):
 
     names: tuple[str, ...]
     """The judge of each card; a judge of several cards is numbered."""
-    grids: tuple[Grid, ...]
+    grids: tuple[Table[Any], ...]
     differences: tuple[CardDifference, ...]
 
 
@@ -69,11 +68,11 @@ def compare_cards(cards: Sequence[ReadCard]) -> ComparedCards:
     without = [name for name, each in zip(names, cards, strict=True) if each.items is None]
     if without:
         note = f"Without {ITEMS} beside the card of {', '.join(without)} there are no paired differences of it."
-        grids = (*grids[:-1], msgspec.structs.replace(grids[-1], notes=(*grids[-1].notes, note)))
+        grids = (*grids[:-1], grids[-1].with_notes(note))
     return ComparedCards(names, grids, differences)
 
 
-def judge_grids(cards: Sequence[ReadCard]) -> tuple[Grid, ...]:
+def judge_grids(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
     """AUC and agreement of judges by datasets."""
     names = _names([each.card.judge for each in cards])
     columns = _columns(cards)
@@ -90,7 +89,7 @@ def judge_grids(cards: Sequence[ReadCard]) -> tuple[Grid, ...]:
             return dataset.judge.get(POSITIVE) or dataset.judge.get("kappa")
         return dataset.judge.get(primary(dataset))
 
-    def grid(title: str, cell: Callable[[DatasetCard], Estimate | None], *notes: str) -> Grid:
+    def grid(title: str, cell: Callable[[DatasetCard], Estimate | None], *notes: str) -> Table[Any]:
         lines = []
         for place, name in enumerate(names):
             cells: list[Cell] = [name]
@@ -99,7 +98,7 @@ def judge_grids(cards: Sequence[ReadCard]) -> tuple[Grid, ...]:
                 estimate = cell(dataset) if dataset is not None and (place, column) not in refusals else None
                 cells.append(estimate or NO_CELL)
             lines.append(tuple(cells))
-        return Grid(title, ("judge", *columns), tuple(lines), notes, PLACES)
+        return Table(lines, ("judge", *columns), title, notes, PLACES)
 
     unequal = tuple(
         f"On {column} judges answered different items, {min(answered)} to {max(answered)} of them: only paired "
@@ -206,7 +205,7 @@ def _check_gold(column: str, answers: Mapping[int, Sequence[BenchItem]], names: 
                 )
 
 
-def _pairs(differences: Sequence[CardDifference]) -> Grid:
+def _pairs(differences: Sequence[CardDifference]) -> Table[Any]:
     lines = [
         (each.dataset, each.a, each.b, each.difference.n, each.auc_a, each.auc_b, each.difference)
         for each in differences
@@ -214,4 +213,4 @@ def _pairs(differences: Sequence[CardDifference]) -> Grid:
     notes = (
         "AUC of a minus AUC of b on the items that both ranked; intervals are 95 % over units, each pair for itself.",
     )
-    return Grid("Differences", ("dataset", "a", "b", "items", "AUC a", "AUC b", "a - b"), tuple(lines), notes, PLACES)
+    return Table(lines, ("dataset", "a", "b", "items", "AUC a", "AUC b", "a - b"), "Differences", notes, PLACES)

@@ -1,12 +1,14 @@
 """A judge card as tables, and as one page of Markdown. Pure."""
 
+from typing import Any
+
 from judge.evaluate.cards.card import ALPHA, CARD, ITEMS, DatasetCard, JudgeCard, missing_words, primary
 from judge.models.backends import backend_facts
 from judge.records import Estimate
 from judge.text.cells import count, decimals, interval, markdown_cell
-from judge.text.grid import Cell, Grid, grid_markdown
 from judge.text.markup import prose, table
 from judge.text.safe import escape
+from judge.text.table import Cell, Table
 
 PLACES = 3
 """Decimals."""
@@ -23,7 +25,7 @@ SHORT_DIGEST = 12
 """Characters of a digest that a page shows."""
 
 
-def card_grids(card: JudgeCard) -> tuple[Grid, Grid]:
+def card_grids(card: JudgeCard) -> tuple[Table[Any], Table[Any]]:
     """How well the judge ranks items beside word overlap, and how far its grades agree with people's."""
     notes = [
         "AUC: how often an item that people graded as positive scores above one that they did not. Intervals are 95 % "
@@ -44,7 +46,7 @@ def card_grids(card: JudgeCard) -> tuple[Grid, Grid]:
     absent = [f"{each.name}: {missing_words(each)}" for each in card.datasets if each.missing]
     if absent:
         notes.append(f"Without an answer: {'; '.join(absent)}.")
-    ranks = Grid("Ranking", RANKS, tuple(map(_ranks, card.datasets)), tuple(notes), PLACES)
+    ranks = Table(map(_ranks, card.datasets), RANKS, "Ranking", notes, PLACES)
     words = (
         "Same: the share of equal grades. Kappa and alpha are 0 for agreement by chance. Of grades: the numbers of the "
         "judge's scale are those of the data's, whatever the words. Of positive: grades are compared as positive or "
@@ -53,7 +55,7 @@ def card_grids(card: JudgeCard) -> tuple[Grid, Grid]:
         "grade), people (each assessor against the consensus of the others) and beside people (the judge against the "
         "same) are weighted kappa where there is one, else kappa; for the constant, the share of equal grades.",
     )
-    return ranks, Grid("Agreement", AGREES, tuple(map(_agrees, card.datasets)), words, PLACES)
+    return ranks, Table(map(_agrees, card.datasets), AGREES, "Agreement", words, PLACES)
 
 
 def card_page(card: JudgeCard) -> str:
@@ -69,8 +71,8 @@ def card_page(card: JudgeCard) -> str:
         prose(lead),
         prose(" ".join(_facts(card))),
         *(prose(note) for note in card.notes),
-        grid_markdown(ranks).rstrip("\n"),
-        grid_markdown(agrees).rstrip("\n"),
+        ranks.markdown().rstrip("\n"),
+        agrees.markdown().rstrip("\n"),
         "## Data",
         table(DATA, [[markdown_cell(escape(cell)) for cell in cells] for cells in _data(card)], numbers=False),
         f"The digest of {ITEMS} is {card.items_digest}.",

@@ -7,9 +7,10 @@ import importlib
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
+from typing import Any
 
 from judge.records import Estimate, Record
-from judge.text.grid import Grid
+from judge.text.table import Table
 
 
 class PublishedNumber(Record, frozen=True):
@@ -37,7 +38,7 @@ class Reproduction(Record, frozen=True):
     source: str
     """The publication, to cite."""
     numbers: tuple[PublishedNumber, ...]
-    beyond: tuple[Grid, ...]
+    beyond: tuple[Table[Any], ...]
     """What the publication does not show."""
     notes: tuple[str, ...]
     """A sentence each."""

@@ -21,15 +21,15 @@ from judge.stats.means import mean_interval
 from judge.stats.resampling import jackknife_interval, resampled
 from judge.stats.tables import Floats, Undefined, confusion
 from judge.text.cells import number
-from judge.text.grid import Cell, Grid
 from judge.text.ids import natural_key, topic_of
+from judge.text.table import Cell, Table
 
 SEED = 2022
 """Of resampled topics."""
 _SCALE = tuple(GRADES)
 
 
-def beyond(parts: Sequence[Part]) -> tuple[Grid, ...]:
+def beyond(parts: Sequence[Part]) -> tuple[Table[Any], ...]:
     """The tables that the README does not have."""
     return _means(parts), _retests(parts), _variance(parts), _correlations(parts), _lengths(parts)
 
@@ -47,7 +47,7 @@ def _reasons(part: Part, estimates: Sequence[Estimate]) -> list[str]:
     return [f"{part.kind.name}s: {estimate.reason}" for estimate in estimates if estimate.reason]
 
 
-def _means(parts: Sequence[Part]) -> Grid:
+def _means(parts: Sequence[Part]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = [
         (
             f"{part.kind.name}s",
@@ -58,10 +58,10 @@ def _means(parts: Sequence[Part]) -> Grid:
         for part in parts
         for criterion in part.kind.all_turns
     ]
-    return Grid("Means", ("part", "criterion", "n", "mean"), tuple(lines), ("Intervals are over topics.",))
+    return Table(lines, ("part", "criterion", "n", "mean"), "Means", ("Intervals are over topics.",))
 
 
-def _retests(parts: Sequence[Part]) -> Grid:
+def _retests(parts: Sequence[Part]) -> Table[Any]:
     """How far two grades agree that workers gave to nearly the same text in one turn."""
     lines: list[tuple[Cell, ...]] = []
     notes = [
@@ -88,10 +88,10 @@ def _retests(parts: Sequence[Part]) -> Grid:
             lines.append((f"{part.kind.name}s", criterion, estimates[0].n, *estimates))
             notes += _reasons(part, estimates)
     columns = ("part", "criterion", "pairs", "same", "wkappa", "alpha")
-    return Grid("Retests", columns, tuple(lines), tuple(dict.fromkeys(notes)))
+    return Table(lines, columns, "Retests", dict.fromkeys(notes))
 
 
-def _variance(parts: Sequence[Part]) -> Grid:
+def _variance(parts: Sequence[Part]) -> Table[Any]:
     """Where the differences of grades come from; workers judged whole topics, so they are part of that effect."""
     lines: list[tuple[Cell, ...]] = []
     notes = [
@@ -116,7 +116,7 @@ def _variance(parts: Sequence[Part]) -> Grid:
                 ends = _ends(grades, levels[component.source]) if component.source in levels else (None, None)
                 lines.append((f"{part.kind.name}s", criterion, component.source, component.variance, share, *ends))
     columns = ("part", "criterion", "source", "variance", "share", "lowest", "highest")
-    return Grid("Variance", columns, tuple(lines), tuple(dict.fromkeys(notes)))
+    return Table(lines, columns, "Variance", dict.fromkeys(notes))
 
 
 def _shares(grades: Floats, levels: Mapping[Source, Sequence[str]], sources: int) -> list[Estimate]:
@@ -146,7 +146,7 @@ def _ends(grades: Floats, names: Sequence[str]) -> tuple[str, str]:
     return low, high
 
 
-def _correlations(parts: Sequence[Part]) -> Grid:
+def _correlations(parts: Sequence[Part]) -> Table[Any]:
     """Criteria with each other and with the length of the text."""
     lines: list[tuple[Cell, ...]] = []
     notes = [
@@ -162,9 +162,7 @@ def _correlations(parts: Sequence[Part]) -> Grid:
             pair = [_correlation(of[a], of[b], topics) for of in (columns, left)]
             lines.append((f"{part.kind.name}s", a, b, *pair))
             notes += _reasons(part, pair)
-    return Grid(
-        "Correlations", ("part", "a", "b", "spearman", "within_turns"), tuple(lines), tuple(dict.fromkeys(notes))
-    )
+    return Table(lines, ("part", "a", "b", "spearman", "within_turns"), "Correlations", dict.fromkeys(notes))
 
 
 def _correlation(x: Floats, y: Floats, topics: NDArray[Any]) -> Estimate:
@@ -179,7 +177,7 @@ def _without_turns(values: Floats, turns: Sequence[str]) -> Floats:
     return np.round(values - means[place], 9)
 
 
-def _lengths(parts: Sequence[Part]) -> Grid:
+def _lengths(parts: Sequence[Part]) -> Table[Any]:
     """The guideline's limit; a text that is judged in several turns counts in each."""
     return lengths_grid(
         {

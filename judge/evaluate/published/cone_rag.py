@@ -20,9 +20,9 @@ from judge.runs.fields import ProblemLog, member, usable_turn_id
 from judge.runs.tokens import countable
 from judge.runs.topics import read_topics
 from judge.text.cells import count
-from judge.text.grid import Grid
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import has_content, shown
+from judge.text.table import Table
 
 SOURCE = (
     "Z. Abbasiantaeb, S. Lupart, L. Azzopardi, J. Dalton & M. Aliannejadi (2025), Conversational Gold: Evaluating "
@@ -71,7 +71,7 @@ def reproduce(folder: Path) -> Reproduction:
     if not paths:
         raise nothing_found(folder, FILES)
     grades = parse_qrels(text_of(paths["passages"]), str(paths["passages"]), range(5)) if "passages" in paths else None
-    beyond: list[Grid] = []
+    beyond: list[Table[Any]] = []
     if grades is not None:
         beyond.append(_grades(grades))
     if "matches" in paths:
@@ -109,12 +109,12 @@ def _counts(paths: Mapping[str, Path], grades: tuple[QrelRow, ...] | None) -> li
     ]
 
 
-def _grades(rows: tuple[QrelRow, ...]) -> Grid:
+def _grades(rows: tuple[QrelRow, ...]) -> Table[Any]:
     times = Counter(row.grade for row in rows)
     lines = tuple((grade, times[grade], times[grade] / len(rows)) for grade in range(5))
     turns = len({row.turn_id for row in rows})
     notes = (f"{count(len(rows), 'assessment')} of {count(turns, 'turn')}.",)
-    return Grid("Grades", ("grade", "passages", "share"), lines, notes)
+    return Table(lines, ("grade", "passages", "share"), "Grades", notes)
 
 
 def _responses(path: Path) -> dict[str, dict[str, str]]:

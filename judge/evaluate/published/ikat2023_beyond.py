@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from judge.stats.run_differences import Difference, run_differences
 from judge.stats.separation import compact_letters
 from judge.stats.tables import Floats, confusion
 from judge.text.cells import count, decimals
-from judge.text.grid import Cell, Grid, p_cell
 from judge.text.ids import cluster_of, natural_key, topic_of
+from judge.text.table import Cell, Table, p_cell
 
 SEED = 2023
 """Of the signs that are drawn, where 2^T ways are too many to take all."""
@@ -70,7 +71,7 @@ def graded(labels: CriterionLabels, criterion: LabeledCriterion, run_id: str) ->
     return None if run is None else _mean(run, criterion)
 
 
-def beyond(labels: CriterionLabels, names: Mapping[str, str]) -> tuple[Grid, ...]:
+def beyond(labels: CriterionLabels, names: Mapping[str, str]) -> tuple[Table[Any], ...]:
     """The tables that the publication does not have.
 
     Args:
@@ -100,7 +101,7 @@ def _theme(turn_id: str) -> str:
     return cluster_of(topic_of(turn_id), "theme")
 
 
-def _means(labels: CriterionLabels, names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Grid:
+def _means(labels: CriterionLabels, names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     notes = [
         "n: turns with a grade. over_topics: the interval whose unit is the topic (dialogue), which is what was "
@@ -123,7 +124,7 @@ def _means(labels: CriterionLabels, names: Mapping[str, str], tests: Mapping[str
                     f"out; as a grade it would make the mean {_with_unable(run)}"
                 )
     columns = ("criterion", "run", "n", "over_topics", "over_turns", "letters")
-    return Grid("Means", columns, tuple(lines), tuple(notes))
+    return Table(lines, columns, "Means", notes)
 
 
 def _degenerate(run: RunLabels, criterion: LabeledCriterion, name: str) -> list[str]:
@@ -142,7 +143,7 @@ def _with_unable(run: RunLabels) -> str:
     return decimals((sum(run.grades.values()) - len(run.unable)) / n, 4)
 
 
-def _units(runs: Mapping[str, RunLabels], names: Mapping[str, str], keys: Sequence[str]) -> Grid:
+def _units(runs: Mapping[str, RunLabels], names: Mapping[str, str], keys: Sequence[str]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     for key in keys:
         grades, criterion = runs[key].grades, CRITERIA[0]
@@ -162,10 +163,10 @@ def _units(runs: Mapping[str, RunLabels], names: Mapping[str, str], keys: Sequen
         "Clopper-Pearson and Wilson take each turn as independent of the others of its dialogue. Table 7 gives no "
         "interval.",
     )
-    return Grid("Intervals", ("run", "grounded", "interval", "share"), tuple(lines), notes)
+    return Table(lines, ("run", "grounded", "interval", "share"), "Intervals", notes)
 
 
-def _pairs(names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Grid:
+def _pairs(names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = [
         (
             criterion,
@@ -181,10 +182,10 @@ def _pairs(names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Grid:
         "p, p_max_t: signs of topics flipped, difference over its standard error; alone, and for all pairs of the "
         "criterion (step-down max-T). p_flip, p_holm: signs flipped, sum of differences; alone, and by Holm.",
     )
-    return Grid("Pairs", columns, tuple(lines), notes)
+    return Table(lines, columns, "Pairs", notes)
 
 
-def _naive(runs: Mapping[str, RunLabels], names: Mapping[str, str]) -> Grid:
+def _naive(runs: Mapping[str, RunLabels], names: Mapping[str, str]) -> Table[Any]:
     """What comes of taking the released groundedness labels for grades."""
     criterion = CRITERIA[0]
     shares = {key: sum(run.grades.values()) / len(run.grades) for key, run in runs.items() if run.grades}
@@ -199,14 +200,14 @@ def _naive(runs: Mapping[str, RunLabels], names: Mapping[str, str]) -> Grid:
     notes = ("label 1 says that the response has information that its passages lack; read as a grade, it turns the "
              "ranking around.",)  # fmt: skip
     columns = ("run", "grounded", "rank", "mean_label", "rank_by_label")
-    return Grid("Inverted labels", columns, tuple(lines), notes)
+    return Table(lines, columns, "Inverted labels", notes)
 
 
 def _rank(values: Mapping[str, float], key: str) -> int:
     return 1 + sum(value > values[key] for value in values.values())
 
 
-def _correlations(labels: CriterionLabels) -> Grid:
+def _correlations(labels: CriterionLabels) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     for a, b in combinations([each.name for each in CRITERIA if each.name in labels], 2):
         both: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -221,4 +222,4 @@ def _correlations(labels: CriterionLabels) -> Grid:
         tau = resampled("tau_b", C, _GRADES, np.random.default_rng(SEED)).estimate
         lines.append((a, b, tau.n, tau))
     notes = ("tau_b: Kendall's, over the responses with a grade of both criteria; the interval is over topics.",)
-    return Grid("Correlations", ("a", "b", "responses", "tau_b"), tuple(lines), notes)
+    return Table(lines, ("a", "b", "responses", "tau_b"), "Correlations", notes)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from judge.errors import InputError
 from judge.evaluate.published import PublishedNumber, Reproduction, beside_ours, counted
@@ -19,8 +19,8 @@ from judge.runs.records import Run, Topic, Turn
 from judge.runs.tokens import TokenCounter, countable
 from judge.runs.topics import read_topics
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
 from judge.text.safe import shown
+from judge.text.table import Cell, Table
 
 SOURCE = (
     "TREC iKAT, Datasets and Resources, Topics for iKAT Year 3 (2025), https://www.trecikat.com/data; runs: "
@@ -122,7 +122,7 @@ def _topic_counts(topics: Sequence[Topic]) -> list[PublishedNumber]:
     ]
 
 
-def _table(runs: Sequence[_Submitted], topics: Sequence[Topic] | None) -> Grid:
+def _table(runs: Sequence[_Submitted], topics: Sequence[Topic] | None) -> Table[Any]:
     expected = None if topics is None else {turn.turn_id for topic in topics for turn in topic.turns}
     lines: list[tuple[Cell, ...]] = []
     for run, validated in runs:
@@ -143,10 +143,10 @@ def _table(runs: Sequence[_Submitted], topics: Sequence[Topic] | None) -> Grid:
         )
     columns = ("run", "team", "type", "turns", "missing", "responses", "references", "citations", "errors", "warnings")
     notes = ("missing: turns of the topics without a response. references, citations: the median of a response.",)
-    return Grid("Runs", columns, tuple(lines), notes, places=1)
+    return Table(lines, columns, "Runs", notes, places=1)
 
 
-def _problems(runs: Sequence[_Submitted]) -> Grid:
+def _problems(runs: Sequence[_Submitted]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     for run, validated in runs:
         codes: Counter[str] = Counter()
@@ -157,7 +157,7 @@ def _problems(runs: Sequence[_Submitted]) -> Grid:
             lines.append((run.run_id, code, row.severity, row.official[2] or "not applicable", row.meaning, times))
     columns = ("run", "code", "severity", "official", "meaning", "times")
     notes = ("official: what the track's validator of 2025 makes of it: E error, W warning, – nothing.",)
-    return Grid("Problems", columns, tuple(lines), notes)
+    return Table(lines, columns, "Problems", notes)
 
 
 def _texts(submitted: _Submitted) -> dict[str, str]:

@@ -1,17 +1,18 @@
 """How many responses are over the limit of a track, by each way of counting its tokens."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from judge.runs.tokens import RULES, TokenCounter
 from judge.stats.means import mean_interval
-from judge.text.grid import Cell, Grid
 from judge.text.ids import topic_of
+from judge.text.table import Cell, Table
 
 LIMIT = 250
 """The most tokens of a response, by the guidelines of iKAT 2023 to 2025."""
 
 
-def lengths_grid(runs: Mapping[str, Mapping[str, str]]) -> Grid:
+def lengths_grid(runs: Mapping[str, Mapping[str, str]]) -> Table[Any]:
     """The responses of each run over LIMIT, by each rule.
 
     Args:
@@ -34,4 +35,4 @@ def lengths_grid(runs: Mapping[str, Mapping[str, str]]) -> Grid:
         "spacy.tokenizer.Tokenizer, which the guidelines name; english: the tokenizer of spaCy's English; whitespace: "
         "what the validator of iKAT 2025 counts.",
     )
-    return Grid("Lengths", columns, tuple(lines), notes)
+    return Table(lines, columns, "Lengths", notes)

@@ -16,7 +16,7 @@ from judge.stats.resampling import Resampled, resampled
 from judge.stats.separation import compact_letters
 from judge.stats.tables import Undefined, topic_tables
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid, p_cell
+from judge.text.table import Cell, Table, p_cell
 
 SCALE = (0, 1, 2, 3)
 """The grades of the assessors."""
@@ -74,7 +74,7 @@ def agreement(judge: JudgeLabels, name: str, least: int | None = None) -> Resamp
     return resampled(name, tables, grades, np.random.default_rng(SEED))
 
 
-def beyond(judges: Sequence[JudgeLabels]) -> tuple[Grid, ...]:
+def beyond(judges: Sequence[JudgeLabels]) -> tuple[Table[Any], ...]:
     """The tables that the publication does not have."""
     ordered = sorted(judges, key=lambda judge: (-_sortable(judge, "kappa"), judge.name))
     grids = [_agreement(ordered), *_ranking(ordered), _stability(ordered)]
@@ -83,7 +83,7 @@ def beyond(judges: Sequence[JudgeLabels]) -> tuple[Grid, ...]:
     return tuple(grids)
 
 
-def _agreement(judges: Sequence[JudgeLabels]) -> Grid:
+def _agreement(judges: Sequence[JudgeLabels]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     for judge in judges:
         kappa = agreement(judge, "kappa")
@@ -95,10 +95,10 @@ def _agreement(judges: Sequence[JudgeLabels]) -> Grid:
         "design_effect: the variance of kappa over topics, in units of that over pairs.",
         "alpha: ordinal. wkappa: quadratic weights. bias: judge less assessor, in grades.",
     )
-    return Grid("Agreement", columns, tuple(lines), notes)
+    return Table(lines, columns, "Agreement", notes)
 
 
-def _ranking(judges: Sequence[JudgeLabels]) -> tuple[Grid, ...]:
+def _ranking(judges: Sequence[JudgeLabels]) -> tuple[Table[Any], ...]:
     """The order by κ, with who can be told apart, and every pair."""
     if len(judges) < 2:
         return ()
@@ -132,8 +132,8 @@ def _ranking(judges: Sequence[JudgeLabels]) -> tuple[Grid, ...]:
     by_pair = ("a", "b", "a_less_b", "p", "p_max_t", "p_holm")
     of_pairs = ("p: of the pair alone. p_max_t, p_holm: adjusted for all pairs.",)
     return (
-        Grid("Ranking", columns, tuple(ranking), notes),
-        Grid("Pairs", by_pair, tuple(pairs), of_pairs),
+        Table(ranking, columns, "Ranking", notes),
+        Table(pairs, by_pair, "Pairs", of_pairs),
     )
 
 
@@ -145,7 +145,7 @@ def _both(a: JudgeLabels, b: JudgeLabels) -> tuple[NDArray[Any], NDArray[Any]]:
     return a.tables(np.where(both, a.codes, -1)), b.tables(np.where(both, b.codes, -1))
 
 
-def _stability(judges: Sequence[JudgeLabels]) -> Grid:
+def _stability(judges: Sequence[JudgeLabels]) -> Table[Any]:
     tables = [judge.tables() for judge in judges]
     lines: list[tuple[Cell, ...]] = []
     notes = [
@@ -160,10 +160,10 @@ def _stability(judges: Sequence[JudgeLabels]) -> Grid:
         tau = orders_tau(tables, ("kappa", name), SCALE, np.random.default_rng(SEED))
         lines.append((f"kappa, {label}", tau))
         notes += [f"kappa, {label}: {tau.reason}"] if tau.reason else []
-    return Grid("Stability", ("orders", "tau_b"), tuple(lines), tuple(notes))
+    return Table(lines, ("orders", "tau_b"), "Stability", notes)
 
 
-def _off_scale(judges: Sequence[JudgeLabels]) -> Grid:
+def _off_scale(judges: Sequence[JudgeLabels]) -> Table[Any]:
     """κ and α by three readings of labels off the scale."""
     lines: list[tuple[Cell, ...]] = []
     for judge in judges:
@@ -188,7 +188,7 @@ def _off_scale(judges: Sequence[JudgeLabels]) -> Grid:
         "The printed numbers are those of the first reading. `judge calibrate` refuses such labels, or with "
         "`--off-scale missing` takes the second.",
     )
-    return Grid("Off-scale labels", ("judge", "labels", "read_as", "pairs", "kappa", "alpha"), tuple(lines), notes, 6)
+    return Table(lines, ("judge", "labels", "read_as", "pairs", "kappa", "alpha"), "Off-scale labels", notes, 6)
 
 
 def _sortable(judge: JudgeLabels, name: str) -> float:

@@ -2,14 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from judge.nuggets.label_files import NuggetMatch
 from judge.stats.means import mean_interval
-from judge.text.grid import Cell, Grid
 from judge.text.ids import natural_key, topic_of
+from judge.text.table import Cell, Table
 
 
-def matches_grid(matches: Sequence[NuggetMatch]) -> Grid:
+def matches_grid(matches: Sequence[NuggetMatch]) -> Table[Any]:
     """The share of labels by which people found the nugget in the response: each run, and all together."""
     by_run: dict[str, list[NuggetMatch]] = defaultdict(list)
     for match in matches:
@@ -21,4 +22,4 @@ def matches_grid(matches: Sequence[NuggetMatch]) -> Grid:
         share = mean_interval(values, [topic_of(match.turn_id) for match in of], bounds=(0.0, 1.0), what="labels")
         lines.append((name, len({match.turn_id for match in of}), len(of), sum(match.yes for match in of), share))
     notes = ("A label is of a gold nugget and a response; yes: people found it there. The interval is over topics.",)
-    return Grid("Matches", ("run", "turns", "labels", "yes", "share"), tuple(lines), notes)
+    return Table(lines, ("run", "turns", "labels", "yes", "share"), "Matches", notes)

@@ -1,6 +1,7 @@
 """The tables and pictures of `judge evaluate responses`."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +29,8 @@ from judge.evaluate.scores import MeasuredRun, Over
 from judge.files.trec import safe_names
 from judge.records import Record
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, topic_of
-from judge.text.tsv import tsv_lines
+from judge.text.table import Cell, Table, tsv_lines
 
 SEED = 2023
 """Of the tests of differences, so that the same files have the same p-values."""
@@ -84,7 +84,9 @@ def evaluated_criterion(
     return EvaluatedCriterion(qrels, scored, chosen, cluster, compared)
 
 
-def response_table(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnFacts], table: RunTable) -> Grid:
+def response_table(
+    evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnFacts], table: RunTable
+) -> Table[Any]:
     """One table of all criteria.
 
     Args:
@@ -108,7 +110,7 @@ def response_table(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, 
     return stacked(f"Responses: {words.get(table, f'by {table}')}, {over}", grids, names)
 
 
-def _by_run(evaluated: Sequence[EvaluatedCriterion]) -> Grid:
+def _by_run(evaluated: Sequence[EvaluatedCriterion]) -> Table[Any]:
     """Both conventions side by side, best run first."""
     worst = any("worst" in (over for _, over in of.runs[0].scores) and of.qrels.worst for of in evaluated)
     overs: tuple[Over, ...] = ("qrels", "answered", "worst") if worst else ("qrels", "answered")
@@ -130,7 +132,7 @@ def _by_run(evaluated: Sequence[EvaluatedCriterion]) -> Grid:
         *("criterion", "measure", "run", *(f"over_{over}" for over in overs)),
         *("turns", "answered", "unjudged", "letters"),
     )
-    return Grid("Responses: by run", columns, tuple(lines), tuple(_notes(evaluated, worst)))
+    return Table(lines, columns, "Responses: by run", _notes(evaluated, worst))
 
 
 def _notes(evaluated: Sequence[EvaluatedCriterion], worst: bool) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """The tables of `judge evaluate spans`. Pure."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from judge.evaluate.spans.merged import MergedRun
 from judge.evaluate.spans.overlap import SpanScore
 from judge.evaluate.spans.script import ScriptFigures
-from judge.text.grid import Cell, Grid
+from judge.text.table import Cell, Table
 
 SPANS = ("run", "over", "overlap", "s3", "s4", "s5", "jaccard", "groups", "skipped")
 SCRIPT = ("run", "analyzer", "overlap", "s3", "s4", "s5", "jaccard", "groups", "crossed", "reason")
@@ -15,7 +16,7 @@ PASSAGES = ("run", "qrels", "over", "AP", "P@5", "RR", "topics")
 
 def span_grids(
     scores: Sequence[SpanScore], script: Sequence[ScriptFigures], passages: Sequence[MergedRun], notes: tuple[str, ...]
-) -> dict[str, Grid]:
+) -> dict[str, Table[Any]]:
     """The tables that have rows, by the name of their files; the notes stand under the last of those of runs.
 
     Args:
@@ -24,16 +25,16 @@ def span_grids(
         passages: Runs of passages.
         notes: What was skipped or left out.
     """
-    grids = {}
+    grids: dict[str, Table[Any]] = {}
     if scores:
         read = (_FIGURES, _interval("group"))
-        grids["spans"] = Grid("Spans, by topic id", SPANS, tuple(map(_span_line, scores)), read)
-        grids["script"] = Grid("Spans, as the organizers' script pairs lines", SCRIPT, tuple(map(_script_line, script)))
+        grids["spans"] = Table(map(_span_line, scores), SPANS, "Spans, by topic id", read)
+        grids["script"] = Table(map(_script_line, script), SCRIPT, "Spans, as the organizers' script pairs lines")
     if passages:
         lines = tuple(map(_passage_line, passages))
-        grids["passages"] = Grid("Passages", PASSAGES, lines, (_interval("conversation"),))
+        grids["passages"] = Table(lines, PASSAGES, "Passages", (_interval("conversation"),))
     last = list(grids)[-1]
-    grids[last] = Grid(grids[last].title, grids[last].columns, grids[last].lines, (*grids[last].notes, *notes))
+    grids[last] = grids[last].with_notes(*notes)
     return grids
 
 
@@ -47,7 +48,7 @@ def _interval(unit: str) -> str:
     return f"[ ]: 95 % interval over {unit}s, from 3 {unit}s on; none where all {unit}s have the same value."
 
 
-def group_grid(scores: Iterable[SpanScore]) -> Grid:
+def group_grid(scores: Iterable[SpanScore]) -> Table[Any]:
     """A row for each group of each run, those that are skipped too."""
     lines: list[tuple[Cell, ...]] = []
     for score in scores:
@@ -57,7 +58,7 @@ def group_grid(scores: Iterable[SpanScore]) -> Grid:
             for of in score.groups
         ]
         lines += [(*head, " ".join(of.topics), *(None,) * 7, of.reason) for of in score.skipped]
-    return Grid("Groups", GROUPS, tuple(lines), places=6)
+    return Table(lines, GROUPS, "Groups", places=6)
 
 
 def _span_line(score: SpanScore) -> tuple[Cell, ...]:

@@ -1,14 +1,14 @@
 """Runs under BLEU and ROUGE: their figures, and these as tables. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from judge.evaluate.scores import MeasuredRun, measured_run
 from judge.evaluate.wording.overlap import ROUGES, CorpusBleu, RougeName, corpus_bleu, has_words, rouge_scores
 from judge.evaluate.wording.texts import RunTexts
 from judge.records import Record
-from judge.text.grid import Cell, Grid
 from judge.text.ids import Cluster, natural_key
+from judge.text.table import Cell, Table
 
 OverReferences = Literal["references", "answered"]
 """references: every turn with a reference; one that the run did not answer counts as an empty text. answered: those
@@ -55,7 +55,9 @@ def worded_run(
     return WordedRun(run.run_id, len(texts), bleu, rouge)
 
 
-def wording_grid(runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]], notes: Sequence[str]) -> Grid:
+def wording_grid(
+    runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]], notes: Sequence[str]
+) -> Table[Any]:
     """A line for each run, best ROUGE-L first."""
     lines: list[tuple[Cell, ...]] = [
         (
@@ -67,14 +69,14 @@ def wording_grid(runs: Sequence[WordedRun], references: Mapping[str, Sequence[st
         )
         for run in sorted(runs, key=lambda run: (-(run.rouge["rougeL"].estimate.value or 0.0), natural_key(run.run_id)))
     ]
-    return Grid("Wording", ("run", "bleu", *ROUGES, "answered", "references"), tuple(lines), tuple(notes), places=3)
+    return Table(lines, ("run", "bleu", *ROUGES, "answered", "references"), "Wording", notes, places=3)
 
 
-def turns_grid(runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]]) -> Grid:
+def turns_grid(runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]]) -> Table[Any]:
     """A line for each run and turn with a reference; no value where the run did not answer and it does not count."""
     lines: list[tuple[Cell, ...]] = [
         (run.run_id, turn_id, len(given), *(run.rouge[name].turns.get(turn_id) for name in ROUGES))
         for run in sorted(runs, key=lambda run: natural_key(run.run_id))
         for turn_id, given in references.items()
     ]
-    return Grid("Turns", ("run", "turn", "references", *ROUGES), tuple(lines))
+    return Table(lines, ("run", "turn", "references", *ROUGES), "Turns")

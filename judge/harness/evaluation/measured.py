@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -36,10 +37,10 @@ from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics
 from judge.runs.trec_run import looks_like_trec_run
 from judge.text.cells import count
-from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster, natural_key
 from judge.text.safe import shown
 from judge.text.steps import Step, Steps, quiet, stepped
+from judge.text.table import Table
 
 _HIGHEST_GRADE = 10_000
 """The highest grade; trec_eval keeps a place in memory for each up to the highest, for each turn."""
@@ -118,7 +119,7 @@ class RankingsOutcome(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     """What was passed over or not drawn, a sentence each."""
 
-    def tables(self, by: RunTable) -> tuple[Grid, ...]:
+    def tables(self, by: RunTable) -> tuple[Table[Any], ...]:
         """The tables with a line for each run, pair, topic and so on.
 
         Raises:
@@ -302,10 +303,10 @@ def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
     for table, name in stepped("making tables", TABLES.items(), steps):
         grids = ranking_tables(evaluations, facts, table)
         if table == "run" and several:
-            files |= grid_files("side_by_side", grids[-1])
+            files |= grids[-1].files("side_by_side")
             title = f"{evaluations[0].asked.items} by {', '.join(names)}"
             grids = (stacked(title, grids[:-1], names, "qrels"),)
-        files |= grid_files(name, grids[0]) if grids else {}
+        files |= grids[0].files(name) if grids else {}
     files["turns.tsv"] = turns_tsv(evaluations).encode()
     stems = safe_names(names)
     for evaluation in stepped("drawing pictures", evaluations, steps):

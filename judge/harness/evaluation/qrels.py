@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -31,10 +32,10 @@ from judge.records import Problem
 from judge.results.tables import SEED
 from judge.runs.topics import read_topics
 from judge.text.cells import count, number
-from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster, check_cluster, clustering, natural_key, topic_of
 from judge.text.safe import printable_id, shown
 from judge.text.steps import Step, Steps, quiet, stepped
+from judge.text.table import Table
 
 RECORD = "sets.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -83,7 +84,7 @@ class QrelsOutcome(msgspec.Struct, frozen=True):
     """What intervals are over."""
 
     @property
-    def grids(self) -> dict[str, Grid]:
+    def grids(self) -> dict[str, Table[Any]]:
         """The tables by the names of their files."""
         tables = agreement_grids(self.agreement, self.cluster)
         return tables | ranking_grids(self.rankings, self.cluster) if self.rankings else tables
@@ -198,7 +199,7 @@ def _write(plan: QrelsPlan, outcome: QrelsOutcome) -> None:
     out = Path(str(plan.out))
     inputs = [Path(path) for path in (plan.a, plan.b, *plan.runs)]
     check_apart(out, inputs)
-    files = {name: content for key, grid in outcome.grids.items() for name, content in grid_files(key, grid).items()}
+    files = {name: content for key, grid in outcome.grids.items() for name, content in grid.files(key).items()}
     for place, ranking in enumerate(outcome.rankings if can_draw() else (), 1):
         name = "slopes" if len(outcome.rankings) == 1 else f"slopes-{place}"
         files[f"{name}.svg"], files[f"{name}.png"] = _picture(ranking, outcome.agreement)

@@ -10,8 +10,8 @@ from judge.evaluate.published import PUBLICATIONS, PublishedNumber, Reproduction
 from judge.files.folder import check_apart, replace_folder
 from judge.files.plan import OneOf, Option, Options
 from judge.records import Estimate
-from judge.text.grid import FORMS, Cell, Grid, grid_files, grid_object
 from judge.text.steps import Step, Steps, quiet
+from judge.text.table import FORMS, Cell, Table
 
 RECORD = "reproduction.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -48,7 +48,7 @@ def reproduce_published(plan: ReproductionPlan, steps: Steps = quiet) -> Reprodu
     return made
 
 
-def comparison(made: Reproduction, *, marks: bool) -> Grid:
+def comparison(made: Reproduction, *, marks: bool) -> Table[Any]:
     """The published numbers beside ours as one table.
 
     Args:
@@ -65,8 +65,8 @@ def comparison(made: Reproduction, *, marks: bool) -> Grid:
         for each in made.numbers
     )
     explained = tuple(f"{letters[reason]}: {reason}." for reason in reasons) if marks else ()
-    return Grid(
-        f"{made.name}: published and made again", COLUMNS, lines, (*explained, *made.notes, f"Source: {made.source}")
+    return Table(
+        lines, COLUMNS, f"{made.name}: published and made again", (*explained, *made.notes, f"Source: {made.source}")
     )
 
 
@@ -76,18 +76,18 @@ def reproduction_object(made: Reproduction) -> dict[str, Any]:
         "name": made.name,
         "source": made.source,
         "numbers": made.numbers,
-        "beyond": [grid_object(grid) for grid in made.beyond],
+        "beyond": [grid.to_object() for grid in made.beyond],
         "notes": made.notes,
     }
 
 
 def reproduction_files(made: Reproduction) -> dict[str, bytes]:
     """The tables in every form, and a picture of the intervals of each published measure that has some."""
-    shown, whole = (grid_files("comparison", comparison(made, marks=marks)) for marks in (True, False))
+    shown, whole = (comparison(made, marks=marks).files("comparison") for marks in (True, False))
     tools = {f"comparison.{FORMS[form][0]}" for form in ("tsv", "json")}
     files = {name: whole[name] if name in tools else content for name, content in shown.items()}
     for grid in made.beyond:
-        files |= grid_files(_slug(grid.title), grid)
+        files |= grid.files(_slug(grid.title))
     for table, measure in with_intervals(made) if can_draw() else ():
         of = [each for each in made.numbers if (each.table, each.measure) == (table, measure)]
         rows = [(each.row, each.ours) for each in of if each.ours is not None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -32,9 +33,9 @@ from judge.harness.evaluation.response_inputs import (
 from judge.runs.records import Topic
 from judge.runs.topics import read_topics
 from judge.text.cells import count
-from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster, check_cluster, natural_key
 from judge.text.steps import Step, Steps, quiet, stepped
+from judge.text.table import Table
 
 RECORD = "responses.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -80,7 +81,7 @@ class ResponsesOutcome(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     """A sentence each."""
 
-    def table(self, table: RunTable) -> Grid:
+    def table(self, table: RunTable) -> Table[Any]:
         """One table of all criteria.
 
         Raises:
@@ -136,7 +137,7 @@ def _files(outcome: ResponsesOutcome, steps: Steps) -> dict[str, FileContent]:
     files: dict[str, FileContent] = {}
     for table, name in stepped("making tables", TABLES.items(), steps):
         if is_known(outcome.facts, table):
-            files |= grid_files(name, outcome.table(table))
+            files |= outcome.table(table).files(name)
     steps(Step("drawing pictures"))
     files["turns.tsv"] = Pieces(lambda: text_pieces(turn_lines(outcome.criteria, outcome.facts)))
     return files | response_pictures(outcome.criteria, outcome.facts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,10 +21,10 @@ from judge.files.lines import text_of
 from judge.files.paths import JobPlan, StrPath
 from judge.files.trec import QrelRow, parse_qrels
 from judge.text.cells import count
-from judge.text.grid import Grid, grid_files
 from judge.text.ids import natural_key
 from judge.text.safe import printable_id, shown
 from judge.text.steps import Steps, counted, quiet
+from judge.text.table import Table
 
 RECORD = "spans.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
@@ -56,7 +57,7 @@ class SpansOutcome(msgspec.Struct, frozen=True):
     """What was skipped or left out, a sentence each."""
 
     @property
-    def grids(self) -> dict[str, Grid]:
+    def grids(self) -> dict[str, Table[Any]]:
         """The tables by the names of their files."""
         return span_grids(self.spans, self.script, self.passages, self.notes)
 
@@ -222,7 +223,7 @@ def _list(topic_ids: Iterable[str]) -> str:
 
 def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
     grids = outcome.grids | ({"groups": group_grid(outcome.spans)} if outcome.spans else {})
-    files = {name: content for stem, grid in grids.items() for name, content in grid_files(stem, grid).items()}
+    files = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
     overlaps = [(score.run_id, score.overlap) for score in outcome.spans if score.over == "answered"]
     precisions = [
         (run.run_id, run.scores[0].estimate)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from judge.errors import InputError, UsageError
 from judge.evaluate.wording.overlap import has_words, rouge_settings
@@ -15,7 +15,6 @@ from judge.records import Problem, Record
 from judge.runs.formats import find_runs
 from judge.runs.topics import read_topics
 from judge.text.cells import count
-from judge.text.grid import Grid, grid_files
 from judge.text.ids import Cluster, check_cluster, clustering, topic_of
 from judge.text.steps import Steps, quiet
 from judge.text.table import Table
@@ -47,7 +46,7 @@ class WordingOutcome(Record, frozen=True):
     runs: Table[WordedRun]
     references: dict[str, tuple[str, ...]]
     """Turn to its manual responses."""
-    grid: Grid
+    grid: Table[Any]
     """The table for people."""
     warnings: tuple[str, ...]
     """What was passed over, a sentence each."""
@@ -94,8 +93,8 @@ def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
         raise InputError(f"no run is left to measure: {'; '.join(warnings)}")
     grid = wording_grid(runs, references, _notes(plan, runs, references))
     if plan.out is not None:
-        files = grid_files("runs", grid)
-        files["turns.tsv"] = grid_files("turns", turns_grid(runs, references))["turns.tsv"]
+        files = grid.files("runs")
+        files["turns.tsv"] = turns_grid(runs, references).files("turns")["turns.tsv"]
         replace_folder(Path(plan.out), files, RECORD, inputs=[*inputs, *find_runs(plan.runs)[0]])
     return WordingOutcome(Table(runs), references, grid, tuple(warnings))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from judge.errors import UsageError
 from judge.files.folder import check_apart, replace_folder
@@ -36,7 +37,6 @@ from judge.pool.folder import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Record
 from judge.text.cells import count
-from judge.text.grid import Grid, grid_files
 from judge.text.hints import did_you_mean
 from judge.text.ids import Cluster, check_cluster, cluster_of, clustering
 from judge.text.table import Table
@@ -84,7 +84,7 @@ class NuggetScores(Record, frozen=True):
     """Empty without labels of claims."""
     claims: Table[ClaimUnit]
     """What carries the claims of every unit; empty without labels of claims."""
-    grids: tuple[Grid, ...]
+    grids: tuple[Table[Any], ...]
     """The tables for people."""
     notes: tuple[str, ...]
     """A sentence each."""
@@ -126,8 +126,8 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
         if carried.outside:
             notes += (f"{count(carried.outside, 'row')} of claims of responses that are not in the pool",)
     if plan.out is not None:
-        written = {name: content for stem, grid in grids.items() for name, content in grid_files(stem, grid).items()}
-        written |= {f"{stem}.tsv": grid_files(stem, grid)[f"{stem}.tsv"] for stem, grid in lines.items()}
+        written = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
+        written |= {f"{stem}.tsv": grid.files(stem)[f"{stem}.tsv"] for stem, grid in lines.items()}
         replace_folder(Path(plan.out), written, RECORD, inputs=files)
     return NuggetScores(
         scores=Table(scores),

@@ -23,8 +23,8 @@ from judge.report.sections.words import capped, titled
 from judge.results.rows import worded
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number
-from judge.text.grid import Cell, Grid, p_cell
 from judge.text.safe import printable
+from judge.text.table import Cell, Table, p_cell
 
 _TONES: dict[Word, Tone] = {"TRUSTED": "good", "NOT TRUSTED": "bad", "INCONCLUSIVE": "warn"}
 _MEANING: dict[Word, str] = {
@@ -107,7 +107,7 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None, unit: JudgedUni
     if ceiling:
         reading += f" People agree among themselves to {interval(ceiling, 2)}."
     return ReportTable(
-        Grid(f"{titled(rows[0].criterion)}, {grades_of(rows[0].split)}", columns, lines, (), 2),
+        Table(lines, columns, f"{titled(rows[0].criterion)}, {grades_of(rows[0].split)}", (), 2),
         reading,
         Plot(f"{called(primary)}, drawn", low, 1.0, marks),
     )
@@ -149,7 +149,7 @@ def _confusion(row: AgreementRow, unit: JudgedUnit) -> ReportTable:
     )
     missing = ", ".join(f"{n} {reason}" for reason, n in sorted(row.without_grade.items()))
     return ReportTable(
-        Grid(f"Grades of {printable(row.name)} beside people's", columns, tuple(lines)),
+        Table(lines, columns, f"Grades of {printable(row.name)} beside people's"),
         f"A line for each grade that people gave, a column for each grade of the judge: how many {unit}s have both. "
         "On the diagonal they agree; the darker a cell, the more of its line it holds."
         + (f" Without a grade by the judge: {missing}." if missing else ""),
@@ -167,7 +167,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None, unit: Judged
         lines.append((row.a, row.b, row.difference, apart, p_cell(row.p_max_t), row.difference.n, row.split))
     columns = ("this", "against this", "difference", "told apart", "p", "compared on", "grades")
     yield ReportTable(
-        Grid(f"Judges and prompts compared: {pairs[0].criterion}", columns, tuple(lines), (), 2),
+        Table(lines, columns, f"Judges and prompts compared: {pairs[0].criterion}", (), 2),
         f"Two judges or prompts on the same {unit}s, by {called(pairs[0].statistic)}: above zero, the first comes "
         "nearer to people. p: how often chance alone gives such a difference somewhere among all the pairs (max-T).",
     )

@@ -13,7 +13,7 @@ from judge.report.sections.summary import banner, lead
 from judge.report.sections.words import capped, titled
 from judge.results.rows import LeaderboardRow
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
+from judge.text.table import Cell, Table
 
 _STATISTICS = ("percent", "kappa", "wkappa", "bias")
 """What is said of two judges, in this order."""
@@ -55,7 +55,7 @@ def _means(folders: Sequence[RunFolder], criterion: str) -> ReportTable:
         columns += [f"{folder.name}: mean grade", f"{folder.name}: rank"]
         found = [rows.get(run_id) for run_id in run_ids]
         cells += [list(map(_mean, found)), list(map(_rank, found))]
-    grid = Grid(f"{titled(criterion)} side by side", tuple(columns), tuple(zip(*cells, strict=True)), (), 2)
+    grid = Table(zip(*cells, strict=True), tuple(columns), f"{titled(criterion)} side by side", (), 2)
     return ReportTable(
         grid,
         f"A line for each run in the order of {folders[0].name}, and its mean grade and rank in each folder. Grades "
@@ -84,7 +84,7 @@ def _agreement(pair: FoldersCompared) -> Iterator[ReportPart]:
     low = min([0.0, *(value for name in names[1:-1] if (value := found.statistics[name].low) is not None)])
     weighted = "; weighted, so that a grade two off counts four times one off" if "wkappa" in names else ""
     yield ReportTable(
-        Grid(f"{pair.first} and {pair.second}: how far the grades agree", ("measure", "value"), lines, (), 2),
+        Table(lines, ("measure", "value"), f"{pair.first} and {pair.second}: how far the grades agree", (), 2),
         ("The scales differ, so grades count as positive (1) or not (0). " if pair.binary else "")
         + f"Of the {count(found.items, pair.unit)} that both graded. Same grade: the share with equal grades. Kappa: "
         f"agreement beyond chance, 1 is perfect{weighted}. Difference: the mean of {pair.second} less that of "
@@ -106,7 +106,7 @@ def _table(pair: FoldersCompared, found: SetsAgreement) -> ReportTable:
     )
     columns = ("grade", *(f"{pair.second}: {grade}" for grade in found.b.scale), "in all")
     return ReportTable(
-        Grid(f"Grades of {pair.first} beside those of {pair.second}", columns, tuple(lines)),
+        Table(lines, columns, f"Grades of {pair.first} beside those of {pair.second}"),
         f"A line for each grade of {pair.first}, a column for each of {pair.second}: how many {pair.unit}s have both. "
         "On the diagonal they agree; the list of judgments begins with those on which they do not.",
         shares=shares,

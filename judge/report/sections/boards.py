@@ -1,6 +1,7 @@
 """The runs in their order: as the judge sees them, and corrected by gold. Pure."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from judge.results.leaderboard import by_criterion
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
 from judge.stats.separation import compact_letters
 from judge.text.cells import number
-from judge.text.grid import Cell, Grid
+from judge.text.table import Cell, Table
 
 
 def leaderboards(folder: RunFolder) -> Iterator[Section]:
@@ -93,10 +94,10 @@ def _units(rows: Sequence[LeaderboardRow | CorrectedRow]) -> str:
     return f"{rows[0].cluster}s" if rows else "topics"
 
 
-def _grid(title: str, columns: Sequence[tuple[str, list[Cell]]]) -> Grid:
+def _grid(title: str, columns: Sequence[tuple[str, list[Cell]]]) -> Table[Any]:
     """A table of columns; one without any value is left out."""
     kept = [(name, cells) for name, cells in columns if any(cell not in (None, "") for cell in cells)]
-    return Grid(title, tuple(name for name, _ in kept), tuple(zip(*(cells for _, cells in kept), strict=True)), (), 2)
+    return Table(zip(*(cells for _, cells in kept), strict=True), tuple(name for name, _ in kept), title, (), 2)
 
 
 def corrected_boards(folder: RunFolder) -> Iterator[Section]:

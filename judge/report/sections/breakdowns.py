@@ -13,8 +13,8 @@ from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade
 from judge.stats.means import mean_interval
 from judge.text.cells import count
-from judge.text.grid import Grid
 from judge.text.ids import cluster_of, topic_of
+from judge.text.table import Table
 
 _NAMES = {"topic": "topic", "depth": "turn of the conversation"}
 
@@ -75,7 +75,7 @@ def _sheet(
     # Of one run, lowest and highest say nothing that its average does not.
     kept = slice(2, None) if len(runs) > 1 else slice(2, 4)
     columns = columns if len(runs) > 1 else (*columns[:2], "average")
-    lines = tuple((str(line[1]), *line[kept]) for line in grid.lines)
+    lines = tuple((str(line[1]), *line[kept]) for line in grid)
     marks = tuple((Mark(line[2]),) if isinstance(line[2], Estimate) else () for line in lines)
     sentence = {
         "topic": f"A line for each topic, with {count(len(runs), 'run')}.",
@@ -93,7 +93,7 @@ def _sheet(
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."
     return ReportTable(
-        Grid(f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}", columns, lines, (), 2),
+        Table(lines, columns, f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}", (), 2),
         worded(sentence, unit),
         Plot(f"{columns[2]}, drawn", low, high, marks),
     )

@@ -10,9 +10,9 @@ from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Quoted, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import REASONS, capped
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
 from judge.text.ids import natural_key
 from judge.text.safe import printable
+from judge.text.table import Cell, Table
 
 SAMPLES = 3
 """Failures of each reason that are shown."""
@@ -31,7 +31,7 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
     lines = tuple((name, *about.cells(len(pool.responses))) for (name, _), about in said.items())
     columns = ("criterion", "graded", "how often each grade", "unable to judge", "missing", "not asked")
     sheet = ReportTable(
-        Grid("Judgments by criterion", columns, lines),
+        Table(lines, columns, "Judgments by criterion"),
         "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: no grade "
         "came of it, be it that no reply could be used or that the question could not be put. Not asked: left out of a "
         "trial, or not judged at all. None of these is a grade.",
@@ -80,10 +80,10 @@ def failures(folder: RunFolder) -> Iterator[Section]:
         return
     order = sorted(by_reason, key=lambda reason: (-by_reason[reason], reason))
     sheet = ReportTable(
-        Grid(
-            "Missing judgments by reason",
+        Table(
+            ((reason, by_reason[reason], REASONS[reason]) for reason in order),
             ("reason", "judgments", "in words"),
-            tuple((reason, by_reason[reason], REASONS[reason]) for reason in order),
+            "Missing judgments by reason",
         ),
         "A missing judgment is never taken for a grade. Those that the provider or the budget caused come back when "
         "the same command is run again.",

@@ -10,8 +10,8 @@ from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import SCREENED, excluded_words, problem_words
 from judge.results.rows import worded
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
 from judge.text.ids import natural_key
+from judge.text.table import Cell, Table
 
 LIMIT = 250
 """The guidelines' limit in tokens, used where no manifest gives one."""
@@ -45,7 +45,7 @@ def _problems(folder: RunFolder) -> Iterator[ReportPart]:
         for severity, code in sorted(counts)
     ]
     yield ReportTable(
-        Grid("Problems of the runs", ("problem", "kind", "times", "files", "in words"), tuple(lines)),
+        Table(lines, ("problem", "kind", "times", "files", "in words"), "Problems of the runs"),
         f"A line for each kind of problem. {_JUDGED[folder.judged.pool.unit]} `judge validate` lists each with its "
         "place.",
     )
@@ -59,13 +59,13 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
     for exclusion in folder.judged.pool.exclusions:
         runs[exclusion.reason].add(exclusion.run_id)
     yield ReportTable(
-        Grid(
-            "What was not judged",
-            ("reason", "entries", "runs", "in words"),
-            tuple(
+        Table(
+            (
                 (reason, reasons[reason], len(runs[reason]), excluded_words(reason, folder.judged.pool.unit))
                 for reason in sorted(reasons)
             ),
+            ("reason", "entries", "runs", "in words"),
+            "What was not judged",
         ),
         worded(
             "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
@@ -87,7 +87,7 @@ def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
     if not any(line[1] for line in lines):
         return
     yield ReportTable(
-        Grid(f"Responses over {limit} tokens", ("counted by", "responses over", "of runs", "longest"), tuple(lines)),
+        Table(lines, ("counted by", "responses over", "of runs", "longest"), f"Responses over {limit} tokens"),
         "Each way of counting finds other lengths; `judge leaderboard OUT --token-sensitivity` says what leaving these "
         "responses out would change.",
     )
@@ -116,7 +116,7 @@ def _screened(folder: RunFolder) -> Iterator[ReportPart]:
         words = SCREENED.get(code, code)  # type: ignore[call-overload]
         lines.append((words, codes[code], len(runs), None if most is None else f"{most} ({runs[most]})"))
     yield ReportTable(
-        Grid("What the screen noticed", (f"a {unit} that", f"{unit}s", "of runs", "most of one run"), tuple(lines)),
+        Table(lines, (f"a {unit} that", f"{unit}s", "of runs", "most of one run"), "What the screen noticed"),
         "Signs that can be counted without a judge. A flag is a reason to look, not a verdict; screen.tsv has each.",
     )
 

@@ -8,8 +8,8 @@ import msgspec
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, Folded, ReportTable, Said, Section
 from judge.text.cells import count
-from judge.text.grid import Grid
 from judge.text.safe import printable
+from judge.text.table import Table
 
 
 def made(folder: RunFolder) -> Iterator[Section]:
@@ -23,13 +23,13 @@ def made(folder: RunFolder) -> Iterator[Section]:
     if isinstance(runs, dict) and runs:
         lines = tuple((printable(str(run_id)), printable(str(digest))) for run_id, digest in runs.items())
         parts.append(
-            ReportTable(Grid("The runs", ("run", "SHA-256 of its file"), lines), "The files as they were read.")
+            ReportTable(Table(lines, ("run", "SHA-256 of its file"), "The runs"), "The files as they were read.")
         )
     options = configuration.get("options")
     if isinstance(options, dict) and options:
         lines = tuple((printable(name), _plain(value)) for name, value in options.items())
         parts.append(
-            ReportTable(Grid("How the judge was asked", ("option", "value"), lines), "The same for every question.")
+            ReportTable(Table(lines, ("option", "value"), "How the judge was asked"), "The same for every question.")
         )
     argv = manifest.get("argv")
     words = " ".join(printable(str(word)) for word in argv) if isinstance(argv, list) else ""

@@ -6,8 +6,8 @@ from judge.calibrate.recheck import RECHECK_SEED, RecheckRow, change_lines, rech
 from judge.report.folders import RunFolder
 from judge.report.parts import Noted, ReportPart, ReportTable, Section
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
 from judge.text.safe import printable
+from judge.text.table import Cell, Table
 
 _COLUMNS = ("judge", "prompt", "asked again", "topics", "other answer", "distance", "higher", "lower", "missing")
 
@@ -19,7 +19,7 @@ def rechecked(folder: RunFolder) -> Iterator[Section]:
     lines = tuple(_line(row) for row in recheck_rows(folder.rechecked))
     parts: list[ReportPart] = [
         ReportTable(
-            Grid("What the second answers say", _COLUMNS, lines, places=3),
+            Table(lines, _COLUMNS, "What the second answers say", places=3),
             f"{count(len(folder.rechecked), 'question')}, drawn at random with seed {RECHECK_SEED}, went to the judge "
             "a second time, each as a call of its own. Other answer: the share of second answers with another grade, "
             "with its 95 % interval over topics. Distance: how far the two grades are apart on average. Second answers "

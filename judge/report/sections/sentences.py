@@ -7,7 +7,7 @@ from judge.report.folders import RunFolder
 from judge.report.parts import ReportTable, Section
 from judge.report.sections.words import titled
 from judge.results.details import by_run
-from judge.text.grid import Cell, Grid
+from judge.text.table import Cell, Table
 
 
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:
@@ -25,7 +25,7 @@ def sentence_labels(folder: RunFolder) -> Iterator[Section]:
             lines.append(tuple(cells))
         columns = ("run", "responses", *(column for label in labels for column in (label, f"{label} in")))
         table = ReportTable(
-            Grid(f"{titled(name)}: labels of sentences", columns, tuple(lines), (), 2),
+            Table(lines, columns, f"{titled(name)}: labels of sentences", (), 2),
             "A line for each run. Under each label: the share of a response's sentences that have it, on average, with "
             f"its 95 % interval over {group[0].cluster}s, and then in how many responses it occurs at all. Sentences "
             "that claim nothing are left out.",

@@ -6,8 +6,8 @@ from judge.models.journal_tools import JournalSpending
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.text.cells import count
-from judge.text.grid import Cell, Grid
 from judge.text.safe import printable
+from judge.text.table import Cell, Table
 
 _COLUMNS = (
     *("judge", "calls kept", "tokens in", "of them cached", "tokens out", "cost", "time of calls"),
@@ -55,7 +55,7 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
         return
     lines = tuple(_line(row) for row in spending)
     yield ReportTable(
-        Grid("What each judge took", _COLUMNS, lines),
+        Table(lines, _COLUMNS, "What each judge took"),
         "A line for each model that was asked. The journal of this folder holds these calls, also those of an earlier "
         "configuration: what was paid for once is never asked again. Calls that ran at the same time count each in the "
         "time of calls; times of day are UTC.",
