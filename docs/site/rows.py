@@ -3,6 +3,8 @@
 import inspect
 import re
 
+from judge.text.grid import grid_markdown
+
 import judge.records
 from docs.site.docstrings import first_sentence
 from docs.site.markdown import cell, code, escaped, facts, fenced, table
@@ -14,7 +16,6 @@ from judge.harness.evaluation.bench_cards import CardsPlan, compare_bench
 from judge.records import Criterion, Level
 from judge.runs.check.codes import SECTIONS
 from judge.runs.formats import FORMATS, _module, rules_of
-from judge.text.grid import grid_markdown
 
 
 def row_pages() -> dict[str, str]:

@@ -249,7 +249,7 @@ def _dispatch_group(arguments: list[str]) -> int:
 
 def _tell(line: str) -> None:
     # Imported here, because `judge --help` needs none of it.
-    from judge.cli.look import marked
+    from judge.cli.printing import marked
 
     # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.
     with contextlib.suppress(OSError):

@@ -20,9 +20,8 @@ from judge.cli.asking import (
     model_options,
 )
 from judge.cli.config import add_config_arguments
-from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_journal_option, add_output_option, positive, refuse_unused
-from judge.cli.printing import print_fact, progress, say
+from judge.cli.printing import add_form_option, print_fact, print_grids, progress, say
 from judge.cli.spending import asks_again, print_forecast, say_accounts, say_lacking_log
 from judge.errors import UsageError
 from judge.evaluate.cards.card import JudgeCard

@@ -6,8 +6,7 @@ A card of other data, or under another prompt than the first card, is not compar
 import argparse
 from pathlib import Path
 
-from judge.cli.forms import add_form_option, print_grids
-from judge.cli.printing import progress
+from judge.cli.printing import add_form_option, print_grids, progress
 from judge.harness.evaluation.bench_cards import CardsPlan, compare_bench
 
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from judge.cli.forms import add_form_option, print_grids
+from judge.cli.printing import add_form_option, print_grids
 from judge.harness.evaluation.bench_data import DatasetsPlan, list_datasets
 from judge.text.table import Table
 

@@ -19,9 +19,8 @@ from judge.cli.asking import (
     model_options,
 )
 from judge.cli.config import add_config_arguments
-from judge.cli.look import columns
 from judge.cli.options import add_cluster_option, add_journal_option, positive, refuse_unused
-from judge.cli.printing import print_fact, print_json, progress, say
+from judge.cli.printing import columns, print_fact, print_json, progress, say
 from judge.cli.spending import print_forecast, say_accounts, say_lacking_log
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.harness.calibration.plan import CalibrationForecast

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from judge.cli.declared import JsonOutput
-from judge.cli.look import columns
-from judge.cli.printing import folded_lines, grouped, print_json, print_text, progress, say
+from judge.cli.printing import columns, folded_lines, grouped, print_json, print_text, progress, say
 from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.study import Study
 from judge.crowd.summary import CAREFUL, terminal

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from judge.calibrate.report.terminal import short
 from judge.cli.declared import JsonOutput
-from judge.cli.look import columns
-from judge.cli.printing import print_json, progress, say
+from judge.cli.printing import columns, print_json, progress, say
 from judge.crowd.regin.kinds import RELEVANT
 from judge.crowd.regin.matching import MatchedRun, Score
 from judge.harness.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin

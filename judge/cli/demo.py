@@ -17,9 +17,8 @@ from judge.ask.opening import DEFAULT_MODEL
 from judge.cli import calibrate, nuggets_match, run
 from judge.cli.config import parse
 from judge.cli.declared import refuse_unused
-from judge.cli.forms import print_grids
 from judge.cli.parser import CommandParser
-from judge.cli.printing import say
+from judge.cli.printing import print_grids, say
 from judge.errors import InputError
 from judge.files.bundle import bundled
 from judge.files.extras import has_extra, how_to_get, need_extra

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from judge.cli.declared import JsonOutput
-from judge.cli.look import columns, styled
-from judge.cli.printing import print_json, progress
+from judge.cli.printing import columns, print_json, progress, styled
 from judge.harness.doctor import CheckFinding, DoctorPlan, examine
 from judge.models.secrets import redact
 from judge.text.cells import fold

@@ -8,9 +8,8 @@ swap, which of their differences are significant, and how far the items that onl
 import argparse
 from pathlib import Path
 
-from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_cluster_option, add_output_option, add_runs_option
-from judge.cli.printing import print_json, progress, say
+from judge.cli.printing import add_form_option, print_grids, print_json, progress, say
 from judge.errors import UsageError
 from judge.harness.evaluation.qrels import QrelsPlan, compare_qrels
 

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_cluster_option, add_output_option
-from judge.cli.printing import progress, say
+from judge.cli.printing import add_form_option, print_grids, progress, say
 from judge.errors import UsageError
-from judge.evaluate.kinds import TABLES
+from judge.evaluate.paired import TABLES
 from judge.evaluate.responses.graded import RESPONSE_MEASURES
 from judge.evaluate.responses.tables import EvaluatedCriterion
 from judge.evaluate.scores import Over, ir_measures_lines, trec_eval_lines

@@ -8,9 +8,8 @@ topics of a conversation put together.
 import argparse
 from pathlib import Path
 
-from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_output_option
-from judge.cli.printing import print_json, progress, say_undrawn
+from judge.cli.printing import add_form_option, print_grids, print_json, progress, say_undrawn
 from judge.harness.evaluation.spans import SpansPlan, evaluate_spans
 
 

@@ -9,9 +9,8 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
-from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import add_cluster_option, add_output_option
-from judge.cli.printing import progress, say
+from judge.cli.printing import add_form_option, print_grids, progress, say
 from judge.evaluate.wording.tables import OverReferences
 from judge.harness.evaluation.wording import WordingPlan, evaluate_wording
 

@@ -11,9 +11,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from judge.cli.look import USUAL, columns
 from judge.cli.options import add_cluster_option, add_own_prompts_option, refuse_unused
-from judge.cli.printing import print_json, print_text, progress, say
+from judge.cli.printing import USUAL, columns, print_json, print_text, progress, say
 from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError

@@ -3,10 +3,9 @@
 import argparse
 from pathlib import Path
 
-from judge.cli.forms import add_form_option, print_grids
 from judge.cli.nuggets_options import add_matches_arguments
 from judge.cli.options import add_cluster_option, by_name
-from judge.cli.printing import progress
+from judge.cli.printing import add_form_option, print_grids, progress
 from judge.harness.nuggets.scoring import SEED, NuggetAgreePlan, compare_matches
 from judge.nuggets.people import agreement_grids
 

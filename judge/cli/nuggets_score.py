@@ -7,10 +7,9 @@ responses. With --claims, runs have nugget precision too: which share of a respo
 import argparse
 from pathlib import Path
 
-from judge.cli.forms import add_form_option, print_grids
 from judge.cli.nuggets_options import add_matches_arguments
 from judge.cli.options import add_cluster_option, add_output_option, by_name
-from judge.cli.printing import progress, say
+from judge.cli.printing import add_form_option, print_grids, progress, say
 from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
 from judge.nuggets.scores import MAIN, RECALLS
 

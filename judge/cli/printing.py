@@ -1,23 +1,79 @@
-"""How commands speak: data on stdout as tables or JSON, messages on stderr, control characters made visible."""
+"""How commands speak: data on stdout as tables or JSON, messages on stderr, control characters made visible.
 
+A table keeps to the width of the terminal, and emphasis is for where a person watches.
+"""
+
+import argparse
 import contextlib
 import json
+import os
 import re
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from typing import Annotated, Any, Literal, TextIO
 
 import msgspec
 
-from judge.cli.look import READ, Style, columns, known_columns, marked, styled
 from judge.draw.drawable import undrawn
-from judge.files.progress import ProgressLine
+from judge.files.plan import OneOf, Options
+from judge.files.progress import ProgressLine, is_live
 from judge.models.secrets import scrub
 from judge.records import Problem, Severity
 from judge.text.cells import fold
 from judge.text.layout import table_lines
 from judge.text.safe import printable
+from judge.text.table import FORMS, Table
+
+Style = Literal["heading", "warning", "error"]
+_CODES: dict[Style, str] = {"heading": "1", "warning": "1;33", "error": "1;31"}
+"""Emphasis by the codes of ECMA-48: bold, with yellow or red; a word always says the same as the color."""
+USUAL = 80
+"""The width of an output that is no terminal."""
+READ = 110
+"""The most columns of a sentence: longer lines are hard to read."""
+_FEWEST, _MOST = 40, 240
+_DIGITS = 9
+"""Digits of a width that are read."""
+
+
+def columns() -> int:
+    """The columns of the terminal behind stdout; `COLUMNS`, if it is set; 80 elsewhere."""
+    return known_columns() or USUAL
+
+
+def known_columns() -> int | None:
+    """As `columns`, or None for an output without a width, which a file or another program reads line by line."""
+    given = os.environ.get("COLUMNS", "")
+    # Python refuses to read a number of thousands of digits.
+    if given.isdecimal() and (asked := int(given[:_DIGITS])):
+        found = asked
+    elif sys.stdout.isatty():
+        found = shutil.get_terminal_size((USUAL, 24)).columns
+    else:
+        return None
+    return min(max(found, _FEWEST), _MOST)
+
+
+def styled(text: str, style: Style, stream: TextIO) -> str:
+    """The text with emphasis, if the stream shows color."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if text and shows_color(stream) else text
+
+
+def marked(line: str, style: Style) -> str:
+    """A line for stderr, with emphasis on a first word such as `judge:` or `Warning:`."""
+    head = next((head for head in ("judge:", "warning:", "Warning:") if line.startswith(head)), "")
+    return styled(head, style, sys.stderr) + line[len(head) :]
+
+
+def shows_color(stream: TextIO) -> bool:
+    """Whether a stream shows color: a terminal does, others by `FORCE_COLOR`, and none where `NO_COLOR` is set."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (is_live(stream))
+
 
 _UNSEEN = re.compile("[^\x00-\x7f]")
 SHOWN = 5
@@ -162,3 +218,40 @@ def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[st
         elif listed[kind] == shown + 1:
             rest = totals[kind] - shown
             yield f"{problem.file}: {problem.severity} {problem.code}: {rest} more (--all lists them)"
+
+
+def add_form_option(parser: argparse.ArgumentParser, *others: str) -> None:
+    """Declare `--format`; a command that knows `others` writes them itself."""
+    parser.add_argument(
+        "--format",
+        choices=("table", *FORMS, *others),
+        default="table",
+        help="how the tables are printed (default table)",
+    )
+
+
+class TableFormat(Options, section="output"):
+    """How tables are printed."""
+
+    format: Annotated[str, OneOf(("table", *FORMS))] = "table"
+    """How the tables are printed."""
+
+
+def print_grids(grids: Sequence[Table[Any]], form: str) -> None:
+    """Print tables in a form, with an empty line between two; as JSON, one list of them."""
+    if form == "json":
+        print_json([grid.to_object() for grid in grids])
+        return
+    for place, grid in enumerate(grids):
+        print("\n" if place else "", end="")
+        if form == "table":
+            _print(grid)
+        else:
+            print(FORMS[form][1](grid), end="")
+
+
+def _print(grid: Table[Any]) -> None:
+    print_text(grid.title, "heading")
+    print_table(grid.columns, list(grid.cells()), words=grid.words())
+    for note in grid.notes:
+        print_text(note)

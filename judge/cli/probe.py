@@ -7,8 +7,7 @@ Copies in other words, longer or formatted must keep their grade. Word overlap i
 
 from judge.calibrate.probe.page import probe_grids, probe_notes
 from judge.cli.declared import FileOfOptions
-from judge.cli.forms import TableFormat, print_grids
-from judge.cli.printing import print_fact, print_text, progress, say
+from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
 from judge.harness.probe import ProbeOutcome, forecast_probe, probe_judges
 from judge.harness.probe_inputs import ProbePlan

@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from judge.cli.forms import add_form_option, print_grids
 from judge.cli.options import (
     add_cluster_option,
     add_output_option,
@@ -12,8 +11,8 @@ from judge.cli.options import (
     positive,
     refuse_unused,
 )
-from judge.cli.printing import say
-from judge.evaluate.kinds import TABLES
+from judge.cli.printing import add_form_option, print_grids, say
+from judge.evaluate.paired import TABLES
 from judge.evaluate.ranking_tables import named_scores, trec_eval_scores
 from judge.evaluate.rankings import CONVENTIONS
 from judge.evaluate.scores import ir_measures_lines, trec_eval_lines

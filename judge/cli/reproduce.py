@@ -5,8 +5,7 @@ reason; then comes what the publication does not show, such as intervals and tes
 """
 
 from judge.cli.declared import JsonOutput
-from judge.cli.forms import TableFormat, print_grids
-from judge.cli.printing import print_json, progress, say, say_undrawn
+from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_undrawn
 from judge.evaluate.published import Reproduction
 from judge.harness.evaluation.reproduction import (
     ReproductionPlan,

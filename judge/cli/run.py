@@ -32,9 +32,8 @@ from judge.cli.config import add_config_arguments
 from judge.cli.options import add_cluster_option, add_journal_option, positive
 from judge.cli.pooling import add_pooling_arguments, pooling_options
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
-from judge.cli.reporting import name_results
 from judge.cli.spending import asks_again, print_forecast, say_accounts, say_lacking_log
-from judge.cli.tables import print_leaderboard, print_pooled, print_problems, print_rechecked
+from judge.cli.tables import name_results, print_leaderboard, print_pooled, print_problems, print_rechecked
 from judge.crowd.aggregators import JURIES
 from judge.harness.engine import ENGINES
 from judge.harness.requests import under_way

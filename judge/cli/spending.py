@@ -5,12 +5,11 @@ from pathlib import Path
 
 from judge.ask.account import JudgeAccount, in_all
 from judge.ask.asking import JOURNAL, ModelForecast
-from judge.cli.look import columns
-from judge.cli.printing import print_fact, print_table, say
+from judge.cli.printing import columns, print_fact, print_table, say
 from judge.files.plan import Options
 from judge.models.journal_file import lacks_log
 from judge.models.spending import Spending
-from judge.report.sections.spending import dollars, lasting
+from judge.report.sections.making import dollars, lasting
 from judge.text.cells import count
 from judge.text.layout import table_lines
 from judge.text.safe import printable

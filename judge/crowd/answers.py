@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from judge.crowd.sheet import LabelSheet
+from judge.crowd.frames import LabelSheet
 from judge.records import Problem
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from judge.crowd.aggregators import Aggregated
-from judge.crowd.audit import audit_files
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.study import SEED, Study
-from judge.crowd.summary import summary_markdown
+from judge.crowd.summary import audit_files, summary_markdown
 from judge.errors import InputError, UsageError
 from judge.files.bundle import __version__
 from judge.files.folder import replace_folder

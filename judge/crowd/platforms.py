@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from judge.crowd.annotations import plain_text
 from judge.crowd.answers import GENERAL, FormAnswer, answers_of, slotted, unfolded
+from judge.crowd.frames import LabelSheet
 from judge.crowd.layout import FIELDS, LABEL_OF, Layout
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheet import LabelSheet
 from judge.records import Problem
 from judge.text.safe import shown
 

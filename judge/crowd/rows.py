@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.distinct import factorize
+from judge.crowd.frames import LabelSheet
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheet import LabelSheet
 from judge.gold.words import CANNOT, folded, means_unable
 from judge.records import Problem, Severity
 from judge.text.cells import count as count_of

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from judge.crowd.annotations import annotation_rows
-from judge.crowd.frames import typed_sheet
-from judge.crowd.sheet import LabelSheet, cell_text
+from judge.crowd.frames import LabelSheet, cell_text, typed_sheet
 from judge.errors import InputError
 from judge.files.jsonl import decode_lines
 from judge.files.limits import most_values

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from judge.crowd.frames import LabelSheet
 from judge.crowd.platforms import text_of
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheet import LabelSheet
 from judge.records import Problem
 from judge.text.cells import count
 from judge.text.safe import shown

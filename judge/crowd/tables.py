@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judge.crowd.frames import DataFrame, frame_sheet
+from judge.crowd.frames import DataFrame, LabelSheet, frame_sheet
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import FIELDS, LABEL_OF, TASK, Layout, Scales, Wide
 from judge.crowd.platforms import PLATFORMS, platform_rows
 from judge.crowd.problems import EXAMPLES, LabelProblems
 from judge.crowd.rows import IDS, Rows
-from judge.crowd.sheet import LabelSheet
 from judge.crowd.sheets import read_sheet
 from judge.crowd.submissions import are_submissions, without_left_out
 from judge.crowd.tasks import with_turns

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from judge.crowd.frames import LabelSheet
 from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheet import LabelSheet
 from judge.errors import UsageError
 from judge.records import Problem
 from judge.text.safe import shown

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from judge.crowd.frames import LabelSheet
 from judge.crowd.layout import SURVEY, Layout, Question, Wide
 from judge.crowd.platforms import text_of, with_place, without
 from judge.crowd.problems import LabelProblems
-from judge.crowd.sheet import LabelSheet
 from judge.errors import InputError, UsageError
 from judge.files.tabular import read_table
 from judge.records import Problem

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from judge.evaluate.breakdown import INTERVALS, OVER, TurnFacts, stacked
-from judge.evaluate.kinds import RunTable, breakdown, is_known
+from judge.evaluate.paired import RunTable, breakdown, is_known
 from judge.evaluate.rankings import Evaluation, other_convention
 from judge.evaluate.scores import MeasuredRun
 from judge.text.cells import count

@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
 from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
-from judge.crowd.audit import ItemGrade, item_grades
 from judge.crowd.frames import frame_digest, is_frame
 from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
@@ -22,6 +21,7 @@ from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
 from judge.crowd.problems import LabelProblems
 from judge.crowd.regin.resource import read_turns
 from judge.crowd.study import Study, StudySettings, cautions, study
+from judge.crowd.summary import ItemGrade, item_grades
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.crowd.workers import TOO_FAST, WorkerRow

@@ -9,14 +9,11 @@ from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
 from judge.report.parts import Content, Section
 from judge.report.sections.agreement import agreements, verdicts
 from judge.report.sections.beside import about, side_by_side
-from judge.report.sections.boards import corrected_boards, leaderboards
+from judge.report.sections.boards import corrected_boards, leaderboards, sentence_labels
 from judge.report.sections.breakdowns import breakdowns
-from judge.report.sections.counts import failures, statuses
+from judge.report.sections.counts import failures, rechecked, statuses
 from judge.report.sections.inputs import submissions
-from judge.report.sections.making import made
-from judge.report.sections.rechecked import rechecked
-from judge.report.sections.sentences import sentence_labels
-from judge.report.sections.spending import spent
+from judge.report.sections.making import made, spent
 from judge.report.sections.summary import summary
 from judge.text.cells import count
 

@@ -13,8 +13,16 @@ import pytest
 
 from judge.ask.criteria import find_criterion
 from judge.cli import main
-from judge.cli.look import columns, known_columns, shows_color, styled
-from judge.cli.printing import print_fact, print_listed, print_table, print_text
+from judge.cli.printing import (
+    columns,
+    known_columns,
+    print_fact,
+    print_listed,
+    print_table,
+    print_text,
+    shows_color,
+    styled,
+)
 from judge.cli.tables import print_leaderboard
 from judge.nuggets.records import CLAIM_LABELS, MATCH_LABELS
 from judge.records import Estimate

@@ -9,7 +9,7 @@ from ir_measures import P
 
 from judge.errors import InputError
 from judge.evaluate.breakdown import turn_facts
-from judge.evaluate.kinds import TABLES
+from judge.evaluate.paired import TABLES
 from judge.evaluate.responses.graded import (
     ResponseMeasure,
     ResponseQrels,

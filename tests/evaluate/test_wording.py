@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.evaluate.wording.overlap import ROUGES, corpus_bleu, rouge_scores
+from judge.evaluate.wording.overlap import ROUGES, corpus_bleu, rouge_scores, rouge_words
 from judge.evaluate.wording.tables import worded_run
 from judge.evaluate.wording.texts import LONGEST, RunTexts, read_references, run_texts
-from judge.evaluate.wording.words import rouge_words
 from judge.harness.evaluation.wording import WordingOutcome, WordingPlan, evaluate_wording
 from judge.records import Problem
 from judge.runs.records import Topic, Turn

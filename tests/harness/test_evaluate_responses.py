@@ -12,7 +12,7 @@ from ir_measures import P
 import judge
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.evaluate.kinds import TABLES
+from judge.evaluate.paired import TABLES
 from judge.files.trec import parse_qrels, parse_run
 from judge.harness.evaluation.responses import ResponsesPlan, evaluate_responses
 from tests.calibration_world import contents

@@ -69,7 +69,7 @@ CALLERS = {
 NAMING = {
     "calibrate/probe/card",
     "calibrate/report/folder",
-    "crowd/audit",
+    "crowd/summary",
     "evaluate/cards/card",
     "harness/crowd",
     "harness/manifest",

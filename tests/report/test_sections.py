@@ -17,9 +17,8 @@ from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate
 from judge.report.browser import Browser
-from judge.report.charts import axis, line
 from judge.report.markdown import report_markdown
-from judge.report.page import report_page
+from judge.report.page import axis, line, report_page
 from judge.report.parts import (
     Content,
     Facts,
@@ -35,7 +34,7 @@ from judge.report.parts import (
 )
 from judge.report.pictures import Picture
 from judge.report.sections.boards import tie_letters
-from judge.report.sections.spending import dollars, in_all, lasting
+from judge.report.sections.making import dollars, in_all, lasting
 from judge.report.sections.summary import order_of
 from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference

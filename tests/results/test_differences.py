@@ -73,7 +73,7 @@ def test_one_run_is_compared_with_nobody() -> None:
 def test_the_tsv_has_four_decimals_and_hostile_names_stay_in_their_cells() -> None:
     row = RunDifference("groundedness", "a\tb", "c\x1b", Estimate(0.5, 0.25, 0.75, 73, 23), 0.0001, 0.02)
     head, line = differences_tsv([row]).splitlines()
-    assert tuple(head.split("\t")) == COLUMNS
+    assert tuple(head.split("\t")) == tuple(COLUMNS)
     assert line.split("\t") == [
         "groundedness", r"a\tb", r"c\x1b", "0.5000", "0.2500", "0.7500", "0.0001", "0.0200", "73", "23", "",
     ]  # fmt: skip

@@ -392,7 +392,7 @@ def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
         ),
     ]
     head, first, second = (line.split("\t") for line in leaderboard_tsv(rows).splitlines())
-    assert tuple(head) == COLUMNS
+    assert tuple(head) == tuple(COLUMNS)
     assert dict(zip(head, first, strict=True)) == {
         "run_id": "x", "criterion": "groundedness", "rank": "1", "turns": "84", "n": "73", "unable": "3",
         "missing": "4", "harness": "1", "not_asked": "0", "unanswered": "4", "coverage": "0.9048",

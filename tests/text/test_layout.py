@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.text.cells import columns_of
-from judge.text.layout import table_lines
-from judge.text.names import shortened
+from judge.text.layout import shortened, table_lines
 
 RUN = "georgetown_infosense_trec_ikat_2025_run_"
 

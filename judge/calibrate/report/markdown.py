@@ -4,8 +4,18 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split
-from judge.calibrate.report.cascades import cascades
-from judge.calibrate.report.details import alternative, confusion, diagnostics, equivalence, forecasts, systems, worth
+from judge.calibrate.report.details import (
+    alternative,
+    asked_together,
+    cascades,
+    confusion,
+    diagnostics,
+    equivalence,
+    forecasts,
+    group_costs,
+    systems,
+    worth,
+)
 from judge.calibrate.report.lookup import (
     IN_REPORT,
     SEPARABLE,
@@ -21,7 +31,6 @@ from judge.calibrate.report.lookup import (
     selection_of,
     split_of,
 )
-from judge.calibrate.report.together import asked_together, group_costs
 from judge.calibrate.together import turned
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count, interval, number, p_value

@@ -12,7 +12,7 @@ from judge.calibrate.findings import (
     TogetherRow,
     TrustVerdict,
 )
-from judge.calibrate.report.cascades import cascade_line
+from judge.calibrate.report.details import cascade_line, group_cost
 from judge.calibrate.report.lookup import (
     ON_TERMINAL,
     best_first,
@@ -26,7 +26,6 @@ from judge.calibrate.report.lookup import (
     split_of,
     verdict_of,
 )
-from judge.calibrate.report.together import group_cost
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import columns_of, count, fold, number, shorten

@@ -1,7 +1,7 @@
 """CONE-RAG: the counts of iKAT 2024's gold nuggets and answers, and what the released responses and matches hold."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +9,20 @@ from judge.crowd.regin.resource import repeated_keys
 from judge.errors import InputError
 from judge.evaluate.published import PublishedNumber, Reproduction, beside_ours, counted
 from judge.evaluate.published.lengths import lengths_grid
-from judge.evaluate.published.nugget_matches import matches_grid
 from judge.evaluate.published.released import ReleasedFile, find_released, nothing_found
 from judge.files.lines import text_of
 from judge.files.trec import QrelRow, parse_qrels
-from judge.nuggets.label_files import read_study
+from judge.nuggets.label_files import NuggetMatch, read_study
 from judge.records import Estimate
 from judge.runs.document import open_document
 from judge.runs.fields import ProblemLog, member, usable_turn_id
 from judge.runs.tokens import countable
 from judge.runs.topics import read_topics
+from judge.stats.means import mean_interval
 from judge.text.cells import count
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import has_content, shown
-from judge.text.table import Table
+from judge.text.table import Cell, Table
 
 SOURCE = (
     "Z. Abbasiantaeb, S. Lupart, L. Azzopardi, J. Dalton & M. Aliannejadi (2025), Conversational Gold: Evaluating "
@@ -170,3 +170,18 @@ def _object(path: Path) -> dict[str, dict[str, Any]]:
     if log.problems:
         raise InputError(f"{document.file}: not usable", log.problems)
     return dict(value)
+
+
+def matches_grid(matches: Sequence[NuggetMatch]) -> Table[Any]:
+    """The share of labels by which people found the nugget in the response: each run, and all together."""
+    by_run: dict[str, list[NuggetMatch]] = defaultdict(list)
+    for match in matches:
+        by_run[match.run_id].append(match)
+    groups = [*((run_id, by_run[run_id]) for run_id in sorted(by_run, key=natural_key)), ("all", matches)]
+    lines: list[tuple[Cell, ...]] = []
+    for name, of in groups:
+        values = [float(match.yes) for match in of]
+        share = mean_interval(values, [topic_of(match.turn_id) for match in of], bounds=(0.0, 1.0), what="labels")
+        lines.append((name, len({match.turn_id for match in of}), len(of), sum(match.yes for match in of), share))
+    notes = ("A label is of a gold nugget and a response; yes: people found it there. The interval is over topics.",)
+    return Table(lines, ("run", "turns", "labels", "yes", "share"), "Matches", notes)

@@ -12,8 +12,7 @@ from judge.evaluate.breakdown import (
     best_first,
     stacked,
 )
-from judge.evaluate.kinds import RunTable, breakdown
-from judge.evaluate.paired import PairedRuns, comparison
+from judge.evaluate.paired import PairedRuns, RunTable, breakdown, comparison
 from judge.evaluate.pictures import breakdown_pictures
 from judge.evaluate.responses.graded import (
     RESPONSE_MEASURES,

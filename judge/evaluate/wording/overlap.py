@@ -5,11 +5,32 @@ C.-Y. Lin (2004), ROUGE: a package for automatic evaluation of summaries, ACL wo
 clarity in reporting BLEU scores, WMT.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from judge.evaluate.wording.words import rouge_words
+_WORD = r"(?V1)\p{Han}|\p{Hiragana}|\p{Katakana}|(?:[[\p{L}\p{N}]--[\p{Han}\p{Hiragana}\p{Katakana}]]\p{M}*)+"
+
+
+def rouge_words(text: str) -> list[str]:
+    """Runs of letters and digits in lower case; a character of Chinese or Japanese is a word, since no space ends one.
+
+    In a text of ASCII they are those of rouge-score before it stems them.
+
+    >>> rouge_words("Café no. 9, naïve_x: 茶です")
+    ['café', 'no', '9', 'naïve', 'x', '茶', 'で', 'す']
+    """
+    words: list[str] = _pattern().findall(text.lower())
+    return words
+
+
+@functools.cache
+def _pattern() -> Any:
+    import regex
+
+    return regex.compile(_WORD)
+
 
 RougeName = Literal["rouge1", "rouge2", "rougeL"]
 ROUGES: tuple[RougeName, ...] = get_args(RougeName)

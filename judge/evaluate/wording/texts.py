@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from judge.errors import InputError
-from judge.evaluate.wording.words import rouge_words
+from judge.evaluate.wording.overlap import rouge_words
 from judge.files.paths import StrPath
 from judge.records import Problem, Record
 from judge.runs.formats import find_runs, read_run, rules_of

@@ -10,7 +10,7 @@ from judge.draw.drawable import undrawn
 from judge.errors import InputError, UsageError
 from judge.evaluate.breakdown import TurnFacts, stacked, turn_facts
 from judge.evaluate.intake import Rank, RankedRun, passage_ranking, ranked_runs
-from judge.evaluate.kinds import TABLES, RunTable, unknown_facts
+from judge.evaluate.paired import TABLES, RunTable, unknown_facts
 from judge.evaluate.pictures import breakdown_pictures
 from judge.evaluate.ranking_tables import ranking_tables, turns_tsv
 from judge.evaluate.rankings import (

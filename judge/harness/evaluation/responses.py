@@ -9,7 +9,7 @@ import msgspec
 from judge.draw.drawable import undrawn
 from judge.errors import UsageError
 from judge.evaluate.breakdown import TurnFacts, turn_facts
-from judge.evaluate.kinds import TABLES, RunTable, is_known, unknown_facts
+from judge.evaluate.paired import TABLES, RunTable, is_known, unknown_facts
 from judge.evaluate.responses.graded import ResponseQrels, overs
 from judge.evaluate.responses.tables import (
     EvaluatedCriterion,

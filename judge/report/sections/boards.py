@@ -11,6 +11,7 @@ from judge.report.folders import RunFolder
 from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.corrected_tables import change_text
+from judge.results.details import by_run
 from judge.results.differences import ALPHA, told_apart
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
@@ -172,3 +173,26 @@ def _alone(estimate: Estimate) -> Estimate:
 
 def _ranks(row: CorrectedRow) -> str | None:
     return None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}"
+
+
+def sentence_labels(folder: RunFolder) -> Iterator[Section]:
+    """A section for each criterion whose prompt asks for labels of sentences."""
+    rows = folder.sentences
+    slugs = safe_names(dict.fromkeys(criterion.name for criterion in folder.judged.criteria))
+    for name in dict.fromkeys(row.criterion for row in rows):
+        group = [row for row in rows if row.criterion == name]
+        labels = list(dict.fromkeys(row.label for row in group if row.share is not None))
+        lines: list[tuple[Cell, ...]] = []
+        for run_id, by_label in by_run(group).items():
+            cells: list[Cell] = [run_id, next(iter(by_label.values())).responses]
+            for label in labels:
+                cells += [by_label[label].share, by_label[label].with_label]
+            lines.append(tuple(cells))
+        columns = ("run", "responses", *(column for label in labels for column in (label, f"{label} in")))
+        table = ReportTable(
+            Table(lines, columns, f"{titled(name)}: labels of sentences", (), 2),
+            "A line for each run. Under each label: the share of a response's sentences that have it, on average, with "
+            f"its 95 % interval over {group[0].cluster}s, and then in how many responses it occurs at all. Sentences "
+            "that claim nothing are left out.",
+        )
+        yield Section(f"sentences-{slugs[name]}", f"Sentence by sentence: {name}", (table,))

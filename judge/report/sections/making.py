@@ -1,15 +1,16 @@
-"""How the judgments were made: versions, options, and digests of everything that was read. Pure."""
+"""How the judgments were made: versions, options, digests of everything that was read, and what it cost. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from judge.models.journal_tools import JournalSpending
 from judge.report.folders import RunFolder
-from judge.report.parts import Facts, Folded, ReportTable, Said, Section
+from judge.report.parts import Facts, Folded, ReportPart, ReportTable, Said, Section
 from judge.text.cells import count
 from judge.text.safe import printable
-from judge.text.table import Table
+from judge.text.table import Cell, Table
 
 
 def made(folder: RunFolder) -> Iterator[Section]:
@@ -63,3 +64,85 @@ def _plain(value: Any) -> str:
     if value is None:
         return "not set"
     return printable(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+
+
+_COLUMNS = (
+    *("judge", "calls kept", "tokens in", "of them cached", "tokens out", "cost", "time of calls"),
+    *("first call", "last call"),
+)
+
+
+def spent(folder: RunFolder) -> Iterator[Section]:
+    """The section; it says so where the journal is missing."""
+    yield Section("cost", "Cost, tokens and time", tuple(_parts(folder.spending)))
+
+
+def in_all(spending: Sequence[JournalSpending]) -> str:
+    """The money in all, as far as it is known."""
+    completions = sum(row.completions for row in spending)
+    priced = sum(row.priced for row in spending)
+    if priced < completions:
+        known = f"at least {dollars(sum(row.cost for row in spending))}; " if priced else ""
+        return f"{known}unknown for {count(completions - priced, 'call')}"
+    return dollars(sum(row.cost for row in spending))
+
+
+def dollars(amount: float) -> str:
+    """An amount of money; a small one keeps two digits that say something."""
+    if amount == 0:
+        return "nothing"
+    return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.2g}"
+
+
+def lasting(seconds: float) -> str:
+    """A duration in the unit that fits.
+
+    >>> lasting(0.25), lasting(75), lasting(7200)
+    ('0.2 s', '1.2 min', '2.0 h')
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
+    if isinstance(spending, str):
+        yield Said(f"What the judging took is not known: {spending}.")
+        return
+    lines = tuple(_line(row) for row in spending)
+    yield ReportTable(
+        Table(lines, _COLUMNS, "What each judge took"),
+        "A line for each model that was asked. The journal of this folder holds these calls, also those of an earlier "
+        "configuration: what was paid for once is never asked again. Calls that ran at the same time count each in the "
+        "time of calls; times of day are UTC.",
+    )
+    unknown = [
+        f"the {what} of {count(missing, 'call')}"
+        for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))
+        if (missing := sum(row.completions - getattr(row, known) for row in spending))
+    ]
+    if unknown:
+        yield Said(f"Not known, and so in no sum: {', '.join(unknown)}.")
+    repeated = sum(row.attempts - row.completions for row in spending)
+    if repeated:
+        yield Said(f"{count(repeated, 'attempt')} failed before a call came through.")
+
+
+def _line(row: JournalSpending) -> tuple[Cell, ...]:
+    return (
+        printable(row.judge),
+        row.completions,
+        f"{row.prompt_tokens:,}" if row.counted else None,
+        f"{row.cached_tokens:,}" if row.counted else None,
+        f"{row.completion_tokens:,}" if row.counted else None,
+        dollars(row.cost) if row.priced else None,
+        lasting(row.seconds) if row.timed else None,
+        _moment(row.first),
+        _moment(row.last),
+    )
+
+
+def _moment(recorded: str) -> str:
+    """`2025-01-31 12:00` of a recorded time."""
+    return recorded[:16].replace("T", " ")

@@ -7,7 +7,7 @@ from judge.ask.returned import settled_notes
 from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, ReportPart, Said, Section
-from judge.report.sections.spending import in_all
+from judge.report.sections.making import in_all
 from judge.report.sections.words import capped, scale_of, titled
 from judge.results.differences import told_apart
 from judge.results.leaderboard import by_criterion
