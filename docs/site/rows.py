@@ -32,7 +32,7 @@ def card_pages(opening: str) -> dict[str, str]:
     folder = DOCS / "cards"
     cards = {path.parent.name: path for path in sorted(folder.glob("*/card.json"))}
     grids = compare_bench(CardsPlan(cards=[folder])).grids
-    tables = "\n\n".join(grid_markdown(grid).rstrip() for grid in grids)
+    tables = "\n\n".join(grid.markdown().rstrip() for grid in grids)
     return {"cards/index.md": f"{opening}\n{tables}\n"} | {
         f"cards/{name}/card.md": card_page(parse_card(path.read_bytes(), str(path))) for name, path in cards.items()
     }
