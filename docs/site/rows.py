@@ -3,7 +3,6 @@
 import inspect
 import re
 
-from judge.text.grid import grid_markdown
 
 import judge.records
 from docs.site.docstrings import first_sentence
