@@ -171,14 +171,13 @@ class Judge:
                 now = before.plus(progress)
                 report(now)
 
-            replies.append(asking.ask_model(model, wanted, self.settings, counted, asking.turns))
+            replies.append(asking.ask_model(model, wanted, self.settings, counted))
         return StoredResults.joined(replies)
 
     def forecast(self, asking: "Asking", wanted: Sequence[Task]) -> JudgeForecast:
         """What `ask` would send beyond what the journal holds."""
-        rows = (
-            asking.forecast_model(model, wanted, self.settings, self.options, asking.turns) for model in self.models
-        )
+        longest = self.options.max_tokens
+        rows = (forecast(asking.questions(model), wanted, self.settings, longest) for model in self.models)
         return JudgeForecast(tuple(rows), wanted)
 
 
@@ -325,12 +324,7 @@ class Asking:
         return judge.ask(self, wanted, self.progress.of(judge.name))
 
     def ask_model(
-        self,
-        model: Model,
-        wanted: Sequence[Task],
-        settings: Settings,
-        report: Callable[[Progress], None],
-        turns: Mapping[str, Turn] | None,
+        self, model: Model, wanted: Sequence[Task], settings: Settings, report: Callable[[Progress], None]
     ) -> StoredResults:
         """Run the loop once; a judge calls it for each of its models.
 
@@ -339,7 +333,6 @@ class Asking:
             wanted: What it is asked.
             settings: Its limits and prices; the budget is for the whole job.
             report: Called with the progress of this loop.
-            turns: The turns that its prompts may show.
         """
         self.prepare(model)
         before, last = self.spent, Progress(0, len(wanted), 0, 0, 0.0)
@@ -356,7 +349,7 @@ class Asking:
 
         if self._engine is not None:
             model = self._engine(model, min(settings.concurrency, len(wanted)), waiting)
-        questions = Questions(model, self.journal, self.pool, turns, self._account)
+        questions = Questions(model, self.journal, self.pool, self.turns, self._account)
         return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
 
     def in_memory(self) -> "Asking":
@@ -367,21 +360,10 @@ class Asking:
         """What `ask` would send beyond what the journal holds; nothing is sent."""
         return judge.forecast(self, wanted)
 
-    def forecast_model(
-        self,
-        model: Model,
-        wanted: Sequence[Task],
-        settings: Settings,
-        options: ModelOptions,
-        turns: Mapping[str, Turn] | None,
-    ) -> ModelForecast:
-        """What `ask_model` would send beyond what the journal holds."""
-        return forecast(self.questions(model, turns), wanted, settings, options.max_tokens)
-
-    def questions(self, model: Model, turns: Mapping[str, Turn] | None) -> Questions:
+    def questions(self, model: Model) -> Questions:
         """What a model is asked, and what the journal holds of the answers."""
         journal = self.journal if self._view is None else self._view
-        return Questions(model, journal, self.pool, turns)
+        return Questions(model, journal, self.pool, self.turns)
 
     def notes(self, models: Iterable[Model], replies: Iterable[Judgment | Failure]) -> tuple[str, ...]:
         """A sentence for each judge that was answered by another model, or not under a JSON schema."""

@@ -277,7 +277,7 @@ class CascadeJudge(Judge):
                 answers = self.check(memory, wanted)
         else:
             (checker,) = self.first.models
-            answers = asking.questions(checker, asking.turns).settled(self.questions(wanted))
+            answers = asking.questions(checker).settled(self.questions(wanted))
         left, unchecked = array("q"), 0
         for place, (task, answer) in enumerate(self.beside(wanted, answers)):
             unchecked += answer is None and _judges(task.criterion)

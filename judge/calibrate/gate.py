@@ -104,8 +104,7 @@ def verdict(
             reasons.append(
                 f"{rule}: {_shown(worst[rule])} with the {row.gold - row.n} missing grades at the far end of the scale"
             )
-    not_blind = [way for way in made if way != "blind"]
-    if not_blind:
+    if not_blind := [way for way in made if way != "blind"]:
         words.append("INCONCLUSIVE")
         reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
     result: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"

@@ -181,8 +181,7 @@ def make_panel(
         for name in sorted({row.assessor for row in rows}, key=lambda name: (natural_key(name), name))
     }
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
-    topics = tuple(sorted(set(units), key=natural_key))
-    place = {topic: i for i, topic in enumerate(topics)}
+    topics = {topic: i for i, topic in enumerate(sorted(set(units), key=natural_key))}
     given = [{row.assessor: row.grade for row in gold[key]} for key in keys]
     human = np.array([code[consensus(list(by_assessor.values()))] for by_assessor in given], dtype=np.int64)
     columns = tuple(_column(judged, keys, its_scale, binary, judged.judge in baselines) for judged, its_scale in labels)
@@ -192,8 +191,8 @@ def make_panel(
         positive=frozenset({1} if binary else {grades.index(grade) for grade in scale.positive if grade in grades}),
         higher_is_better=binary or scale.polarity == "higher",
         items=_items(keys, gold, pool),
-        topics=topics,
-        topic=np.array([place[unit] for unit in units], dtype=np.int64),
+        topics=tuple(topics),
+        topic=np.array([topics[unit] for unit in units], dtype=np.int64),
         split=tuple(gold[key][0].split or "all" for key in keys),
         human=human,
         reference=_reference(list(assessors), max(map(len, given), default=0)),

@@ -104,15 +104,9 @@ def filter_workers(
     fails: list[tuple[int, Removal]] = []
     for criterion, crowd in labels.items():
         of_item = {Item(*item[:2]): item.acceptable for item in known if item.criterion == criterion}
-        place = {item: i for i, item in enumerate(crowd.items)}
-        fit = np.ones((len(crowd.items), len(crowd.grades)), dtype=np.bool_)
-        checked = np.zeros(len(crowd.items), dtype=np.bool_)
-        for item, acceptable in of_item.items():
-            if item in place:
-                checked[place[item]] = True
-                fit[place[item]] = [min(abs(g - a) for a in acceptable) <= max_deviation for g in crowd.grades]
-        met.append(pairs[criterion][checked[crowd.item]])
-        for row in np.flatnonzero(~fit[crowd.item, crowd.code]).tolist():
+        checked, wrong = _contradictions(crowd, of_item, max_deviation)
+        met.append(pairs[criterion][checked])
+        for row in wrong:
             item = crowd.items[crowd.item[row]]
             worker, label = crowd.workers[crowd.worker[row]], crowd.grades[crowd.code[row]]
             removal = Removal(
@@ -145,6 +139,18 @@ def filter_workers(
         unlabeled=tuple(sorted(known_items - met_items, key=_item_order)),
         labels_removed=removed,
     )
+
+
+def _contradictions(
+    labels: CrowdLabels, acceptable: Mapping[Item, Sequence[int]], max_deviation: int
+) -> tuple[NDArray[np.bool_], list[int]]:
+    """A mask (L,) of the labels of known items, and the numbers of those labels that contradict them."""
+    fit = np.ones((len(labels.items), len(labels.grades)), dtype=np.bool_)
+    for place, item in enumerate(labels.items):
+        if item in acceptable:
+            fit[place] = [min(abs(g - a) for a in acceptable[item]) <= max_deviation for g in labels.grades]
+    checked = np.array([item in acceptable for item in labels.items], dtype=np.bool_)
+    return checked[labels.item], np.flatnonzero(~fit[labels.item, labels.code]).tolist()
 
 
 def without_known(labels: Mapping[str, CrowdLabels], known: Sequence[KnownItem]) -> dict[str, CrowdLabels]:

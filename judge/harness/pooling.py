@@ -28,7 +28,7 @@ from judge.pool.similarity import Similarity
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
-from judge.runs.records import TokenRule, Turn
+from judge.runs.records import TokenRule, Topic, Turn
 from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.ids import natural_key, run_turn_id
@@ -126,32 +126,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     previous = read_earlier_pool(earlier) if earlier is not None else None
     if previous is not None and previous.responses and previous.unit != unit:
         raise UsageError(f"{earlier}: a pool of {previous.unit}s, to which no {unit}s are added")
-    choice = None
-    if pooling.select_runs in RUN_RULES and selection.relevance:
-        teams = Path(pooling.teams) if pooling.teams is not None else None
-        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, teams)
-    submitted = read_runs(
-        pooling.runs,
-        topics,
-        format=pooling.format,
-        selection=selection,
-        token_rule=pooling.token_rule,
-        token_limit=pooling.token_limit,
-        citation_limit=pooling.citation_limit,
-        profile=pooling.profile,
-        hashes=hashes,
-        measured=choice.measure if choice else None,
-        steps=steps,
-    )
-    if choice is not None:
-        check_years(submitted)
-        submitted = choice.applied(submitted)
-    elif pooling.select_runs is not None:
-        submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
-    if turns is None and unit == "dialogue":
-        _check_conversations(submitted)
-    elif turns is None:
-        _check_turns(selection, submitted, previous)
+    submitted, choice = _submitted(pooling, topics, selection, hashes, previous, steps)
     steps(Step("pooling"))
     thresholds = _thresholds(pooling)
     similar = Similarity(encoder) if encoder else None
@@ -192,6 +167,44 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         choice=choice.table if choice else None,
         configured=configured,
     )
+
+
+def _submitted(
+    pooling: Pooling,
+    topics: Sequence[Topic] | None,
+    selection: Selection,
+    hashes: Hashes | None,
+    previous: Pool | None,
+    steps: Steps,
+) -> tuple[Submitted, RunChoice | None]:
+    """The runs, read, checked and selected, and the rule that chose among them; None without a rule."""
+    choice = None
+    if pooling.select_runs in RUN_RULES and selection.relevance:
+        teams = Path(pooling.teams) if pooling.teams is not None else None
+        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, teams)
+    submitted = read_runs(
+        pooling.runs,
+        topics,
+        format=pooling.format,
+        selection=selection,
+        token_rule=pooling.token_rule,
+        token_limit=pooling.token_limit,
+        citation_limit=pooling.citation_limit,
+        profile=pooling.profile,
+        hashes=hashes,
+        measured=choice.measure if choice else None,
+        steps=steps,
+    )
+    if choice is not None:
+        check_years(submitted)
+        submitted = choice.applied(submitted)
+    elif pooling.select_runs is not None:
+        submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
+    if topics is None and selection.unit == "dialogue":
+        _check_conversations(submitted)
+    elif topics is None:
+        _check_turns(selection, submitted, previous)
+    return submitted, choice
 
 
 def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, hashes: Hashes | None) -> Submitted:

@@ -8,7 +8,7 @@ the leaderboard (`judge.stats.correction`).
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from judge.nuggets.labels import PairKey, PairLabels
 from judge.nuggets.records import MATCH_LABELS
 from judge.nuggets.scores import MEASURES, RunUnit, value_of
 from judge.records import Estimate, Record
-from judge.stats.correction import correct
+from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.means import mean_interval
 from judge.stats.resampling import resampled
@@ -142,23 +142,10 @@ def corrected_recall(
     Raises:
         InputError: An inclusion probability is unknown or contradicts how much people matched.
     """
-    whole = [unit for unit in people if unit.responses and gold.labels.keys() >= _pairs(unit)]
-    by_people = {(unit.run_id, unit.scope): unit for unit in whole}
-    by_run: dict[str, list[tuple[RunUnit, float, float, float]]] = {unit.run_id: [] for unit in judged}
-    unknown: list[RunUnit] = []
-    for unit in judged:
-        value = value_of(unit, MEASURES[measure])
-        if unit.status != "matched" or value is None:
-            continue
-        twin = by_people.get((unit.run_id, unit.scope))
-        truth = None if twin is None else value_of(twin, MEASURES[measure])
-        drawn = None if truth is None else _probability(unit, gold, inclusion)
-        if truth is not None and drawn is None:
-            unknown.append(unit)
-        by_run[unit.run_id].append(
-            (unit, value, math.nan if truth is None else truth, math.nan if drawn is None else drawn)
-        )
-    census = all(not math.isnan(truth) for rows in by_run.values() for _, _, truth, _ in rows)
+    by_run = _twins(judged, people, gold, measure, inclusion)
+    twins = [twin for of_run in by_run.values() for twin in of_run]
+    census = all(not math.isnan(twin.people) for twin in twins)
+    unknown = [twin.unit for twin in twins if not math.isnan(twin.people) and math.isnan(twin.inclusion)]
     if unknown and not census:
         several = sum(len(unit.responses) > 1 for unit in unknown)
         raise InputError(
@@ -169,16 +156,15 @@ def corrected_recall(
         )
     topics: dict[str, int] = defaultdict(lambda: len(topics))
     scopes: dict[str, int] = defaultdict(lambda: len(scopes))
-    run_ids = sorted(by_run, key=natural_key)
     samples = [
         RunGrades(
-            judged=np.array([value for _, value, _, _ in by_run[run_id]], dtype=np.float64),
-            gold=np.array([truth for _, _, truth, _ in by_run[run_id]], dtype=np.float64),
-            inclusion=np.array([1.0 if census else drawn for *_, drawn in by_run[run_id]], dtype=np.float64),
-            topics=np.array([topics[_cluster(unit, cluster)] for unit, *_ in by_run[run_id]], dtype=np.int64),
-            turns=np.array([scopes[unit.scope] for unit, *_ in by_run[run_id]], dtype=np.int64),
+            judged=np.array([twin.judged for twin in of_run], dtype=np.float64),
+            gold=np.array([twin.people for twin in of_run], dtype=np.float64),
+            inclusion=np.array([1.0 if census else twin.inclusion for twin in of_run], dtype=np.float64),
+            topics=np.array([topics[cluster_of(twin.unit.topic_id, cluster)] for twin in of_run], dtype=np.int64),
+            turns=np.array([scopes[twin.unit.scope] for twin in of_run], dtype=np.int64),
         )
-        for run_id in run_ids
+        for of_run in by_run.values()
     ]
     try:
         corrections = correct(samples, target="pool", bounds=(0.0, 1.0))
@@ -187,33 +173,49 @@ def corrected_recall(
             f"{name}: every response that people matched was drawn with probability 1, but people did not match all: "
             "expected less than 1"
         ) from error
-    rows: list[CorrectedRecall] = []
-    for run_id, correction in zip(run_ids, corrections, strict=True):
-        of_run = by_run[run_id]
-        clusters = [_cluster(unit, cluster) for unit, *_ in of_run]
-        with_people = {_cluster(unit, cluster) for unit, _, truth, _ in of_run if not math.isnan(truth)}
-        rows.append(
-            CorrectedRecall(
-                run_id=run_id,
-                raw=mean_interval([value for _, value, _, _ in of_run], clusters, bounds=(0.0, 1.0), what="turns"),
-                people=correction.n,
-                corrected=Estimate(
-                    *(correction.value, correction.low, correction.high, correction.n),
-                    *(len(with_people), correction.reason),
-                ),
-                method=correction.method,
-                bias=correction.bias,
-            )
-        )
-    return tuple(
-        sorted(
-            rows, key=lambda row: (row.corrected.value is None, -(row.corrected.value or 0), natural_key(row.run_id))
-        )
+    rows = [_row(*of, correction, cluster) for of, correction in zip(by_run.items(), corrections, strict=True)]
+    return tuple(sorted(rows, key=lambda row: (row.corrected.value is None, -(row.corrected.value or 0))))
+
+
+class _Twin(NamedTuple):
+    """A unit's recall by the judge and by people, who matched it whole; NaN where they did not, or nobody knows."""
+
+    unit: RunUnit
+    judged: float
+    people: float
+    inclusion: float
+    """The probability with which people were to match it."""
+
+
+def _twins(
+    judged: Sequence[RunUnit], people: Sequence[RunUnit], gold: PairLabels, measure: str, inclusion: float | None
+) -> dict[str, list[_Twin]]:
+    """What the judge matched of each run, in natural order of the runs."""
+    whole = [unit for unit in people if unit.responses and gold.labels.keys() >= _pairs(unit)]
+    by_people = {(unit.run_id, unit.scope): value_of(unit, MEASURES[measure]) for unit in whole}
+    by_run: dict[str, list[_Twin]] = {run: [] for run in sorted({unit.run_id for unit in judged}, key=natural_key)}
+    for unit in judged:
+        value, truth = value_of(unit, MEASURES[measure]), by_people.get((unit.run_id, unit.scope))
+        if unit.status == "matched" and value is not None:
+            drawn = None if truth is None else _probability(unit, gold, inclusion)
+            known = math.nan if truth is None else truth, math.nan if drawn is None else drawn
+            by_run[unit.run_id].append(_Twin(unit, value, *known))
+    return by_run
+
+
+def _row(run_id: str, twins: Sequence[_Twin], correction: Corrected, cluster: Cluster) -> CorrectedRecall:
+    clusters = [cluster_of(twin.unit.topic_id, cluster) for twin in twins]
+    with_people = {of for of, twin in zip(clusters, twins, strict=True) if not math.isnan(twin.people)}
+    return CorrectedRecall(
+        run_id=run_id,
+        raw=mean_interval([twin.judged for twin in twins], clusters, bounds=(0.0, 1.0), what="turns"),
+        people=correction.n,
+        corrected=Estimate(
+            correction.value, correction.low, correction.high, correction.n, len(with_people), correction.reason
+        ),
+        method=correction.method,
+        bias=correction.bias,
     )
-
-
-def _cluster(unit: RunUnit, cluster: Cluster) -> str:
-    return cluster_of(unit.topic_id, cluster)
 
 
 def _pairs(unit: RunUnit) -> set[PairKey]:

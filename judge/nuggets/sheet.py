@@ -111,16 +111,11 @@ def sheet_edits(
         if added is not None and nugget_id not in edits:
             edits[nugget_id] = added
             continue
-        base = by_id.get(nugget_id)
         current = _wish_of(now.get(nugget_id) or by_id[nugget_id], deleted=nugget_id not in now)
-        wish = _wish(row, path, current, problems)
-        if wish is None or wish == current or wish.shown(nugget_id) == row.cells["shown_sha256"]:
+        wish = _changed(row, nugget_id, current, problems)
+        if wish is None:
             continue
-        if row.cells["shown_sha256"] != current.shown(nugget_id):
-            message = "the nugget has changed since the sheet was made: make the sheet anew"
-            problems.add("bad_edit", f"{path}: shown_sha256", message)
-            continue
-        before = edits.pop(nugget_id, None)
+        base, before = by_id.get(nugget_id), edits.pop(nugget_id, None)
         if base is not None:
             new = _difference(base, wish, edited_by)
         else:
@@ -130,6 +125,18 @@ def sheet_edits(
         raise InputError(f"{name}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}", problems)
     order = {nugget_id: place for place, nugget_id in enumerate(by_id)}
     return tuple(sorted(edits.values(), key=lambda edit: order.get(edit.nugget_id, len(order))))
+
+
+def _changed(row: TableRow, nugget_id: str, current: _Wish, problems: BankProblems) -> _Wish | None:
+    """What a row says of a nugget where it says something new; None, perhaps with a problem, where it does not."""
+    wish = _wish(row, row.place, current, problems)
+    if wish is None or wish == current or wish.shown(nugget_id) == row.cells["shown_sha256"]:
+        return None
+    if row.cells["shown_sha256"] != current.shown(nugget_id):
+        message = "the nugget has changed since the sheet was made: make the sheet anew"
+        problems.add("bad_edit", f"{row.place}: shown_sha256", message)
+        return None
+    return wish
 
 
 def _wish(row: TableRow, path: str, current: _Wish, problems: BankProblems) -> _Wish | None:

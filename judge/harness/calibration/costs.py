@@ -121,7 +121,7 @@ class PlannedCascades:
     def _count(self, asking: Asking, cascade: CascadeJudge, wanted: Sequence[Task]) -> None:
         """Count the calls for the tasks of each prompt: to the judge alone, to it in a cascade, and to the checker."""
         (model,), (checker,) = cascade.rest.models, cascade.first.models
-        questions, of_checker = asking.questions(model, asking.turns), asking.questions(checker, asking.turns)
+        questions, of_checker = asking.questions(model), asking.questions(checker)
         left = PickedTasks(wanted, cascade.left(wanted, self._said[cascade.first.name]))
         checked = cascade.questions(wanted)
         for prompt in dict.fromkeys(task.criterion.prompt_id for task in checked):

@@ -266,7 +266,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
             results += cascades.beside(asking, judge, wanted, answers)
             if inputs.plan.cascade_grid:
                 bounds += cascades.bounds(judge, wanted, answers, compared)
-            questions = asking.questions(judge.models[0], asking.turns)
+            questions = asking.questions(judge.models[0])
             costs += group_costs(judge.name, questions, opened.prompts, lambda group: opened.tasks(opened.dev, group))
         chosen = [column for panel in opened.panels(results) if (column := _chosen(panel))]
         by_name = {judge.name: judge for judge in judges} | cascades.judges
