@@ -49,14 +49,21 @@ def reasons() -> dict[str, str]:
 def _codes() -> str:
     parts = [
         "# Codes and reasons\n\n`judge validate` gives each problem of a run a code; "
-        "[Validation](../validation.md#codes) sets the codes beside the official validators. An error cannot be "
-        "judged; a warning is judged, but it breaks the guidelines.",
+        "[Validation](../validation.md) says how they differ from the official validators. An error cannot be "
+        "judged; a warning is judged, but it breaks the guidelines. The columns of years say what the validator of "
+        "iKAT did: E, the file ends with an error; W, a warning; –, it is accepted; nothing where the year's "
+        "format has no such thing.",
     ]
+    header = ("code", "severity", "meaning", "2023", "2024", "2025", "advice to the team", "`--fix`")
     for section, rows in SECTIONS.items():
         cells = [
-            (code(name), row.severity, cell(row.meaning), cell(row.advice), cell(row.fix)) for name, row in rows.items()
+            (code(name), row.severity, cell(row.meaning), *row.official, cell(row.advice), cell(row.fix))
+            for name, row in rows.items()
         ]
-        parts += [f"## {section}", table(("code", "severity", "meaning", "advice to the team", "`--fix`"), cells)]
+        parts += [
+            f"## {section}",
+            table(header, cells),
+        ]
     parts += [
         "## Why a judgment is missing",
         "A failure is never a grade. `failures.jsonl` has the reason and the raw reply of each.",

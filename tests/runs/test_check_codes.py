@@ -1,6 +1,5 @@
 """A code is one row: its tables in the document, its severity, its advice and what it needs follow from it."""
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -10,24 +9,6 @@ import pytest
 
 from judge.runs.check.codes import CODES, FIXED, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS, problem
 from tests.conftest import PROJECT
-
-SCRIPT = PROJECT / "bench" / "validation_tables.py"
-spec = importlib.util.spec_from_file_location("validation_tables", SCRIPT)
-tables = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(tables)
-
-
-def test_the_document_has_exactly_the_tables_of_the_rows():
-    """If not: `python bench/validation_tables.py`."""
-    text = tables.DOCUMENT.read_text(encoding="utf-8")
-    assert tables.with_tables(text) == text
-    assert tables.code_tables() in text
-    assert tables.fix_table() in text
-
-
-def test_a_document_without_a_marked_place_is_refused():
-    with pytest.raises(ValueError, match="0 places marked for codes"):
-        tables.with_tables("# Validation\n")
 
 
 def test_every_code_stands_in_one_section():
@@ -58,7 +39,7 @@ def insert(path, after, text):
 @pytest.mark.parametrize("severity", ["warning", "error"])
 def test_a_new_code_is_a_row_and_a_check(tmp_path, severity):
     """Both are added to a copy of the package; no other file is touched, and all that shows codes shows it."""
-    for folder in ("judge", "docs", "bench"):
+    for folder in ("judge", "docs"):
         shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     insert(tmp_path / "judge/runs/check/codes.py", '    "Responses": {\n', ROW.format(severity))
     insert(tmp_path / "judge/runs/check/rules.py", "    text = response.text\n", CHECK)
@@ -84,7 +65,5 @@ def test_a_new_code_is_a_row_and_a_check(tmp_path, severity):
     assert f"## {severity}: too_polite (1)\n\nthe response says please.\n\nTo fix it: leave it out." in page
     assert ("| 9-1_1 | 1 | too_polite |" in page) == (severity == "error")
     assert "too_polite (1)" in (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
-    assert call("bench/validation_tables.py").returncode == 0
-    document = (tmp_path / "docs" / "validation.md").read_text(encoding="utf-8")
-    assert f"| `too_polite` | {severity} | the response says please |  |  |  |" in document
-    assert "| `too_polite` | left alone |" in document
+    page = call("-c", "from docs.site.rows import _codes; print(_codes())").stdout
+    assert f"| `too_polite` | {severity} | the response says please |  |  |  | leave it out | left alone |" in page

@@ -176,9 +176,6 @@ def test_each_profile_has_the_rules_of_its_year(format, types, scoreless, passag
     assert (rules.scoreless, rules.passages, rules.keyed) == (scoreless, passages, keyed)
     assert (rules.flags_used, rules.ptkb, rules.all_turns) == (flags, ptkb, True)
     assert {one: rules.passage_id.fullmatch(one) is not None for one in ids} == ids
-    profiles = section("Profiles")
-    assert f"`{format}`" in profiles
-    assert all(f"`{one}`" in profiles for one in (*types, passages))
 
 
 def section(title):
@@ -190,22 +187,13 @@ def rows(text):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:2] == "| "]
 
 
-def test_the_document_lists_exactly_the_codes():
-    listed = [row for row in rows(section("Codes")) if row[0] != "code"]
-    assert [(row[0], row[1], row[2]) for row in listed] == [
-        (f"`{code}`", row.severity, row.meaning) for code, row in CODES.items()
-    ]
-    assert {len(row) for row in listed} == {6}
-
-
 def test_every_severity_that_is_not_the_official_one_is_explained():
     explained = set(re.findall(r"`([a-z_]+)`", section("Deliberately different")))
-    for row in rows(section("Codes")):
-        code, severity, official = row[0].strip("`"), row[1], " ".join(row[3:])
-        milder = severity == "warning" and "E" in official
-        stricter = severity == "error" and ("W" in official or "log" in official)
-        if milder or stricter:
-            assert code in explained | {"missing_field"}, code
+    for code, row in CODES.items():
+        official = " ".join(row.official)
+        milder = row.severity == "warning" and "E" in official
+        stricter = row.severity == "error" and ("W" in official or "log" in official)
+        assert not (milder or stricter) or code in explained, code
 
 
 def test_the_document_states_the_bounds():
