@@ -17,6 +17,7 @@ from docs.site.rows import reasons
 from docs.site.statistics import modules, public_functions
 from judge.ask.criteria import bundled_criteria
 from judge.cli import COMMANDS
+from judge.evaluate.datasets.catalog import DATASETS
 from judge.records import FailureReason
 from judge.runs.check.codes import CODES
 from judge.runs.formats import FORMATS
@@ -56,6 +57,7 @@ def test_every_row_of_the_program_has_an_entry() -> None:
         "python": [f"### `{name}`\n" for name in judge.__all__ if not name.startswith("_")],
         "codes": [f"| `{name}` |" for name in (*CODES, *FailureReason.__args__)],  # type: ignore[attr-defined]
         "formats": [f"## `{name}`\n" for name in FORMATS],
+        "datasets": [f"| `{name}` |" for name in DATASETS],
         "prompts": [f"## `{criterion.prompt_id}`\n" for criterion in bundled_criteria()],
         "statistics": [f"### `{name}`\n" for name in (*STATISTICS, *EXPECTED, *PROBABILITY, *SYSTEM, *TIED)],
         "statistics-functions": [f"### `{name}`\n" for module in modules() for name, _ in public_functions(module)],

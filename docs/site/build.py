@@ -17,7 +17,7 @@ from judge.cli import COMMANDS
 
 GENERATED = (
     "commands/index.md", "files.md", "codes.md", "statistics.md", "statistics-functions.md", "python.md", "prompts.md",
-    "formats.md",
+    "formats.md", "datasets.md",
 )  # fmt: skip
 """The pages made from the program, in the order of the navigation."""
 

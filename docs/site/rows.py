@@ -11,6 +11,7 @@ from docs.site.pages import DOCS
 from judge.ask.criteria import bundled_criteria, default_prompts
 from judge.evaluate.cards.card import parse_card
 from judge.evaluate.cards.page import card_page
+from judge.evaluate.datasets.catalog import DATASETS
 from judge.harness.evaluation.bench_cards import CardsPlan, compare_bench
 from judge.records import Criterion, Level
 from judge.runs.check.codes import SECTIONS
@@ -18,9 +19,10 @@ from judge.runs.formats import FORMATS, _module, rules_of
 
 
 def row_pages() -> dict[str, str]:
-    """The pages of codes, formats and prompts."""
+    """The pages of codes, data sets, formats and prompts."""
     return {
         "reference/codes.md": _codes(),
+        "reference/datasets.md": _datasets(),
         "reference/formats.md": _formats(),
         "reference/prompts.md": _prompts(),
     }
@@ -70,6 +72,23 @@ def _codes() -> str:
         table(("reason", "meaning"), [(code(name), cell(meaning)) for name, meaning in reasons().items()]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _datasets() -> str:
+    header = ("name", "what", "criterion", "scale", "positive", "n", "unit", "rung", "licence", "how to get it")
+    rows = [
+        (
+            *(code(each.name), cell(each.title), each.criterion, f"{each.grades[0]}-{each.grades[-1]}"),
+            *(", ".join(map(str, each.positive)), f"{each.size:,}", each.unit, each.rung or "–"),
+            *(cell(each.licence), cell(each.source)),
+        )
+        for each in DATASETS.values()
+    ]
+    return (
+        "# Data sets\n\nThe public labels that `judge bench` reads; [Bench](../bench.md) says what they mean. *n* is "
+        "the number of labeled responses of the whole release. A judge is worth its price above the first rung.\n\n"
+        f"{table(header, rows)}\n"
+    )
 
 
 _NUMBER_OF_STATEMENTS = {"numbers": "by number", "objects": "by number, text and score", "texts": "by text", None: "–"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judge.errors import InputError
-from judge.evaluate.datasets import Dataset, LabeledResponse
+from judge.evaluate.datasets import LabeledResponse
 from judge.evaluate.datasets.catalog import DATASETS
 from judge.evaluate.datasets.finding import find_file, find_files, is_there
 from tests.conftest import PROJECT
@@ -89,24 +89,6 @@ def test_a_row_is_consistent(name: str) -> None:
     # At least one grade is not positive, or there is nothing to tell apart.
     assert set(dataset.positive) < set(dataset.grades) and dataset.positive
     assert dataset.size > 0 and dataset.files and dataset.unit and dataset.licence and dataset.source
-
-
-def test_the_page_has_the_table_of_datasets() -> None:
-    page = (PROJECT / "docs" / "bench.md").read_text(encoding="utf-8")
-    section = page.partition("\n## Datasets\n")[2].partition("\n## ")[0]
-    table = next(block for block in section.split("\n\n") if block.startswith("| name |"))
-    assert table.splitlines()[2:] == [documented(dataset) for dataset in DATASETS.values()]
-
-
-def documented(dataset: Dataset) -> str:
-    """The row of a dataset on the page."""
-    scale = f"{dataset.grades[0]}-{dataset.grades[-1]}"
-    positive = ", ".join(map(str, dataset.positive))
-    cells = (
-        f"`{dataset.name}`", dataset.title, dataset.criterion, scale, positive, f"{dataset.size:,}", dataset.unit,
-        dataset.rung or "-", dataset.licence, dataset.source,
-    )  # fmt: skip
-    return f"| {' | '.join(cells)} |"
 
 
 # BEGIN.
