@@ -3,7 +3,6 @@
 import inspect
 import re
 
-
 import judge.records
 from docs.site.docstrings import first_sentence
 from docs.site.markdown import cell, code, escaped, facts, fenced, table
