@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
@@ -87,6 +87,8 @@ ROOMS = {
 
 A command lives in the module of its name in this folder, `crowd cast-regin` in `crowd_cast_regin.py`.
 """
+FAMILIES = frozenset({"evaluate"})
+"""First words whose commands are the actions of one module."""
 COMMANDS = {name: summary for commands in ROOMS.values() for name, summary in commands.items()}
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -144,8 +146,15 @@ def _settle_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def command_module(name: str) -> ModuleType:
-    """The module behind a command: its docstring, `add_arguments(parser)` and `main(args)`."""
+def command_module(name: str) -> ModuleType | SimpleNamespace:
+    """What is behind a command: the docstring and `main` of a module, or its `ACTIONS`; one of these as `main`."""
+    family, _, action = name.partition(" ")
+    if family in FAMILIES:
+        # Imported here, because it would slow down `judge --help`.
+        from inspect import cleandoc
+
+        function = importlib.import_module(f"judge.cli.{family}").ACTIONS[action]
+        return SimpleNamespace(main=function, __doc__=cleandoc(function.__doc__))
     return importlib.import_module(f"judge.cli.{re.sub('[ -]', '_', name)}")
 
 

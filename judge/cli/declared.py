@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import create_model
@@ -64,7 +64,7 @@ class _Field(NamedTuple):
     """The heading that it stands under."""
 
 
-def declare_command(parser: CommandParser, module: ModuleType) -> None:
+def declare_command(parser: CommandParser, module: ModuleType | SimpleNamespace) -> None:
     """Give a parser the options of a command: those of the plans that its `main` takes, or each of its `ACTIONS`."""
     if not hasattr(module, "ACTIONS"):
         _declare_plans(parser, module.main)
@@ -76,7 +76,9 @@ def declare_command(parser: CommandParser, module: ModuleType) -> None:
         _declare_plans(actions.add_parser(name, help=line[:1].lower() + line[1:]), function)
 
 
-def parse_command(parser: CommandParser, module: ModuleType, words: Sequence[str]) -> "functools.partial[int]":
+def parse_command(
+    parser: CommandParser, module: ModuleType | SimpleNamespace, words: Sequence[str]
+) -> "functools.partial[int]":
     """What a command line does, as a function to call.
 
     Raises:

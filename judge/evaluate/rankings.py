@@ -1,22 +1,22 @@
 """Runs under the measures of rankings that the tracks publish, by one set of grades. Pure."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
-from judge.errors import UsageError
 from judge.evaluate.breakdown import (
     Reading,
     best_first,
 )
 from judge.evaluate.intake import RankedRun
 from judge.evaluate.paired import PairedRuns, comparison
-from judge.evaluate.scores import MeasuredRun, Over, measured_run
+from judge.evaluate.scores import MeasuredRun, measured_run
 from judge.records import Problem, Record
 from judge.runs.measures import Measures, measure_name
 from judge.runs.years import possible_years
 from judge.text.cells import count
-from judge.text.ids import Cluster, check_cluster, natural_key
+from judge.text.ids import Cluster, natural_key
 
 PASSAGE_MEASURES = (
     *("nDCG@3", "nDCG@5", "nDCG", "P@10", "P@20", "R@10", "R@20", "R@1000", "AP", "RR", "Judged@5", "Judged@20"),
@@ -26,7 +26,7 @@ MAIN_OF_PASSAGES = "nDCG@5"
 STATEMENT_MEASURES = ("nDCG@3", "P@3", "R@3", "R@5", "RR", "SetP", "SetR", "SetF", "AP")
 """Of section 3 and tables 5 and 6 of the overview of iKAT 2023; then those of statements as a set (iKAT 2024)."""
 MAIN_OF_STATEMENTS = "nDCG@3"
-CONVENTIONS: tuple[Over, ...] = ("qrels", "answered")
+Convention = Literal["qrels", "answered"]
 """What a mean of a measure of rankings may be over."""
 _SEED = 0
 _EXAMPLES = 3
@@ -50,7 +50,7 @@ class Asked(Record, frozen=True):
     """The measure that runs are ordered, compared and taken apart by."""
     relevant: int = 1
     """The lowest relevant grade (trec_eval's `-l`)."""
-    over: Over = "qrels"
+    over: Convention = "qrels"
     cluster: Cluster = "topic"
     item: str = "passage"
     """What is ranked, in the singular."""
@@ -65,33 +65,26 @@ def ask(
     measures: Sequence[str],
     main: str,
     *,
-    more: Sequence[str] = (),
     relevant: int = 1,
-    over: Over = "qrels",
+    over: Convention = "qrels",
     cluster: Cluster = "topic",
     item: str = "passage",
 ) -> Asked:
     """Which measures are computed, each once, in the spelling of ir_measures.
 
     Args:
-        measures: Those of the track.
+        measures: Those of the track, and those that the user adds.
         main: The measure that runs are ordered by.
-        more: Those that the user adds.
         relevant: The lowest relevant grade.
         over: What means are over.
         cluster: What intervals are over.
         item: What is ranked, in the singular.
 
     Raises:
-        UsageError: A measure cannot be computed, the lowest relevant grade is below 1, or a word is unknown.
+        UsageError: A measure cannot be computed.
     """
-    if relevant < 1:
-        raise UsageError(f"--rel {relevant}: expected a grade of 1 or more")
-    if over not in CONVENTIONS:
-        raise UsageError(f"--over {over}: expected {' or '.join(CONVENTIONS)}")
-    check_cluster(cluster)
     main = measure_name(main, relevant)
-    names = dict.fromkeys([*(measure_name(name, relevant) for name in (*measures, *more)), main])
+    names = dict.fromkeys([*(measure_name(name, relevant) for name in measures), main])
     return Asked(tuple(names), main, relevant, over, cluster, item)
 
 
@@ -184,7 +177,7 @@ class Evaluator:
         values = self._measures.values(run.ranking)
         answered = {turn_id for turn_id, items in run.ranking.items() if items}
 
-        def measured(name: str, over: Over) -> MeasuredRun:
+        def measured(name: str, over: Convention) -> MeasuredRun:
             bounds = self._measures.bounds(name)
             return measured_run(run.run_id, name, values[name], grades, over, cluster=asked.cluster, bounds=bounds)
 
@@ -218,7 +211,7 @@ class Evaluator:
         )
 
 
-def other_convention(over: Over) -> Over:
+def other_convention(over: Convention) -> Convention:
     """The convention beside the one that means are over."""
     return "answered" if over == "qrels" else "qrels"
 

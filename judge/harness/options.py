@@ -8,6 +8,7 @@ from judge.files.plan import OneOf, Option, Options, Positive
 from judge.runs.formats import FORMATS
 from judge.runs.profiles import PROFILES
 from judge.runs.records import TokenRule
+from judge.text.ids import Cluster
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
 """The criteria judged by default; their prompts do not show the conversation."""
@@ -64,3 +65,11 @@ class JudgedPrompts(Options, section="asking"):
     """Criteria, each under its default prompt (default: groundedness naturalness, or the criteria of --prompt)."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
     """Prompt in place of its criterion's default, as criterion/variant or a file of your own; may be repeated."""
+
+
+class ClusterUnit(Options):
+    """What intervals, tests and splits are over."""
+
+    cluster: Cluster = "topic"
+    """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
+    9-2 are one."""

@@ -208,7 +208,7 @@ def test_runs_and_references_that_cannot_be_compared_are_refused(tmp_path: Path)
         measured(INTERACTIVE, references=[reference])
     with pytest.raises(UsageError, match="no manual response: expected --reference"):
         measured(other)
-    with pytest.raises(UsageError, match="expected references or answered"):
+    with pytest.raises(UsageError, match="choose from references, answered"):
         measured(other, references=[reference], over="all")
     with pytest.raises(UsageError, match="give a folder of its own"):
         measured(other, references=[reference], out=tmp_path)

@@ -37,7 +37,7 @@ def world(tmp_path: Path) -> Path:
 
 
 def plan(world: Path, **more: object) -> PassagesPlan:
-    return PassagesPlan(**({"runs": world / "runs", "qrels": world / "some.qrels"} | more))  # type: ignore[arg-type]
+    return PassagesPlan(**({"runs": world / "runs", "qrels": world / "some.qrels"} | more))
 
 
 def test_runs_of_every_form_are_measured_together(world: Path) -> None:
@@ -135,6 +135,12 @@ def test_the_folder_has_every_table_and_is_the_same_again(world: Path, tmp_path:
     files = sorted((world / "runs").glob("[abc].*"), reverse=True)
     evaluate_passages(plan(world, runs=files, out=tmp_path / "again"))
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == first
+
+
+@pytest.mark.parametrize("wrong", [{"relevant": 0}, {"over": "worst"}, {"cluster": "run"}, {"by": "turn"}])
+def test_words_that_mean_nothing_are_refused(world: Path, wrong: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=f"^{next(iter(wrong))[:3]}"):
+        plan(world, **wrong)
 
 
 def test_a_folder_among_the_runs_is_refused(world: Path) -> None:

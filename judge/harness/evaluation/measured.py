@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -20,15 +20,16 @@ from judge.evaluate.rankings import (
     STATEMENT_MEASURES,
     Asked,
     Assessment,
+    Convention,
     Evaluation,
     Evaluator,
     ask,
 )
-from judge.evaluate.scores import Over
 from judge.evaluate.statements import own_assessment, statement_ranking
 from judge.files.folder import check_apart, check_outside, replace_folder
-from judge.files.paths import JobPlan, StrPath, paths
+from judge.files.plan import Option, Positive
 from judge.files.trec import safe_names
+from judge.harness.options import ClusterUnit
 from judge.pool.intake import turns_by_id
 from judge.pool.lists import read_grades
 from judge.records import Problem
@@ -37,7 +38,7 @@ from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics
 from judge.runs.trec_run import looks_like_trec_run
 from judge.text.cells import count
-from judge.text.ids import Cluster, natural_key
+from judge.text.ids import natural_key
 from judge.text.safe import shown
 from judge.text.steps import Step, Steps, quiet, stepped
 from judge.text.table import Table
@@ -46,67 +47,49 @@ _HIGHEST_GRADE = 10_000
 """The highest grade; trec_eval keeps a place in memory for each up to the highest, for each turn."""
 
 
-class RankingsPlan(JobPlan, frozen=True, kw_only=True):
-    """What every command about rankings can be told; paths may be strings."""
+class RankingsPlan(ClusterUnit):
+    """What every command about rankings can be told."""
 
-    runs: StrPath | Sequence[StrPath]
-    """Folders of run files, and run files, in any format of the tracks or TREC runs of six columns."""
-    topics: StrPath | None = None
-    """The topics file."""
-    measures: Sequence[str] = ()
-    """Measures beside those of the tracks, in the names of ir-measures."""
-    main: str
-    """The measure that runs are ordered, compared and taken apart by."""
-    relevant: int = 1
-    """The lowest relevant grade (trec_eval's `-l`)."""
-    over: Over = "qrels"
-    """What means are over."""
-    cluster: Cluster = "topic"
-    """What intervals and tests are over."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")]
+    """Folders of run files, and run files, in any format of the tracks or TREC runs of six columns, .gz too."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file: depths, PTKB, a check of turn ids."""
+    measures: Annotated[tuple[str, ...], Option("measure", metavar="NAME")] = ()
+    """More measures, in the names of ir-measures."""
+    relevant: Annotated[Positive, Option("rel", metavar="N")] = 1
+    """Lowest relevant grade, trec_eval's -l."""
+    over: Convention = "qrels"
+    """What means are over: every turn of the qrels (trec_eval -c), or those that the run answered."""
     by: RunTable = "run"
-    """The table that is to be shown: one that the turns do not allow is refused before anything is written."""
-    out: StrPath | None = None
-    """The folder to write."""
-
-    def asked(self, measures: Sequence[str], item: str = "passage") -> Asked:
-        """The measures of a track and those of the plan, of rankings of such items.
-
-        Raises:
-            UsageError: A measure cannot be computed, or the plan has an unknown word.
-        """
-        return ask(
-            measures,
-            self.main,
-            more=self.measures,
-            relevant=self.relevant,
-            over=self.over,
-            cluster=self.cluster,
-            item=item,
-        )
+    """What the table has a line for."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder to write: tables in every form, the value of every turn, pictures."""
 
 
-class PassagesPlan(RankingsPlan, frozen=True, kw_only=True):
+class PassagesPlan(RankingsPlan):
     """Everything `judge evaluate passages` can be told.
 
     The topics say the depth of turns in CAsT's trees, and which turns depend on the PTKB. A turn that they lack is an
     error.
     """
 
-    qrels: StrPath
+    qrels: Annotated[Path, Option(metavar="FILE")]
     """Grades of passages."""
-    main: str = MAIN_OF_PASSAGES
+    main: Annotated[str, Option(metavar="NAME")] = MAIN_OF_PASSAGES
+    """The measure by which runs are ordered, compared and taken apart."""
 
 
-class StatementsPlan(RankingsPlan, frozen=True, kw_only=True):
+class StatementsPlan(RankingsPlan):
     """Everything `judge evaluate statements` can be told.
 
     Runs may also be TREC runs of statement numbers. The topics give the number of a statement that a run names by its
     text, and say which statements a turn depends on.
     """
 
-    qrels: Sequence[StrPath] = ()
-    """Grades of statements by number, a file for each group of assessors; by default what the topics link."""
-    main: str = MAIN_OF_STATEMENTS
+    qrels: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Grades of statements by number, a file for each group of assessors (default: the links of --topics)."""
+    main: Annotated[str, Option(metavar="NAME")] = MAIN_OF_STATEMENTS
+    """The measure by which runs are ordered, compared and taken apart."""
 
 
 class RankingsOutcome(msgspec.Struct, frozen=True):
@@ -138,7 +121,7 @@ def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutco
         UsageError: A measure cannot be computed, or the folder is that of an input.
         InputError: An input is bad, or a run has no turn of the grades; every problem is listed.
     """
-    asked = plan.asked(PASSAGE_MEASURES)
+    asked = _asked(plan, PASSAGE_MEASURES, "passage")
     topics = read_topics(plan.topics) if plan.topics is not None else None
     problems: list[Problem] = []
     assessments = _read_assessments([plan.qrels], problems)
@@ -154,7 +137,7 @@ def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsO
     """
     if not plan.qrels and plan.topics is None:
         raise UsageError("no assessment of statements: expected --qrels FILE, or --topics FILE whose links are one")
-    asked = plan.asked(STATEMENT_MEASURES, "statement")
+    asked = _asked(plan, STATEMENT_MEASURES, "statement")
     topics = read_topics(plan.topics) if plan.topics is not None else None
     problems: list[Problem] = []
     assessments = _read_assessments(plan.qrels, problems)
@@ -167,12 +150,23 @@ def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsO
     return _measure_runs(plan, rank, assessments, asked, topics, problems, plan.qrels, steps)
 
 
-def _read_assessments(files: Sequence[StrPath], problems: list[Problem]) -> tuple[Assessment, ...]:
+def _asked(plan: PassagesPlan | StatementsPlan, measures: Sequence[str], item: str) -> Asked:
+    """The measures of a track and those of the plan."""
+    return ask(
+        (*measures, *plan.measures),
+        plan.main,
+        relevant=plan.relevant,
+        over=plan.over,
+        cluster=plan.cluster,
+        item=item,
+    )
+
+
+def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> tuple[Assessment, ...]:
     """The grades of qrels files, each named by its file; what cannot be read is added to the problems."""
-    places = paths(files)
-    names = [path.name for path in places]
+    names = [path.name for path in files]
     assessments = []
-    for path, name in zip(places, names, strict=True):
+    for path, name in zip(files, names, strict=True):
         try:
             grades = read_grades(path)
         except InputError as error:
@@ -198,7 +192,7 @@ def _measure_runs(
     asked: Asked,
     topics: Sequence[Topic] | None,
     problems: list[Problem],
-    qrels: Sequence[StrPath],
+    qrels: Sequence[Path],
     steps: Steps,
 ) -> RankingsOutcome:
     """Read and measure runs one at a time, compare them, and write the tables if the plan names a folder.
@@ -215,10 +209,9 @@ def _measure_runs(
         qrels: The files of the assessments.
         steps: Called as the job goes.
     """
-    out = Path(plan.out) if plan.out is not None else None
-    if out is not None:
-        check_outside(out, paths(plan.runs))
-        check_apart(out, paths(plan.runs))
+    if plan.out is not None:
+        check_outside(plan.out, plan.runs)
+        check_apart(plan.out, plan.runs)
     turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
     for assessment in assessments:
         problems += _unknown(assessment.grades, assessment.name, turns)
@@ -229,13 +222,13 @@ def _measure_runs(
     steps(Step("comparing runs"))
     evaluations = tuple(evaluator.result() for evaluator in evaluators)
     facts = turn_facts(graded, topics)
-    warnings += undrawn("pictures of runs, topics and depths") if out is not None else ()
+    warnings += undrawn("pictures of runs, topics and depths") if plan.out is not None else ()
     outcome = RankingsOutcome(evaluations, facts, tuple(warnings))
     outcome.tables(plan.by)
-    if out is not None:
-        inputs = paths(file for file in (*qrels, plan.topics) if file is not None)
+    if plan.out is not None:
+        inputs = [file for file in (*qrels, plan.topics) if file is not None]
         inputs += find_runs(plan.runs, also=looks_like_trec_run)[0]
-        replace_folder(out, _files(outcome, steps), f"{asked.item}s.sha256", inputs=inputs)
+        replace_folder(plan.out, _files(outcome, steps), f"{asked.item}s.sha256", inputs=inputs)
     return outcome
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -16,7 +16,9 @@ from judge.evaluate.sets.measures import MEAN, OrderedRun, measure_facts
 from judge.evaluate.sets.rankings import RankedBySets, ranked_by_sets
 from judge.evaluate.sets.tables import agreement_grids, ranking_grids
 from judge.files.folder import check_apart, replace_folder
-from judge.files.paths import JobPlan, StrPath, published
+from judge.files.paths import published
+from judge.files.plan import Option
+from judge.harness.evaluation.response_inputs import Polarity
 from judge.harness.evaluation.set_inputs import (
     GivenSet,
     check_common,
@@ -27,12 +29,13 @@ from judge.harness.evaluation.set_inputs import (
     read_given,
     read_ordered,
 )
+from judge.harness.options import ClusterUnit
 from judge.pool.effectiveness import DEFAULT_MEASURE
 from judge.records import Problem
 from judge.results.tables import SEED
 from judge.runs.topics import read_topics
 from judge.text.cells import count, number
-from judge.text.ids import Cluster, check_cluster, clustering, natural_key, topic_of
+from judge.text.ids import Cluster, clustering, natural_key, topic_of
 from judge.text.safe import printable_id, shown
 from judge.text.steps import Step, Steps, quiet, stepped
 from judge.text.table import Table
@@ -43,33 +46,32 @@ REPLICATES = 2000
 FLIPS = 10_000
 
 
-class QrelsPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge evaluate qrels` can be told; paths may be strings."""
+class QrelsPlan(ClusterUnit):
+    """Everything `judge evaluate qrels` can be told."""
 
-    a: StrPath
-    """The first set: qrels, a file of four columns, `judgments.jsonl`, or an output folder of `judge run`."""
-    b: StrPath
-    """The second set, of the same items."""
-    runs: Sequence[StrPath] = ()
-    """Run files and folders of them, TREC runs too, or an output folder; by default the pool beside a set."""
-    measures: Sequence[str] = ()
-    """`mean`, or as ir_measures writes them; by default `mean` for judgments and output folders, else nDCG@5."""
-    topics: StrPath | None = None
-    """A topics file; a graded turn that it does not have is a problem."""
-    criterion: str | None = None
-    """The criterion of the judgments, or their prompt file."""
-    scale: str | None = None
-    """`LOW-HIGH`: the grades of files of columns."""
-    polarity: str = "higher"
+    a: Annotated[Path, Option(metavar="A", place="only")]
+    """Qrels, labels of four columns, judgments.jsonl, or an output folder of `judge run`."""
+    b: Annotated[Path, Option(metavar="B", place="only")]
+    """Others of the same items."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Run files and folders of them, TREC runs too, .gz too, or an output folder (default: the pool beside A or B)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file; graded turns that it lacks are refused."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Criterion of the judgments, or their prompt file."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Scale of grades in columns (default: as they are given)."""
+    polarity: Polarity = "higher"
     """Which end of the scale of columns is good."""
-    positive: int | tuple[int, int] | None = None
-    """The worst grade that counts as positive, or one for each set: grades are then compared as positive or not."""
     off_scale: OffScale = "error"
-    """What becomes of a grade off its scale."""
-    cluster: Cluster = "topic"
-    """What intervals and tests are over."""
-    out: StrPath | None = None
-    """A folder for tables and pictures."""
+    """A grade off its scale stops the comparison, or counts as missing."""
+    positive: Annotated[tuple[int, ...] | None, Option(metavar="N")] = None
+    """Compare positive or not: grade N or better; two numbers are for A and for B."""
+    measures: Annotated[tuple[str, ...], Option("measure", metavar="NAME")] = ()
+    """Mean, the mean grade of first responses, or as ir-measures writes it (default: mean where A, B or the runs are of
+    an output folder, else nDCG@5)."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Also write every table in all forms, and a picture of the rankings."""
 
 
 class QrelsOutcome(msgspec.Struct, frozen=True):
@@ -94,10 +96,14 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     """Compare two sets, and write tables and pictures if the plan names a folder.
 
     Raises:
-        UsageError: The scales differ, a measure is unknown, or judgments are of several judges.
+        UsageError: The scales differ, a measure is unknown, more than two grades are to be the lowest positive ones, or
+            judgments are of several judges.
         InputError: A file has problems, or the sets and runs have nothing in common; every problem is listed.
     """
-    check_cluster(plan.cluster)
+    positive = (plan.positive[0], plan.positive[-1]) if plan.positive else None
+    if plan.positive and len(plan.positive) > 2:
+        grades = " ".join(map(str, plan.positive))
+        raise UsageError(f"--positive {grades}: expected one grade, or one for A and one for B")
     problems: list[Problem] = []
     given = [read_given(path, plan.criterion, problems) for path in (plan.a, plan.b)]
     runs, responses = read_ordered(plan.runs, problems) if plan.runs else ((), False)
@@ -108,7 +114,7 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
         *read,
         scale=plan.scale,
         polarity=plan.polarity,
-        positive=_positive(plan.positive),
+        positive=positive,
         off_scale=plan.off_scale,
     )
     warnings = (*(f"{problem.file}: {problem.message}" for problem in problems), *warnings)
@@ -116,7 +122,7 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
         _check_topics(plan.topics, (a, b))
     check_common(a, b)
     check_pools(*read)
-    if (positive := _positive(plan.positive)) is not None:
+    if positive is not None:
         a, b = binary(a, positive[0]), binary(b, positive[1])
     turns = common_turns(a, b)
     a, b = (msgspec.structs.replace(of, name=published(of.name)) for of in (a, b))
@@ -148,7 +154,7 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     )
     if plan.out is not None:
         steps(Step("making tables and pictures"))
-        _write(plan, outcome)
+        _write(plan.out, plan, outcome)
     return outcome
 
 
@@ -164,11 +170,7 @@ def _measures(plan: QrelsPlan, usual: str | None, *, higher_is_better: bool) -> 
     return tuple(dict.fromkeys(measure_facts(name).name for name in measures))
 
 
-def _positive(given: int | tuple[int, int] | None) -> tuple[int, int] | None:
-    return (given, given) if isinstance(given, int) else given
-
-
-def _check_topics(path: StrPath, sets: Sequence[GradeSet]) -> None:
+def _check_topics(path: Path, sets: Sequence[GradeSet]) -> None:
     """Refuse grades of turns that the topics do not have."""
     known = {turn.turn_id for topic in read_topics(path) for turn in topic.turns}
     problems = [
@@ -195,9 +197,8 @@ def _beside(read: Sequence[GivenSet]) -> tuple[tuple[OrderedRun, ...], bool]:
     return (pooled_runs(pool), True) if pool is not None else ((), False)
 
 
-def _write(plan: QrelsPlan, outcome: QrelsOutcome) -> None:
-    out = Path(str(plan.out))
-    inputs = [Path(path) for path in (plan.a, plan.b, *plan.runs)]
+def _write(out: Path, plan: QrelsPlan, outcome: QrelsOutcome) -> None:
+    inputs = [plan.a, plan.b, *plan.runs]
     check_apart(out, inputs)
     files = {name: content for key, grid in outcome.grids.items() for name, content in grid.files(key).items()}
     for place, ranking in enumerate(outcome.rankings if can_draw() else (), 1):

@@ -45,18 +45,6 @@ class _Sidecar(msgspec.Struct):
     calibration: str | None = None
 
 
-class StatedScale(msgspec.Struct, frozen=True):
-    """What the user says of grades whose file says nothing."""
-
-    criterion: str | None = None
-    """A criterion with a prompt, a prompt's file, or with `scale` any name."""
-    scale: str | None = None
-    """`LOW-HIGH`."""
-    polarity: Polarity | None = None
-    positive: int | None = None
-    """The worst positive grade."""
-
-
 def runs_of_folder(folder: Path) -> tuple[tuple[ResponseRun, ...], tuple[Path, ...]]:
     """The runs of a folder of `judge run` or `judge pool`, and the files that were read.
 
@@ -133,25 +121,36 @@ def qrels_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(files, key=lambda path: natural_key(path.name)))
 
 
-def read_response_qrels(paths: Sequence[Path], stated: StatedScale, *, own: bool) -> tuple[ResponseQrels, ...]:
+def read_response_qrels(
+    paths: Sequence[Path],
+    criterion: str | None = None,
+    scale: str | None = None,
+    polarity: Polarity | None = None,
+    positive: int | None = None,
+    *,
+    own: bool,
+) -> tuple[ResponseQrels, ...]:
     """The grades of each file, whose scale its sidecar says, else the user.
 
     Args:
         paths: The files.
-        stated: What the user says.
+        criterion: A criterion with a prompt, a prompt's file, or with `scale` any name.
+        scale: `LOW-HIGH`.
+        polarity: Which end of it is good.
+        positive: The worst positive grade.
         own: Whether these are all the qrels of a folder, so that a stated criterion chooses among them.
 
     Raises:
         UsageError: The statement is of no file, or contradicts a sidecar.
         InputError: A file has problems, or grades off its scale; every problem is listed.
     """
-    scale, wanted = _stated(stated)
+    stated, wanted = _stated(criterion, scale, polarity)
     problems: list[Problem] = []
     read: list[ResponseQrels] = []
     for path in paths:
         sidecar = _sidecar(path)
         if sidecar is None:
-            name, of_file, remark = wanted or _stem(path), scale, None
+            name, of_file, remark = wanted or _stem(path), stated, None
             if name != _stem(path) in criterion_names():
                 remark = f"so says --criterion; by its name {path.name} holds grades of {_stem(path)}."
         elif wanted not in (None, sidecar.criterion):
@@ -160,11 +159,11 @@ def read_response_qrels(paths: Sequence[Path], stated: StatedScale, *, own: bool
             raise UsageError(f"{path}: grades of {shown(sidecar.criterion)}, as {path.name}.json says, not of {wanted}")
         else:
             name, of_file, remark = sidecar.criterion, _scale(sidecar), sidecar.calibration
-            if stated.scale is not None or stated.polarity is not None:
+            if scale is not None or polarity is not None:
                 raise UsageError(f"{path}: {path.name}.json says the scale: leave out --scale and --polarity")
-        _check_positive(stated.positive, of_file, path)
+        _check_positive(positive, of_file, path)
         grades = _grades(path, of_file, problems)
-        read.append(ResponseQrels(name, path.name, grades, of_file, stated.positive, remark))
+        read.append(ResponseQrels(name, path.name, grades, of_file, positive, remark))
     if problems:
         raise InputError(f"response qrels: {count(len(problems), 'problem')}", problems)
     if not read:
@@ -172,21 +171,21 @@ def read_response_qrels(paths: Sequence[Path], stated: StatedScale, *, own: bool
     return _told_apart(read)
 
 
-def _stated(stated: StatedScale) -> tuple[Scale | None, str | None]:
+def _stated(criterion: str | None, scale: str | None, polarity: Polarity | None) -> tuple[Scale | None, str | None]:
     """The scale and the name of the criterion that the user states."""
-    if stated.scale is not None:
-        return parse_scale(stated.scale, stated.polarity or "higher"), stated.criterion
-    if stated.polarity is not None:
+    if scale is not None:
+        return parse_scale(scale, polarity or "higher"), criterion
+    if polarity is not None:
         raise UsageError("--polarity says which end of --scale is good: give both")
-    if stated.criterion is None:
+    if criterion is None:
         return None, None
     names = criterion_names()
-    if stated.criterion not in names and not stated.criterion.endswith(".md") and "/" not in stated.criterion:
+    if criterion not in names and not criterion.endswith(".md") and "/" not in criterion:
         raise UsageError(
-            f"--criterion {shown(stated.criterion)}: no prompt says its scale (there are {', '.join(names)}): give "
+            f"--criterion {shown(criterion)}: no prompt says its scale (there are {', '.join(names)}): give "
             "--scale LOW-HIGH, or the file of a prompt"
         )
-    prompt = find_criterion(stated.criterion)
+    prompt = find_criterion(criterion)
     return prompt.scale, prompt.name
 
 

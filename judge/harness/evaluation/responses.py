@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -21,19 +21,19 @@ from judge.evaluate.responses.tables import (
 from judge.evaluate.scores import Over
 from judge.files.content import FileContent, Pieces, text_pieces
 from judge.files.folder import check_apart, replace_folder
-from judge.files.paths import JobPlan, StrPath, paths
+from judge.files.plan import Option
 from judge.harness.evaluation.response_inputs import (
     Polarity,
-    StatedScale,
     qrels_files,
     read_response_qrels,
     runs_of_files,
     runs_of_folder,
 )
+from judge.harness.options import ClusterUnit
 from judge.runs.records import Topic
 from judge.runs.topics import read_topics
 from judge.text.cells import count
-from judge.text.ids import Cluster, check_cluster, natural_key
+from judge.text.ids import natural_key
 from judge.text.steps import Step, Steps, quiet, stepped
 from judge.text.table import Table
 
@@ -41,35 +41,34 @@ RECORD = "responses.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class ResponsesPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge evaluate responses` can be told; paths may be strings."""
+class ResponsesPlan(ClusterUnit):
+    """Everything `judge evaluate responses` can be told."""
 
-    folder: StrPath | None = None
-    """Output folder of `judge run` or `judge pool`: its runs, and without `qrels` its grades."""
-    runs: Sequence[StrPath] = ()
-    """Run files over response ids and folders of them, in place of a folder."""
-    qrels: Sequence[StrPath] = ()
-    """Response qrels."""
-    topics: StrPath | None = None
-    """A topics file: the depth of turns and whether they depend on the PTKB."""
-    criterion: str | None = None
-    """Only this criterion of a folder; of qrels that do not say theirs, the criterion, or the prompt's file."""
-    scale: str | None = None
-    """`LOW-HIGH`, of qrels that do not say it."""
+    folder: Annotated[Path | None, Option(metavar="OUT", place="only")] = None
+    """Output folder of `judge run` or `judge pool`."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """In place of OUT: TREC runs over response ids, or folders of them."""
+    qrels: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Response qrels (default: those of OUT)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file: depth of turns, and which depend on the PTKB."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Only this criterion of OUT; of qrels that do not say it, the criterion or prompt whose scale they have."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Scale of qrels that do not say it, such as 0-3."""
     polarity: Polarity | None = None
-    """Which end of `scale` is good; higher if not given."""
-    positive: int | None = None
-    """The worst grade that counts as positive; by default as the scale says."""
+    """Which end of --scale is good (default higher)."""
+    positive: Annotated[int | None, Option(metavar="N")] = None
+    """Grades of N and better are positive, as with trec_eval -l N (default: as the scale says)."""
     over: Over | None = None
-    """What breakdowns, comparisons and pictures are over; by default `qrels`, or `worst` where lower is better."""
-    cluster: Cluster = "topic"
-    """What intervals and tests are over."""
+    """The turns behind breakdowns, comparisons and letters: all of the qrels, an unanswered one 0 (qrels), or the worst
+    grade (worst), or the answered ones (default qrels, or worst where lower grades are better)."""
     by: RunTable = "run"
-    """The table that is to be shown: one that the turns do not allow is refused before anything is written."""
-    single: bool = False
+    """What the table has a line for."""
+    single: Annotated[bool, Option(hidden=True)] = False
     """Whether several criteria are refused, since the lines of other tools do not name one."""
-    out: StrPath | None = None
-    """The folder to write."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder for all tables in all forms, pictures, and the values of all turns."""
 
 
 class ResponsesOutcome(msgspec.Struct, frozen=True):
@@ -99,19 +98,17 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    check_cluster(plan.cluster)
     if (plan.folder is None) == (not plan.runs):
         raise UsageError("expected either an output folder of `judge run` or `judge pool`, or response runs (--runs)")
     if plan.runs and not plan.qrels:
         raise UsageError("response runs need grades: give --qrels")
-    runs, inputs = runs_of_folder(Path(plan.folder)) if plan.folder else runs_of_files(paths(plan.runs))
-    files = paths(plan.qrels) if plan.qrels else qrels_files(Path(str(plan.folder)))
-    stated = StatedScale(plan.criterion, plan.scale, plan.polarity, plan.positive)
-    all_qrels = read_response_qrels(files, stated, own=not plan.qrels)
+    runs, inputs = runs_of_folder(plan.folder) if plan.folder else runs_of_files(plan.runs)
+    files = plan.qrels or qrels_files(Path(str(plan.folder)))
+    all_qrels = read_response_qrels(files, plan.criterion, plan.scale, plan.polarity, plan.positive, own=not plan.qrels)
     for qrels in all_qrels:
         if plan.over is not None and plan.over not in overs(qrels):
             raise UsageError(f"--over {plan.over}: nothing says the worst grade of {qrels.file}: give --scale LOW-HIGH")
-    topics = None if plan.topics is None else read_topics(Path(plan.topics))
+    topics = None if plan.topics is None else read_topics(plan.topics)
     facts = turn_facts({turn_id for qrels in all_qrels for turn_id in qrels.grades}, topics)
     criteria = tuple(
         evaluated_criterion(runs, qrels, plan.over, plan.cluster)
@@ -126,9 +123,9 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
         names = ", ".join(of.qrels.name for of in criteria)
         raise UsageError(f"lines of another tool are of one criterion: choose with --criterion or --qrels ({names})")
     if plan.out is not None:
-        inputs = (*inputs, *files, *([Path(plan.topics)] if plan.topics is not None else []))
-        check_apart(Path(plan.out), inputs)
-        replace_folder(Path(plan.out), _files(outcome, steps), RECORD, inputs=inputs)
+        inputs = (*inputs, *files, *([plan.topics] if plan.topics is not None else []))
+        check_apart(plan.out, inputs)
+        replace_folder(plan.out, _files(outcome, steps), RECORD, inputs=inputs)
     return outcome
 
 

@@ -17,6 +17,7 @@ from judge.evaluate.sets.measures import OrderedRun
 from judge.files.paths import StrPath, file_in
 from judge.files.trec import column
 from judge.gold.rows import text_digest
+from judge.harness.evaluation.response_inputs import Polarity
 from judge.pool.folder import read_pool_folder
 from judge.pool.lists import own_turn_id
 from judge.pool.records import Pool
@@ -109,7 +110,7 @@ def grade_sets(
     b: GivenSet,
     *,
     scale: str | None,
-    polarity: str,
+    polarity: Polarity,
     positive: tuple[int, int] | None,
     off_scale: OffScale,
 ) -> tuple[GradeSet, GradeSet, tuple[str, ...]]:
@@ -129,7 +130,7 @@ def grade_sets(
         UsageError: The scales differ, or a positive grade is not on its scale.
         InputError: Grades are off their scale; every one is listed.
     """
-    declared = parse_scale(scale, "lower" if polarity == "lower" else "higher") if scale else None
+    declared = parse_scale(scale, polarity) if scale else None
     shared = declared or next((given.criterion.scale for given in (a, b) if given.criterion), None)
     warnings: list[str] = []
     problems: list[Problem] = []
@@ -162,7 +163,7 @@ def _words(of: GradeSet) -> str:
 def _set(
     given: GivenSet,
     scale: Scale | None,
-    polarity: str,
+    polarity: Polarity,
     off_scale: OffScale,
     problems: list[Problem],
     warnings: list[str],

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -18,7 +18,7 @@ from judge.evaluate.spans.tables import group_grid, span_grids
 from judge.files.extras import need_extra
 from judge.files.folder import replace_folder
 from judge.files.lines import text_of
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option, Options
 from judge.files.trec import QrelRow, parse_qrels
 from judge.text.cells import count
 from judge.text.ids import natural_key
@@ -32,19 +32,19 @@ _NAMED = 10
 """How many topics a note names."""
 
 
-class SpansPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge evaluate spans` can be told; paths may be strings."""
+class SpansPlan(Options):
+    """Everything `judge evaluate spans` can be told."""
 
-    runs: Sequence[StrPath]
-    """Runs of spans (`topic<TAB>span`) or of passages (TREC, six columns)."""
-    gold: StrPath | None = None
-    """The gold spans, `topic<TAB>span`; needed for runs of spans."""
-    qrels: StrPath | None = None
-    """Passage qrels; needed for runs of passages."""
-    equivalence: StrPath | None = None
-    """The topics of each conversation, a line each; by default every topic is a conversation of its own."""
-    out: StrPath | None = None
-    """A folder to write."""
+    runs: Annotated[tuple[Path, ...], Option("run", metavar="FILE")]
+    """Runs of spans (topic, tab, span) or of passages (TREC, six columns)."""
+    gold: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Gold spans: topic, tab, span; for runs of spans."""
+    qrels: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Passage qrels, for runs of passages."""
+    equivalence: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics that share a conversation, a line each (default: each topic alone)."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder for the tables, with a row for each group."""
 
 
 class SpansOutcome(msgspec.Struct, frozen=True):
@@ -70,37 +70,37 @@ def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
         InputError: An input is bad; every problem of it is listed.
     """
     need_extra("rouge", "the stems of words in spans")
-    paths = [Path(path) for path in plan.runs]
-    names = [run_name(path) for path in paths]
+    names = [run_name(path) for path in plan.runs]
     if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
         raise UsageError(f"--run: two runs are named {shown(twice)}; rename a file")
-    of_passages = {path: ranks_passages(path) for path in paths}
-    _check_needed(plan, [of_passages[path] for path in paths])
-    groups = read_groups(Path(plan.equivalence)) if plan.equivalence is not None else None
+    of_passages = {path: ranks_passages(path) for path in plan.runs}
+    _check_needed(plan, [of_passages[path] for path in plan.runs])
+    groups = read_groups(plan.equivalence) if plan.equivalence is not None else None
+    runs = list(zip(plan.runs, names, strict=True))
     notes: list[str] = []
     spans: list[SpanScore] = []
     script: list[ScriptFigures] = []
     if plan.gold is not None:
-        gold = read_spans(Path(plan.gold), gold=True)
+        gold = read_spans(plan.gold, gold=True)
         span_groups = _groups(groups, topics_of(gold), "the gold", notes)
         notes += _partial(span_groups, topics_of(gold), str(plan.equivalence))
-        for path, name in counted("measuring spans", zip(paths, names, strict=True), len(paths), steps):
+        for path, name in counted("measuring spans", runs, len(runs), steps):
             if not of_passages[path]:
                 lines = read_spans(path)
                 spans += _span_scores(path, name, lines, gold, span_groups, notes)
                 script += script_figures(name, lines, gold, span_groups)
     passages: list[MergedRun] = []
     if plan.qrels is not None:
-        rows = parse_qrels(text_of(Path(plan.qrels)), str(plan.qrels))
+        rows = parse_qrels(text_of(plan.qrels), str(plan.qrels))
         qrel_groups = _groups(groups, dict.fromkeys(row.turn_id for row in rows), "the qrels", notes)
-        for path, name in counted("measuring passages", zip(paths, names, strict=True), len(paths), steps):
+        for path, name in counted("measuring passages", runs, len(runs), steps):
             if of_passages[path]:
                 mergings = MERGINGS if groups is not None else MERGINGS[:1]
                 passages += _passage_scores(path, name, rows, qrel_groups, mergings, notes)
     outcome = SpansOutcome(tuple(spans), tuple(script), tuple(passages), tuple(notes))
     if plan.out is not None:
-        given = (plan.gold, plan.qrels, plan.equivalence, *paths)
-        _write(Path(plan.out), outcome, [Path(path) for path in given if path is not None])
+        given = (plan.gold, plan.qrels, plan.equivalence, *plan.runs)
+        _write(plan.out, outcome, [path for path in given if path is not None])
     return outcome
 
 

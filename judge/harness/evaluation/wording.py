@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any
 
 from judge.errors import InputError, UsageError
 from judge.evaluate.wording.overlap import has_words, rouge_settings
@@ -10,12 +10,13 @@ from judge.evaluate.wording.tables import WORTH, OverReferences, WordedRun, turn
 from judge.evaluate.wording.texts import read_references, run_texts
 from judge.files.extras import need_extra
 from judge.files.folder import check_apart, check_outside, replace_folder
-from judge.files.paths import JobPlan, StrPath, paths
+from judge.files.plan import Option
+from judge.harness.options import ClusterUnit
 from judge.records import Problem, Record
 from judge.runs.formats import find_runs
 from judge.runs.topics import read_topics
 from judge.text.cells import count
-from judge.text.ids import Cluster, check_cluster, clustering, topic_of
+from judge.text.ids import clustering, topic_of
 from judge.text.steps import Steps, quiet
 from judge.text.table import Table
 
@@ -23,21 +24,19 @@ RECORD = "wording.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class WordingPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge evaluate wording` can be told; paths may be strings."""
+class WordingPlan(ClusterUnit):
+    """Everything `judge evaluate wording` can be told."""
 
-    runs: StrPath | Sequence[StrPath]
-    """Folders of run files, and run files, in any format of the tracks."""
-    references: Sequence[StrPath] = ()
-    """Manual runs, whose first response in a turn is a reference."""
-    topics: StrPath | None = None
-    """The topics file, whose canonical responses are references too."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")]
+    """Run files, or folders of them, in any format of the tracks."""
+    references: Annotated[tuple[Path, ...], Option("reference", metavar="FILE")] = ()
+    """Manual runs, whose first response in a turn is a reference; several give a turn several."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, whose canonical responses are references too."""
     over: OverReferences = "references"
-    """The turns behind the figures."""
-    cluster: Cluster = "topic"
-    """What intervals are over."""
-    out: StrPath | None = None
-    """The folder for the tables; None to write none."""
+    """Turns with a reference, unanswered ones as empty texts, or those answered."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder for the table in all forms, and the values of all turns."""
 
 
 class WordingOutcome(Record, frozen=True):
@@ -61,22 +60,18 @@ def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
     """
     need_extra("bleu", "BLEU")
     need_extra("rouge", "ROUGE")
-    check_cluster(plan.cluster)
-    if plan.over not in get_args(OverReferences):
-        raise UsageError(f"over {plan.over!r}: expected {' or '.join(get_args(OverReferences))}")
     if not plan.references and plan.topics is None:
         raise UsageError("no manual response: expected --reference FILE, or --topics FILE with canonical responses")
-    given = paths(plan.references)
-    inputs = [*given, *([Path(plan.topics)] if plan.topics is not None else [])]
+    inputs = [*plan.references, *([plan.topics] if plan.topics is not None else [])]
     if plan.out is not None:
-        check_outside(Path(plan.out), paths(plan.runs))
-        check_apart(Path(plan.out), [*paths(plan.runs), *inputs])
+        check_outside(plan.out, plan.runs)
+        check_apart(plan.out, [*plan.runs, *inputs])
     topics = read_topics(plan.topics) if plan.topics is not None else ()
-    references, remarks = read_references(given, topics, str(plan.topics or ""))
+    references, remarks = read_references(plan.references, topics, str(plan.topics or ""))
     warnings = list(remarks)
     problems: list[Problem] = []
     runs: list[WordedRun] = []
-    for run in run_texts(plan.runs, problems, given, steps):
+    for run in run_texts(plan.runs, problems, plan.references, steps):
         if isinstance(run, str):
             warnings.append(run)
             continue
@@ -95,7 +90,7 @@ def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
     if plan.out is not None:
         files = grid.files("runs")
         files["turns.tsv"] = turns_grid(runs, references).files("turns")["turns.tsv"]
-        replace_folder(Path(plan.out), files, RECORD, inputs=[*inputs, *find_runs(plan.runs)[0]])
+        replace_folder(plan.out, files, RECORD, inputs=[*inputs, *find_runs(plan.runs)[0]])
     return WordingOutcome(Table(runs), references, grid, tuple(warnings))
 
 
