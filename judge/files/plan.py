@@ -219,6 +219,7 @@ def _reason(kind: str, limits: Mapping[str, Any], value: Any, message: str, fiel
         "greater_than": "a number above {gt:g}",
         "less_than_equal": "{le:g} or less",
         "less_than": "a number below {lt:g}",
+        "too_long": "at most {max_length} values",
     }
     if kind in bounds:
         return f"expected {bounds[kind].format(**limits)}, found {shown(value)}"

@@ -112,6 +112,9 @@ def test_scales_that_differ_are_refused_with_what_to_do(tmp_path: Path, capsys: 
     assert told(capsys, a, b, "--scale", "0-3")[0] == 0
     code, _, err = told(capsys, a, b, "--positive", "9")
     assert (code, "--positive 9: A has the grades 0 to 3" in err) == (2, True)
+    with pytest.raises(SystemExit):
+        told(capsys, a, b, "--positive", "1", "1", "1")
+    assert "argument --positive: expected at most 2 values" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,6 @@ def test_scales_that_differ_are_refused_with_what_to_do(tmp_path: Path, capsys: 
         ("1_1 0 p 500", "1_1 0 p 1", "", "grades from 0 to 500: expected a scale of at most 101 grades"),
         ("1_1 0 p 1", "", "", "empty_file"),
         ("1_1 0 p 1", "1_1 0 p 1", "--measure AP", "--measure needs runs (--runs)"),
-        ("1_1 0 p 1", "1_1 0 p 1", "--positive 1 1 1", "expected one grade, or one for A and one for B"),
     ],
 )
 def test_bad_input_is_refused_with_all_problems(

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+from pydantic import Field
 
 from judge.calibrate.intake import OffScale
 from judge.draw.drawable import can_draw, undrawn
@@ -65,7 +66,7 @@ class QrelsPlan(ClusterUnit):
     """Which end of the scale of columns is good."""
     off_scale: OffScale = "error"
     """A grade off its scale stops the comparison, or counts as missing."""
-    positive: Annotated[tuple[int, ...] | None, Option(metavar="N")] = None
+    positive: Annotated[tuple[int, ...] | None, Field(max_length=2), Option(metavar="N")] = None
     """Compare positive or not: grade N or better; two numbers are for A and for B."""
     measures: Annotated[tuple[str, ...], Option("measure", metavar="NAME")] = ()
     """Mean, the mean grade of first responses, or as ir-measures writes it (default: mean where A, B or the runs are of
@@ -96,14 +97,10 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     """Compare two sets, and write tables and pictures if the plan names a folder.
 
     Raises:
-        UsageError: The scales differ, a measure is unknown, more than two grades are to be the lowest positive ones, or
-            judgments are of several judges.
+        UsageError: The scales differ, a measure is unknown, or judgments are of several judges.
         InputError: A file has problems, or the sets and runs have nothing in common; every problem is listed.
     """
     positive = (plan.positive[0], plan.positive[-1]) if plan.positive else None
-    if plan.positive and len(plan.positive) > 2:
-        grades = " ".join(map(str, plan.positive))
-        raise UsageError(f"--positive {grades}: expected one grade, or one for A and one for B")
     problems: list[Problem] = []
     given = [read_given(path, plan.criterion, problems) for path in (plan.a, plan.b)]
     runs, responses = read_ordered(plan.runs, problems) if plan.runs else ((), False)
