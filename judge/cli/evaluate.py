@@ -45,10 +45,6 @@ class RankingFormat(TableOrLines, section="output"):
     """With --format trec_eval or ir_measures: also the value of every turn."""
 
 
-class TableOrJson(TableFormat, JsonOutput, section="output"):
-    """How the tables are printed, or that everything is as one JSON object."""
-
-
 def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
     """Evaluate runs of responses by grades of people, a crowd or a judge.
 
@@ -61,7 +57,7 @@ def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
     if lines and (plan.by != "run" or plan.over == "worst"):
         raise UsageError(f"--format {output.format}: is of whole runs, over qrels or answered turns")
     with progress("reading grades") as steps:
-        outcome = evaluate_responses(plan.replace(single=lines), steps)
+        outcome = evaluate_responses(plan.with_values(single=lines), steps)
     _warn(outcome.warnings)
     if lines:
         scores = _in_tool(outcome.criteria[0], output.format, "answered" if plan.over == "answered" else "qrels")
@@ -132,7 +128,7 @@ def _print_rankings(plan: RankingsPlan, output: RankingFormat, outcome: Rankings
         print_grids(outcome.tables(plan.by), output.format)
 
 
-def spans(plan: SpansPlan, output: TableOrJson) -> int:
+def spans(plan: SpansPlan, output: TableFormat, whole: JsonOutput) -> int:
     """Measure runs of RCD-2020: spans that need context (task 1), and passages about them (task 2).
 
     For spans, the weighted overlap of character n-grams, which the track calls BLEU, and the Jaccard overlap of words,
@@ -143,7 +139,7 @@ def spans(plan: SpansPlan, output: TableOrJson) -> int:
         outcome = evaluate_spans(plan, steps)
     if plan.out is not None:
         say_undrawn("pictures of the intervals")
-    if output.as_json:
+    if whole.as_json:
         print_json(outcome)
     else:
         print_grids(list(outcome.grids.values()), output.format)
@@ -164,7 +160,7 @@ def wording(plan: WordingPlan, output: TableFormat) -> int:
     return 0
 
 
-def qrels(plan: QrelsPlan, output: TableOrJson) -> int:
+def qrels(plan: QrelsPlan, output: TableFormat, whole: JsonOutput) -> int:
     """Compare two sets of grades: of the same items, and as what they make of the runs.
 
     A and B are qrels of responses or passages, label files of four columns, `judgments.jsonl`, or output folders of
@@ -175,7 +171,7 @@ def qrels(plan: QrelsPlan, output: TableOrJson) -> int:
     with progress("reading grades") as steps:
         outcome = compare_qrels(plan, steps)
     _warn(outcome.warnings)
-    if output.as_json:
+    if whole.as_json:
         print_json(outcome)
     else:
         print_grids(tuple(outcome.grids.values()), output.format)

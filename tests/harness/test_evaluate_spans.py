@@ -101,7 +101,7 @@ def test_passages_of_conversations(folder: Path) -> None:
         ({"runs": ["passages.res"]}, "a run of passages .* needs --qrels"),
         ({"runs": ["run.tsv"], "gold": "gold.tsv", "qrels": "grades.qrel"}, "--qrels is of no use here"),
         ({"runs": ["passages.res"], "gold": "gold.tsv", "qrels": "grades.qrel"}, "--gold is of no use here"),
-        ({"runs": []}, "no run: name at least one"),
+        ({"runs": []}, "run: expected a value, found none"),
         ({"runs": ["run.tsv", "./run.tsv"], "gold": "gold.tsv"}, "two runs are named 'run'"),
     ],
 )

@@ -106,8 +106,6 @@ def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
 
 def _check_needed(plan: SpansPlan, of_passages: Sequence[bool]) -> None:
     """Refuse a plan whose files do not fit each other."""
-    if not of_passages:
-        raise UsageError("no run: name at least one (--run)")
     for given, option, needed, kind in (
         (plan.gold, "--gold", not all(of_passages), "spans (`topic<TAB>span`)"),
         (plan.qrels, "--qrels", any(of_passages), "passages (`topic Q0 passage rank score name`)"),
