@@ -41,7 +41,7 @@ class Unreadable(Record, frozen=True):
 
 
 class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defaults=True):
-    """One grade of one judge for one pooled response; docs/run.md lists the fields."""
+    """One grade of one judge for one pooled response; docs/reference/files.toml lists the fields."""
 
     response_id: str
     turn_id: str

@@ -42,7 +42,7 @@ class JudgedQuestion(NamedTuple):
 
 
 class RecheckedItem(Record, frozen=True):
-    """One judgment and the second answer to its question; docs/run.md lists the fields of `recheck.jsonl`."""
+    """One judgment and the second answer to its question; docs/reference/files.toml lists the fields."""
 
     response_id: str
     turn_id: str

@@ -27,7 +27,7 @@ from judge.text.safe import digest, shown
 
 
 class GoldRow(Record, frozen=True):
-    """One grade by one assessor for one response; docs/gold.md explains the fields."""
+    """One grade by one assessor for one response; docs/reference/files.toml explains the fields."""
 
     turn_id: str
     topic_id: str

@@ -25,7 +25,7 @@ CLAIM_LABELS: tuple[ClaimLabel, ...] = get_args(ClaimLabel)
 
 
 class Nugget(Record, frozen=True):
-    """A fact that a good response says, or a question that it answers; docs/nuggets.md explains the fields."""
+    """A fact that a good response says, or a question that it answers; docs/reference/files.toml explains the fields."""
 
     nugget_id: str
     topic_id: str

@@ -23,7 +23,7 @@ EditAction = Literal["change", "delete", "add"]
 
 
 class NuggetEdit(Record, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a person did to a nugget; docs/nuggets.md explains the fields."""
+    """What a person did to a nugget; docs/reference/files.toml explains the fields."""
 
     nugget_id: str
     action: EditAction
