@@ -25,7 +25,7 @@ CLAIM_LABELS: tuple[ClaimLabel, ...] = get_args(ClaimLabel)
 
 
 class Nugget(Record, frozen=True):
-    """A fact that a good response says, or a question that it answers; docs/reference/files.toml explains the fields."""
+    """A fact that a good response says, or a question that it answers (fields: docs/reference/files.toml)."""
 
     nugget_id: str
     topic_id: str
