@@ -3,13 +3,14 @@
 Tables may have millions of rows. So each distinct id and label is checked once, and rows only where one is wrong.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from judge.crowd.frames import DataFrame, LabelSheet, frame_sheet
-from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.layout import FIELDS, LABEL_OF, TASK, Layout, Scales, Wide
+from judge.crowd.labels import CrowdLabels
+from judge.crowd.layout import FIELDS, LABEL_OF, Layout
 from judge.crowd.platforms import PLATFORMS, platform_rows
 from judge.crowd.problems import EXAMPLES, LabelProblems
 from judge.crowd.rows import IDS, Rows
@@ -18,7 +19,6 @@ from judge.crowd.submissions import are_submissions, without_left_out
 from judge.crowd.tasks import with_turns
 from judge.crowd.wide import is_survey, survey_rows
 from judge.errors import InputError, UsageError
-from judge.gold.words import Words
 from judge.records import Problem
 from judge.text.ids import natural_key
 from judge.text.safe import shown
@@ -37,19 +37,7 @@ KINDS = (LONG, *PLATFORMS, SURVEYS, SUBMISSIONS)
 
 
 def read_tables(
-    paths: Sequence[Path | DataFrame],
-    *,
-    columns: Mapping[str, str],
-    scales: Scales,
-    wide: Wide | None = None,
-    criteria: Sequence[str] = (),
-    task: str = TASK,
-    turns: Mapping[str, str] | None = None,
-    beside: Collection[str] = (),
-    repeatable: Collection[Item] = (),
-    words: Callable[[str, Sequence[int]], Words] | None = None,
-    kind: str | None = None,
-    warnings: list[Problem] | None = None,
+    paths: Sequence[Path | DataFrame], layout: Layout, warnings: list[Problem] | None = None
 ) -> dict[str, CrowdLabels]:
     """Read the labels of all files together, by criterion; labels stay in the order of the files' rows.
 
@@ -57,25 +45,14 @@ def read_tables(
 
     Args:
         paths: CSV, TSV, JSON, JSON Lines or Parquet files, gzipped or not; or data frames.
-        columns: Field to column, where the header does not name the field; see `Layout`.
-        scales: Grades by criterion; another criterion is a problem. Or the grades of every criterion.
-        wide: What the columns of a survey ask about; the exports of platforms are known by their header.
-        criteria: The wanted criteria; all, if empty. A single one applies to tables that name none.
-        task: The pattern of the cells of a column `task`.
-        turns: Item id to turn id, for tables without turns.
-        beside: More criteria to read, if tables have them and they have a scale.
-        repeatable: Items that a worker may label more than once under a criterion.
-        words: Criterion and scale to the texts that stand for its grades.
-        kind: What the tables are, one of KINDS; None to see it from their columns.
+        layout: How they are read; its columns may be named by any name of their field.
         warnings: Gets the problems that do not make labels unusable.
 
     Raises:
         InputError: Rows have problems, or a wanted criterion has no label.
         UsageError: The options contradict each other or are invalid.
     """
-    layout = Layout(
-        field_columns(columns), scales, criteria, wide, task, turns, beside, repeatable, words or _no_words, kind
-    )
+    layout = replace(layout, columns=field_columns(layout.columns))
     problems = LabelProblems()
     rows, sheets = label_rows(paths, layout, problems)
     labels = Rows(rows, sheets, problems).labels(layout) if rows is not None else {}
@@ -155,10 +132,6 @@ def field_columns(columns: Mapping[str, str]) -> dict[str, str]:
     if len(fields) < len(columns):
         raise UsageError(f"--column gives one field twice: {', '.join(columns)}")
     return fields
-
-
-def _no_words(criterion: str, grades: Sequence[int]) -> Words:
-    return {}
 
 
 def _check_options(layout: Layout) -> None:

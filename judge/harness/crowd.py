@@ -16,7 +16,7 @@ from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
 from judge.crowd.known import known_warnings
 from judge.crowd.known_file import read_known
 from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.layout import TASK, Scales
+from judge.crowd.layout import TASK, Layout, Scales
 from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
 from judge.crowd.problems import LabelProblems
 from judge.crowd.regin.resource import read_turns
@@ -161,8 +161,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     prompts = {prompt.name: prompt for prompt in stated}
     words = _Words(plan.words, prompts)
     steps(Step("reading labels"))
-    labels = read_tables(
-        list(plan.labels),
+    layout = Layout(
         columns=plan.columns,
         scales=_scales(plan.scales, stated),
         wide=read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide,
@@ -173,8 +172,8 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         repeatable=known_file.items if known_file else (),
         words=words.of,
         kind=plan.table,
-        warnings=warnings,
     )
+    labels = read_tables(list(plan.labels), layout, warnings)
     scales = {name: table.grades for name, table in labels.items()}
     problems = LabelProblems()
     # The criterion of known items that name none.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge.crowd.labels import CrowdLabels
+from judge.crowd.layout import Layout
 from judge.crowd.tables import read_tables
 from judge.errors import InputError
 from judge.records import Problem
@@ -31,8 +32,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], delimiter: st
     return text.getvalue()
 
 
-def read(*paths: Path, **options) -> dict[str, CrowdLabels]:
-    return read_tables(paths, **{"columns": {}, "scales": ONE} | options)
+def read(*paths: Path, warnings: list[Problem] | None = None, **options) -> dict[str, CrowdLabels]:
+    return read_tables(paths, Layout(**{"columns": {}, "scales": ONE} | options), warnings)
 
 
 def rows(labels: CrowdLabels) -> list[tuple[str, str, str, int]]:

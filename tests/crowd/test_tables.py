@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from judge.crowd.distinct import distinct, factorize, natural_text
 from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.layout import Layout
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import Question, read_questions
 from judge.errors import InputError, JudgeError, UsageError
@@ -29,8 +30,8 @@ def put(folder: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def read(*paths: Path, **options) -> dict[str, CrowdLabels]:
-    return read_tables(paths, **{"columns": {}, "scales": SCALE} | options)
+def read(*paths: Path, warnings: list[Problem] | None = None, **options) -> dict[str, CrowdLabels]:
+    return read_tables(paths, Layout(**{"columns": {}, "scales": SCALE} | options), warnings)
 
 
 def rows(labels: CrowdLabels) -> list[tuple[str, str, str, int]]:

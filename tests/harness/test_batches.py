@@ -13,17 +13,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from isal import isal_zlib
 
 from judge.cli import main
 from judge.errors import UsageError
 from judge.harness import completions
 from judge.harness.requests import write_requests
 from judge.harness.run_inputs import Plan, read_run
-from judge.models.batch.questions import OpenQuestion, QuestionFile
 from judge.models.batch.service import AGAIN
 from judge.models.connection import longest_reply
-from judge.models.journal_rows import request_digest
 from judge.models.journal_tools import verify_journal
 from judge.models.model import ModelOptions
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
@@ -198,29 +195,12 @@ def test_an_import_that_is_cut_short_goes_on(tmp_path: Path, capsys: Capture, mo
     assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 4, 4, 0)
 
 
-def test_what_an_older_version_handed_over_is_taken(tmp_path: Path, capsys: Capture) -> None:
-    """Its requests have the address in their digests, by which the lines that come back are named."""
+def test_what_an_older_version_handed_over_is_refused(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
-    asked = {line["custom_id"]: line for line in lines(tmp_path / "round-1/requests-00001.jsonl")}
-    back = []
     with sqlite3.connect(tmp_path / "round-1/questions.sqlite") as file:
-        for digest, content in file.execute("SELECT digest, content FROM question").fetchall():
-            question = msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
-            parameters = {"base_url": NOWHERE, **question.parameters}
-            older = request_digest(question.judge, parameters, question.request)
-            written = msgspec.to_builtins(OpenQuestion(older, question.judge, parameters, question.request))
-            del written["address"]
-            packed = isal_zlib.compress(msgspec.json.encode(written))
-            file.execute("UPDATE question SET digest = ?, content = ? WHERE digest = ?", (older, packed, digest))
-            back.append(answered({**asked[digest], "custom_id": older}))
         file.execute("PRAGMA user_version = 0")
-    with QuestionFile(tmp_path / "round-1") as questions:
-        assert {question.address for question in questions} == {NOWHERE}
-        assert set(questions.digests()) == asked.keys()
-    capsys.readouterr()
-    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", back)) == 0
-    assert (counts(capsys)["taken"], len(back)) == (len(asked), len(asked))
-    assert requests(tmp_path, 2) == 0 and "the journal answers everything" in capsys.readouterr().err
+    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", [])) == 2
+    assert "of an older version of judge" in capsys.readouterr().err
 
 
 def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: Capture) -> None:

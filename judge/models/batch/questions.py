@@ -14,7 +14,6 @@ from isal.isal_zlib import error as packing_error
 from judge.errors import InputError, OperationalError
 from judge.models.backends import backend_facts
 from judge.models.batch.service import offer_of
-from judge.models.journal_rows import request_digest
 from judge.models.model import Price
 from judge.models.records import Request
 from judge.records import Record
@@ -27,8 +26,6 @@ CREATE TABLE price (judge TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID
 PRAGMA user_version = 1;
 """
 _VERSION = 1
-"""Of the file; questions of files without one have the address in their parameters and digests."""
-_ADDRESS = frozenset(("base_url", "api_base", "environment"))
 _DAMAGE = (sqlite3.Error, msgspec.MsgspecError, TypeError, cast(type[Exception], packing_error))
 _QUICK = 1
 """Level of compression; a higher one takes longer than the disk does."""
@@ -111,7 +108,9 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
         with self._readable():
             self._file = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
             (self.number,) = self._file.execute("SELECT count(*) FROM question").fetchone()
-            self._older = self._file.execute("PRAGMA user_version").fetchone() != (_VERSION,)
+            if self._file.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+                self._file.close()
+                raise InputError(f"{self._path}: of an older version of judge, which has to take what comes back")
             prices = self._file.execute("SELECT judge, content FROM price").fetchall()
             self.prices: Mapping[str, Price] = {judge: msgspec.json.decode(text, type=Price) for judge, text in prices}
 
@@ -126,9 +125,6 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
 
     def digests(self) -> Iterator[str]:
         """The digests under which a journal has the answers, in the order of the questions."""
-        if self._older:
-            yield from (question.digest for question in self)
-            return
         with self._readable():
             for (digest,) in self._file.execute("SELECT digest FROM question ORDER BY place"):
                 yield str(digest)
@@ -148,13 +144,4 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
 
 
 def _unpacked(content: bytes) -> OpenQuestion:
-    """A question as this version of judge asks it: the address is no part of its parameters and digest any more."""
-    question = msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
-    if _ADDRESS.isdisjoint(question.parameters):
-        return question
-    parameters = {name: value for name, value in question.parameters.items() if name not in _ADDRESS}
-    moved = question.parameters.get("environment", {}).values()
-    urls = (question.parameters.get("base_url"), question.parameters.get("api_base"), *moved)
-    address = next((url for url in urls if url and "://" in url), None)
-    digest = request_digest(question.judge, parameters, question.request)
-    return OpenQuestion(digest, question.judge, parameters, question.request, address)
+    return msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
