@@ -99,9 +99,9 @@ def read_rows(text: str) -> list[Row]:
 
 def table(rows: Sequence[Row]) -> str:
     """The largest measurement of each step as a Markdown table."""
-    lines = ["| step | judgments | seconds | CPU seconds | peak memory |", "|---|--:|--:|--:|--:|"]
+    lines = ["| step | judgments | CPU seconds | peak memory |", "|---|--:|--:|--:|"]
     lines += [
-        f"| `judge {row.step}` | {row.judgments:,} | {row.wall:,.1f} | {row.cpu:,.1f} | {row.peak:,.0f} MiB |"
+        f"| `judge {row.step}` | {row.judgments:,} | {row.cpu:,.1f} | {row.peak:,.0f} MiB |"
         for row in {row.step: row for row in rows}.values()
     ]
     return "\n".join(lines)
