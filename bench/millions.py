@@ -132,14 +132,12 @@ def answer(rng: random.Random, run: int, turn: int) -> dict[str, Any]:
 
 def plan(folder: Path) -> Plan:
     """What `judge run` is told."""
-    from judge.models.model import ModelOptions
-
     return Plan(
         runs=folder / "runs",
         passages=folder / "passages.jsonl",
         prompts=[folder / "prompts" / f"{criterion}.md" for criterion in CRITERIA],
         model=MODEL,
-        options=ModelOptions(base_url="http://localhost:9/v1"),
+        base_url="http://localhost:9/v1",
         jury="median",
         samples=SAMPLES,
         out=folder / "out",

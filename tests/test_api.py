@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -34,6 +34,7 @@ from judge.ask.tasks import tasks
 from judge.calibrate.certificate import read_certificate
 from judge.errors import AuthenticationError, Interrupted
 from judge.files.paths import JobPlan
+from judge.files.plan import Options, shape_of
 from judge.gold import read_gold
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
 from judge.models.backends import open_model
@@ -278,7 +279,7 @@ def test_the_jobs_take_any_kind_of_path_and_one_alone(path: Callable[[str], Any]
     assert (plan.criteria, len(plan.prompts), len(plan.passages or ())) == (("groundedness",), 1, 1)
     outcome = inside_a_loop(lambda: judge.run(plan))
     assert {row.run_id for row in outcome.leaderboard} == {"harbor-grounded", "quarry-copied"}
-    extended = inside_a_loop(lambda: judge.run(msgspec.structs.replace(plan, extend=path("out"), out=path("more"))))
+    extended = inside_a_loop(lambda: judge.run(plan.with_values(extend=path("out"), out=path("more"))))
     assert extended.results == outcome.results
     calibration = CalibrationPlan(
         gold=path("gold/example.gold.jsonl"),
@@ -305,24 +306,20 @@ def test_the_jobs_take_any_kind_of_path_and_one_alone(path: Callable[[str], Any]
     )
     again = inside_a_loop(lambda: calibrate_judges(stored, datetime(2026, 1, 1, tzinfo=UTC)))
     assert again.calibration.verdicts[0].criterion == "groundedness"
-    certified = msgspec.structs.replace(plan, certificate=path("cal/certificate.json"), out=path("certified"))
+    certified = plan.with_values(certificate=path("cal/certificate.json"), out=path("certified"))
     assert inside_a_loop(lambda: judge.run(certified)).statement is not None
 
 
-@pytest.mark.parametrize("kind", [judge.Plan, judge.Pooling, CalibrationPlan])
-def test_no_field_of_several_takes_a_text_letter_by_letter(kind: type[JobPlan]) -> None:
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    needed = {name: "needed" for name, field in fields.items() if field.required}
-    hints = get_type_hints(kind)
-    several = [name for name, hint in hints.items() if Sequence in map(get_origin, (hint, *get_args(hint)))]
-    assert several
-    for name in several:
-        options = kind(**{**needed, name: "text"})
-        assert getattr(options, name) == ("text",)
-        assert getattr(kind(**{**needed, name: ["a", "b"]}), name) == ("a", "b")
-        assert getattr(msgspec.structs.replace(options, **{name: Path("one")}), name) == (Path("one"),)
-    for name in {name for name, hint in hints.items() if os.PathLike[str] in leaves(hint)} - set(several):
-        assert getattr(kind(**{**needed, name: Given("odd")}), name) == Path("odd")
+@pytest.mark.parametrize("kind", [judge.Plan, judge.Pooling, judge.ProbePlan])
+def test_no_field_of_several_takes_a_text_letter_by_letter(kind: type[Options]) -> None:
+    needed = {name: "needed" for name, field in kind.model_fields.items() if field.is_required()}
+    shapes = {name: shape_of(field) for name, field in kind.model_fields.items()}
+    of_paths = {name: shape.many for name, shape in shapes.items() if shape.of is Path}
+    assert set(of_paths.values()) == {True, False}
+    for name, several in of_paths.items():
+        for given in ("odd", Given("odd")):
+            made = getattr(kind(**{**needed, name: given}), name)
+            assert made == ((Path("odd"),) if several else Path("odd"))
 
 
 # ---------------------------------------------------------------- names

@@ -88,9 +88,6 @@ def choose_prompts(
             raise UsageError(only_asked_by(criterion))
         chosen.setdefault(criterion.name, []).append(criterion)
     for name in names or (() if chosen else default):
-        if name not in criterion_names():
-            hint = did_you_mean(name, criterion_names())
-            raise UsageError(f"no criterion called {name!r}{hint} (there are {', '.join(criterion_names())})")
         if name not in chosen:
             chosen[name] = [find_criterion(name)]
     return {name: chosen[name] for name in sorted(chosen)}

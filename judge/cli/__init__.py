@@ -192,9 +192,19 @@ def command_parser(name: str) -> CommandParser:
 
 def call(name: str, words: Sequence[str]) -> int:
     """Do what a command line says; errors are raised."""
-    from judge.cli.declared import parse_command
+    module, parser = command_module(name), command_parser(name)
+    if not hasattr(module, "add_arguments"):
+        # Imported here, because it would slow down `judge --help`.
+        from judge.cli.declared import parse_command
 
-    return parse_command(command_parser(name), command_module(name), words)()
+        return parse_command(parser, module, words)()
+    from judge.cli.config import announce, parse
+
+    args = parse(parser, words)
+    if announce(parser.prog, args):
+        return 0
+    code: int = module.main(args)
+    return code
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -202,19 +212,7 @@ def _dispatch(arguments: list[str]) -> int:
     if not length and arguments and arguments[0] in _groups():
         return _dispatch_group(arguments)
     if length:
-        name = " ".join(arguments[:length])
-        module = command_module(name)
-        if not hasattr(module, "add_arguments"):
-            return call(name, arguments[length:])
-        # Imported here, because it would slow down `judge --help`.
-        from judge.cli.config import announce, parse
-
-        parser = command_parser(name)
-        args = parse(parser, arguments[length:])
-        if announce(parser.prog, args):
-            return 0
-        code: int = command_module(name).main(args)
-        return code
+        return call(" ".join(arguments[:length]), arguments[length:])
     listing = "\n".join(
         f"  {room if not place else '':<10} {name:<16} {summary}"
         for room, commands in ROOMS.items()

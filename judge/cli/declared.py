@@ -97,9 +97,10 @@ def parse_command(
         (actions,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
         parser = actions.choices[action]
     plans = _plans_from(parser, _plans_of(function), line)
+    chosen = _chosen(_plans_of(function), plans)
     if line.get("save_config") is not None:
-        return functools.partial(_save, Path(line["save_config"]), parser.prog, _chosen(plans))
-    call = {"argv": argv, "chosen": _chosen(plans)}
+        return functools.partial(_save, Path(line["save_config"]), parser.prog, chosen)
+    call = {"argv": argv, "chosen": chosen}
     return functools.partial(
         function, *(each.with_values(**call) if isinstance(each, Call) else each for each in plans)
     )
@@ -221,11 +222,11 @@ def _made(kinds: Sequence[type[Options]], values: Mapping[str, Any]) -> tuple[li
     return plans, reasons
 
 
-def _chosen(plans: Sequence[Options]) -> dict[str, Any]:
+def _chosen(kinds: Sequence[type[Options]], plans: Sequence[Options]) -> dict[str, Any]:
     """The options that are not the default, by name, as TOML and JSON hold them."""
     chosen: dict[str, Any] = {}
-    for plan in plans:
-        for each in _fields([type(plan)]):
+    for kind, plan in zip(kinds, plans, strict=True):
+        for each in _fields([kind]):
             value = getattr(plan, each.name)
             usual = value is None or value == each.field.get_default(call_default_factory=True)
             if not usual and each.option.place != "only" and each.name not in FileOfOptions.model_fields:

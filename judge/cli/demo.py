@@ -6,18 +6,14 @@ baseline says which nuggets the responses support. The local model's weights (ab
 package index. Where the extra `llama` is not installed, the local model is left out.
 """
 
-import argparse
 import shutil
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
 from judge.ask.opening import DEFAULT_MODEL
-from judge.cli import calibrate, nuggets_match, run
-from judge.cli.config import parse
+from judge.cli import call
 from judge.cli.declared import refuse_unused
-from judge.cli.parser import CommandParser
 from judge.cli.printing import print_grids, say
 from judge.errors import InputError
 from judge.files.bundle import bundled
@@ -30,8 +26,8 @@ INTERACTIVE = "plover-remembers.jsonl"
 """The interactive run that is judged beside the others."""
 
 
-class DemoArguments(Options):
-    """The options."""
+class DemoPlan(Options):
+    """Everything `judge demo` can be told."""
 
     folder: Annotated[Path, Option(place="only")] = Path("judge-demo")
     """The folder to write."""
@@ -41,15 +37,15 @@ class DemoArguments(Options):
     """Stop after the baseline; nothing is fetched."""
 
 
-def main(args: DemoArguments) -> int:
+def main(plan: DemoPlan) -> int:
     """Write, judge, compare, and say what to look at."""
-    if args.no_model:
-        refuse_unused(args, ["model"], "--no-model leaves the second judge out")
-    extra = backend_facts(args.model).extra
+    if plan.no_model:
+        refuse_unused(plan, ["model"], "--no-model leaves the second judge out")
+    extra = backend_facts(plan.model).extra
     lacking = extra is not None and not has_extra(extra)
-    if extra is not None and "model" in args.model_fields_set:
-        need_extra(extra, args.model)
-    folder = args.folder
+    if extra is not None and "model" in plan.model_fields_set:
+        need_extra(extra, plan.model)
+    folder = plan.folder
     write_example(folder)
     inputs = [
         "--runs", str(folder / "examples" / "runs"), str(folder / "examples" / "interactive" / INTERACTIVE),
@@ -58,19 +54,19 @@ def main(args: DemoArguments) -> int:
     ]  # fmt: skip
     outputs = [folder / "out-baseline"]
     _announce("1. groundedness by word overlap, without any model")
-    code = _run([*inputs, "--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(outputs[0])])
-    if lacking and not args.no_model:
-        _announce(f"2. left out: {args.model} needs openvino-genai, which is not installed: {how_to_get('llama')}")
-    elif not args.no_model and code == 0:
+    code = call("run", [*inputs, "--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(outputs[0])])
+    if lacking and not plan.no_model:
+        _announce(f"2. left out: {plan.model} needs openvino-genai, which is not installed: {how_to_get('llama')}")
+    elif not plan.no_model and code == 0:
         outputs.append(folder / "out")
-        _announce(f"2. groundedness and naturalness by {args.model} (can be stopped and started again)")
-        code = _run([*inputs, "--model", args.model, "--out", str(outputs[1])])
+        _announce(f"2. groundedness and naturalness by {plan.model} (can be stopped and started again)")
+        code = call("run", [*inputs, "--model", plan.model, "--out", str(outputs[1])])
     if code != 0:
         return code
     _announce("How far can these judges be trusted? Their grades compared with the example's gold:")
     gold = folder / "gold" / "example.gold.jsonl"
     judged = [str(out / "judgments.jsonl") for out in outputs]
-    code = calibrate.main(_parsed("calibrate", calibrate, ["--gold", str(gold), "--judgments", *judged]))
+    code = call("calibrate", ["--gold", str(gold), "--judgments", *judged])
     nuggets_code = _score_nuggets(folder, outputs[0])
     out = outputs[-1]
     _announce(
@@ -91,8 +87,7 @@ def _score_nuggets(folder: Path, out: Path) -> int:
     _announce("What do the responses say? Their recall of the example's nuggets, matched by word overlap:")
     bank, matches = folder / "examples" / "nuggets.jsonl", folder / "nuggets"
     given = ["--pool", str(out), "--bank", str(bank)]
-    asked = [*given, "--model", "baseline/overlap", "--out", str(matches)]
-    code = nuggets_match.main(_parsed("nuggets match", nuggets_match, asked))
+    code = call("nuggets match", [*given, "--model", "baseline/overlap", "--out", str(matches)])
     if code != 0:
         return code
     scored = score_nuggets(NuggetScorePlan(pool=out, bank=bank, matches=[matches], out=folder / "nugget-scores"))
@@ -113,16 +108,6 @@ def write_example(folder: Path) -> None:
             shutil.copytree(bundled(name), folder / name, dirs_exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: the example cannot be written: {error}") from error
-
-
-def _run(arguments: list[str]) -> int:
-    return run.main(_parsed("run", run, arguments), ["run", *arguments])
-
-
-def _parsed(name: str, module: ModuleType, arguments: list[str]) -> argparse.Namespace:
-    parser = CommandParser(prog=f"judge {name}")
-    module.add_arguments(parser)
-    return parse(parser, arguments)
 
 
 def _announce(text: str) -> None:

@@ -146,8 +146,8 @@ class Options(BaseModel):
     @classmethod
     def _take(cls, value: Any, info: ValidationInfo) -> Any:
         shape = shape_of(cls.model_fields[info.field_name or ""])
-        if shape.many and value is not None and not isinstance(value, Mapping):
-            values = tuple(_path(one, shape) for one in _several(value))
+        if shape.many and not isinstance(value, Mapping):
+            values = tuple(_path(one, shape) for one in _several(() if value is None else value))
             if not values and cls.model_fields[info.field_name or ""].is_required():
                 raise ValueError("expected a value, found none")
             return values
@@ -185,7 +185,7 @@ def _path(value: Any, shape: Shape) -> Any:
     if isinstance(value, str) and "\0" in value:
         raise ValueError("expected a text without NUL")
     # Pydantic takes no text with bytes of a file name that are no UTF-8.
-    return Path(value) if shape.of is Path and isinstance(value, str | os.PathLike) else value
+    return Path(value) if isinstance(value, os.PathLike) or (shape.of is Path and isinstance(value, str)) else value
 
 
 def _reasons(plan: type[Options], error: ValidationError) -> dict[str, str]:
@@ -248,7 +248,9 @@ def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
         return _shape(kinds[0], known)
     if origin is tuple and parts[-1] is not ...:
         return Shape(str, False, known)
-    if isinstance(origin, type) and issubclass(origin, tuple | Mapping):
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return Shape(str, True)
+    if origin is tuple:
         return _shape(parts[0], known)._replace(many=True)
     if origin is Literal:
         return Shape(str, False, tuple(map(str, parts)))
@@ -257,10 +259,15 @@ def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
 
 def groups_of(plan: type[Options]) -> Iterator[tuple[str, dict[str, FieldInfo]]]:
     """The options of a plan under their headings, in the order of the classes that it inherits, its own last."""
-    bases = [base for base in plan.__mro__[1:] if issubclass(base, Options) and base is not Options]
     seen: set[str] = set()
-    for base in (*bases, plan):
-        declared = inspect.get_annotations(base)
-        names = [name for name in plan.model_fields if name in declared and name not in seen]
+    for group in _groups(plan):
+        names = [name for name in inspect.get_annotations(group) if name in plan.model_fields and name not in seen]
         seen.update(names)
-        yield base.section, {name: plan.model_fields[name] for name in names}
+        yield group.section, {name: plan.model_fields[name] for name in names}
+
+
+def _groups(plan: type[Options]) -> Iterator[type[Options]]:
+    for base in plan.__bases__:
+        if issubclass(base, Options) and base is not Options:
+            yield from _groups(base)
+    yield plan

@@ -4,31 +4,35 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
+from pydantic import BeforeValidator, Field, model_validator
 
 from judge.errors import InputError, UsageError
-from judge.files.paths import JobPlan, StrPath
+from judge.files.paths import StrPath
+from judge.files.plan import Call, OneOf, Option, Options, Positive, pairs
 from judge.files.stored import read_stored, sha256
 from judge.harness.earlier import check_extended, earlier_runs, read_earlier_pool
 from judge.harness.manifest import pool_configuration
+from judge.harness.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.conversation import turns_shown
-from judge.pool.encoder import default_thresholds, open_encoder
+from judge.pool.effectiveness import DEFAULT_MEASURE
+from judge.pool.encoder import ENCODERS, default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
 from judge.pool.records import MissingPassages, OverLimit, Pool
 from judge.pool.run_choice import RunChoice, listed_runs
 from judge.pool.runs import with_runs
-from judge.pool.screen import ScreenRow, Thresholds, screen, screen_pool, without_evidence
+from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
 from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
 from judge.pool.similarity import Similarity
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
-from judge.runs.records import TokenRule, Topic, Turn
+from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics
 from judge.text.cells import count
 from judge.text.ids import natural_key, run_turn_id
@@ -40,57 +44,96 @@ Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
 
 
-class Pooling(JobPlan, frozen=True, kw_only=True):
-    """Which responses of the runs are pooled, and how; paths may be strings, and one may stand where several may."""
+class PassageOptions(Options, section="passages"):
+    """Where the texts of used passages come from."""
 
-    runs: StrPath | Sequence[StrPath]
-    """Folders of run files, and run files."""
-    topics: StrPath | None = None
-    """The topics file; without one, turn ids and PTKB statements are not checked."""
-    format: str | None = None
-    """A key of FORMATS; detected if None."""
-    unit: JudgedUnit | None = None
-    """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
-    passages: Sequence[StrPath] | None = None
-    """The collection's passages; if given, only their texts count as evidence."""
-    passage_hashes: StrPath | None = None
-    """The collection's list of MD5s or an index of it: a text that differs from it does not count as evidence."""
+    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """The collection's passages: JSONL, TREC-web, folders of them, .gz .bz2 .zst too, an index of `judge passages
+    index`, a Lucene index; if given, only their texts count as evidence."""
+    passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The collection's list of passage MD5s, or an index of it: no other text counts as evidence."""
     missing_passages: MissingPassages = "skip-response"
-    """What happens to a response that uses a passage without a text."""
-    depth: int = 1
+    """Where a used passage has no text: stop, leave the response without a grade (default), or judge it by the passages
+    that have one."""
+
+
+class SelectionOptions(Options, section="pooling"):
+    """Which responses are pooled."""
+
+    depth: Annotated[Positive, Option(metavar="K")] = 1
     """Responses per turn and run, by rank."""
-    token_rule: TokenRule | None = None
-    """How tokens are counted for the limit; the profile's way if None."""
-    token_limit: int | None = None
-    """Longest response in tokens; the profile's if None."""
-    citation_limit: int | None = None
-    """The most passages that a response may cite or flag as used; the profile's if None. More are a warning."""
-    profile: str | None = None
-    """A key of PROFILES; by default that of the topics' year."""
     over_limit: OverLimit = "flag"
-    """What happens to a response over the limit."""
-    only_turns: StrPath | None = None
-    """A file of turn ids: no other turn is pooled."""
-    passage_qrels: StrPath | None = None
-    """Grades of passages: only a response with a relevant used passage is pooled."""
-    min_relevance: int | None = None
-    """The lowest relevant grade; by default 1."""
-    max_rank: int | None = None
-    """The last rank looked at for such a response; by default `depth`, and for CAsT 2022 at least 3."""
-    select_runs: StrPath | None = None
-    """A file of run ids, or a key of RUN_RULES."""
-    measure: str | None = None
-    """The measure by which the rules compare runs, in the names of ir-measures; by default nDCG@5."""
-    teams: StrPath | None = None
-    """Run, a tab and its team, for runs that do not name their team."""
+    """What to do with a response over the token limit."""
+    only_turns: Annotated[Path | None, Option("turns", metavar="FILE")] = None
+    """Pool only these turns, one id per line."""
+    passage_qrels: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Pool only responses with a relevant used passage, by these grades of passages."""
+    min_relevance: Annotated[Positive | None, Option(metavar="N")] = None
+    """Lowest relevant grade (default 1)."""
+    max_rank: Annotated[Positive | None, Option(metavar="N")] = None
+    """Last rank looked at for a relevant passage (default --depth; CAsT 2022: at least 3)."""
+    select_runs: Annotated[str | Path | None, Option(metavar="FILE|RULE")] = Field(
+        None,
+        description="Pool only the runs of this file, one id per line, or those that a rule chooses: "
+        f"{', '.join(RUN_RULES)}.",
+    )
+    measure: str | None = Field(
+        None,
+        description=f"Measure by which the rules compare runs, as ir-measures names it (default {DEFAULT_MEASURE}).",
+    )
+    teams: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run, tab, team, where the runs do not name their team."""
+    extend: Annotated[Path | None, Option(metavar="OUT")] = None
+    """Add to the pool of an earlier output folder, keeping its ids."""
+
+
+class ScreenOptions(Options, section="screen"):
+    """How low-quality responses are looked for."""
+
     screen: Screening = "flag"
-    thresholds: Thresholds | None = None
-    """Where the screen flags a response; by default those of the encoder, or of words without one."""
-    encoder: StrPath | None = None
-    """What compares responses with their passages: a key of ENCODERS, or a sentence-transformers model by name or
-    folder."""
-    extend: StrPath | None = None
-    """An earlier output folder whose pool is added to."""
+    """Empty, repeated, copied, off-passage or non-English responses: list them (default) or leave them out."""
+    thresholds: Annotated[
+        dict[Annotated[str, OneOf(Thresholds.__struct_fields__)], Annotated[float, Field(allow_inf_nan=False)]],
+        BeforeValidator(pairs),
+        Option("screen-threshold", metavar="NAME=VALUE", repeat=True),
+    ] = Field(
+        default_factory=dict,
+        description="Where a response is flagged "
+        f"({', '.join(f'{name} {value:g}' for name, value in msgspec.structs.asdict(DEFAULTS).items())}; similarity "
+        f"with --encoder {', '.join(f'{name} {row.similarity:g}' for name, row in ENCODERS.items())}).",
+    )
+    encoder: Annotated[str | Path | None, Option(metavar="NAME|PATH")] = Field(
+        None,
+        description=f"Measure off_passage by sentence embeddings: {', '.join(ENCODERS)} (judge[encoder]), or a model "
+        "of sentence-transformers (judge[sentence-transformers]).",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.screen == "off" and (self.thresholds or self.encoder):
+            raise UsageError("--screen-threshold and --encoder need the screen: --screen flag or exclude")
+        if self.encoder is None and "similarity" in self.thresholds:
+            raise UsageError("--screen-threshold similarity needs --encoder")
+        return self
+
+
+class Pooling(RunFiles, ResponseLimits, PassageOptions, SelectionOptions, ScreenOptions):
+    """Which responses of the runs are pooled, and how."""
+
+    unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
+    """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
+
+
+class PoolPlan(Pooling, Call, section="output"):
+    """Everything `judge pool` can be told."""
+
+    unit: JudgedUnit = "response"
+    """What is pooled: each response (default), or for each run and topic the whole dialogue, for prompts about
+    dialogues."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Output folder (default judge-out, or that of --extend)."""
+    replace: bool = False
+    """Write over another pool, or its results, in --out."""
 
 
 class Pooled(Record, frozen=True):
@@ -117,12 +160,12 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     """
     _check_options(pooling)
     unit = pooling.unit or "response"
-    topics = read_topics(Path(pooling.topics)) if pooling.topics is not None else None
+    topics = read_topics(pooling.topics) if pooling.topics is not None else None
     turns = turns_by_id(topics) if topics is not None else None
     selection = _selection(pooling, turns)
-    hashes = open_hashes(Path(pooling.passage_hashes)) if pooling.passage_hashes is not None else None
+    hashes = open_hashes(pooling.passage_hashes) if pooling.passage_hashes is not None else None
     encoder = open_encoder(pooling.encoder) if pooling.encoder is not None and pooling.screen != "off" else None
-    earlier = Path(pooling.extend) if pooling.extend is not None else None
+    earlier = pooling.extend
     previous = read_earlier_pool(earlier) if earlier is not None else None
     if previous is not None and previous.responses and previous.unit != unit:
         raise UsageError(f"{earlier}: a pool of {previous.unit}s, to which no {unit}s are added")
@@ -132,7 +175,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     similar = Similarity(encoder) if encoder else None
     pool = make_pool(
         submitted,
-        pooling.passages,
+        pooling.passages or None,
         over_limit=pooling.over_limit,
         previous=previous,
         hashes=hashes,
@@ -147,7 +190,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         submitted,
         pool,
         _settings(pooling, hashes),
-        Path(pooling.topics) if pooling.topics is not None else None,
+        pooling.topics,
         earlier_runs(earlier) if earlier is not None else {},
     )
     if earlier is not None:
@@ -180,8 +223,7 @@ def _submitted(
     """The runs, read, checked and selected, and the rule that chose among them; None without a rule."""
     choice = None
     if pooling.select_runs in RUN_RULES and selection.relevance:
-        teams = Path(pooling.teams) if pooling.teams is not None else None
-        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, teams)
+        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, pooling.teams)
     submitted = read_runs(
         pooling.runs,
         topics,
@@ -209,10 +251,10 @@ def _submitted(
 
 def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, hashes: Hashes | None) -> Submitted:
     """The submissions with a problem for each run whose evidence mostly does not exist, as far as that can be known."""
-    if pooling.passages is None and hashes is None:
+    if not pooling.passages and hashes is None:
         return submitted
     exists = None
-    if hashes is not None and pooling.passages is None:
+    if hashes is not None and not pooling.passages:
         keys = sorted({key for response in pool.responses for key in lacking_texts(response, pool)})
         known = {key for key, md5 in zip(keys, hashes.find(keys), strict=True) if md5 is not None}
         exists = known.__contains__
@@ -233,10 +275,8 @@ def _check_options(pooling: Pooling) -> None:
         UsageError: An option is given without the option that it belongs to.
     """
     for path in (pooling.topics, pooling.only_turns, pooling.passage_qrels, pooling.teams):
-        if path is not None and Path(path).exists() and not Path(path).is_file():
+        if path is not None and path.exists() and not path.is_file():
             raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
-    if pooling.unit is not None and pooling.unit not in get_args(JudgedUnit):
-        raise UsageError(f"unit {shown(pooling.unit)}: expected {' or '.join(get_args(JudgedUnit))}")
     if pooling.unit == "dialogue":
         _check_dialogues(pooling)
     if pooling.passage_qrels is None and (pooling.max_rank, pooling.min_relevance) != (None, None):
@@ -263,11 +303,11 @@ def _check_dialogues(pooling: Pooling) -> None:
         "--turns": pooling.only_turns is not None,
         "--passage-qrels": pooling.passage_qrels is not None,
         "--over-limit": pooling.over_limit != "flag",
-        "--passages": pooling.passages is not None,
+        "--passages": bool(pooling.passages),
         "--passage-hashes": pooling.passage_hashes is not None,
         "--missing-passages": pooling.missing_passages != "skip-response",
         "--screen": pooling.screen == "exclude",
-        "--screen-threshold": pooling.thresholds is not None,
+        "--screen-threshold": bool(pooling.thresholds),
         "--encoder": pooling.encoder is not None,
     }
     if named := [option for option, there in given.items() if there]:
@@ -315,15 +355,15 @@ def _reason_against(
 
 
 def _thresholds(pooling: Pooling) -> Thresholds:
-    return pooling.thresholds if pooling.thresholds is not None else default_thresholds(pooling.encoder)
+    return msgspec.structs.replace(default_thresholds(pooling.encoder), **pooling.thresholds)
 
 
 def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
     relevance = None
     if pooling.passage_qrels is not None:
         minimum = DEFAULT_MINIMUM if pooling.min_relevance is None else pooling.min_relevance
-        relevance = read_relevance(Path(pooling.passage_qrels), minimum=minimum, max_rank=pooling.max_rank, known=turns)
-    only = read_turns(Path(pooling.only_turns), turns) if pooling.only_turns is not None else None
+        relevance = read_relevance(pooling.passage_qrels, minimum=minimum, max_rank=pooling.max_rank, known=turns)
+    only = read_turns(pooling.only_turns, turns) if pooling.only_turns is not None else None
     return Selection(depth=pooling.depth, turns=only, relevance=relevance, unit=pooling.unit or "response")
 
 

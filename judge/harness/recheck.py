@@ -85,7 +85,7 @@ def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Fa
         taken = [answered[number] for number in _chosen(model, (asked[number] for number in answered), plan.recheck)]
         firsts = (reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
         wanted = _fresh([asked[number] for number in taken])
-        seconds = asking.ask_model(model, wanted, plan.settings, report)
+        seconds = asking.ask_model(model, wanted, inputs.judge.settings, report)
         pairs = journal.ahead(zip(firsts, seconds, strict=True), _digests)
         items += [_item(first, second, journal) for first, second in pairs]
     digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]

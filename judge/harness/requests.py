@@ -116,15 +116,13 @@ def _check(inputs: RunInputs, folder: Path) -> None:
     plan = inputs.plan
     for model in inputs.judge.models:
         offer = offer_of(model.name)
-        if plan.options.logprobs and not offer.probabilities:
+        if plan.logprobs and not offer.probabilities:
             raise UsageError(
                 f"--logprobs: label probabilities are not read from the {offer.form} batches of {model.name}"
             )
     refused = {
         "--cascade: its checker judges first, so `judge run` alone knows what is left to ask": plan.cascade,
-        "--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less": (
-            plan.settings.max_cost
-        ),
+        "--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less": (plan.max_cost),
         "--engine: no call is made here; `judge run` makes its calls through an engine": plan.engine,
         "--recheck: `judge run` asks again, once the first answers are in the journal": plan.recheck,
     }
@@ -146,7 +144,7 @@ def _prices(inputs: RunInputs) -> dict[str, Price]:
     """What each judge's tokens cost in a batch."""
     prices = {}
     for model in inputs.judge.models:
-        price, share = price_of(model, inputs.plan.settings.known_prices), offer_of(model.name).share or 1.0
+        price, share = price_of(model, inputs.judge.settings.known_prices), offer_of(model.name).share or 1.0
         if price is not None:
             cached = None if price.cached is None else price.cached * share
             prices[model.name] = Price(price.prompt * share, price.completion * share, cached)

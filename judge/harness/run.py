@@ -97,7 +97,7 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
         model_notes=(*asking.notes(inputs.judge.models, replies), *asking.served_notes(inputs.judge, replies)),
         accounts=asking.accounts,
         rechecked=rechecked,
-        label_notes=certainty_notes(replies) if plan.options.logprobs else (),
+        label_notes=certainty_notes(replies) if plan.logprobs else (),
         clustered=clustering((response.topic_id for response in pool.responses), plan.cluster),
         settled_notes=settled_notes(replies),
     )
@@ -208,7 +208,7 @@ def dry_run(inputs: RunInputs) -> DryRun:
             row
             for model in inputs.judge.models
             for row in asking.forecast(
-                Judge((model,), plan.options, plan.settings), expected_again(inputs, model, found.left)
+                Judge((model,), plan.options, inputs.judge.settings), expected_again(inputs, model, found.left)
             ).rows
         ]
     firsts, rows = found.rows, tuple(map(_together, found.rows, again))

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import msgspec
+from typing import Annotated, Any
 
 from judge.ask.asking import JOURNAL, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
@@ -12,81 +10,100 @@ from judge.ask.cascade import CascadeJudge, check_cascade, open_first, parse_cas
 from judge.ask.criteria import choose_prompts
 from judge.ask.group import combine
 from judge.ask.opening import all_options, check_turns, default_model, judging_options, open_judge
-from judge.ask.settings import Settings
+from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Tasks, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
+from judge.crowd.aggregators import JURIES
 from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
-from judge.files.paths import StrPath, file_in
+from judge.files.paths import file_in
+from judge.files.plan import Call, OneOf, Option, Options, Positive
 from judge.harness.engine import EngineName, check_engine
 from judge.harness.manifest import GROWING, check_folder, configuration
-from judge.harness.options import DEFAULT_CRITERIA
+from judge.harness.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.harness.pooling import Pooled, Pooling, check_complete, pool_runs
-from judge.models.journal import check_database
-from judge.models.model import Model, ModelOptions
+from judge.models.model import Model
 from judge.records import Criterion, Record
 from judge.runs.families import read_families
-from judge.text.ids import Cluster, check_cluster
+from judge.text.ids import Cluster
 from judge.text.steps import Steps, quiet
 
 DEFAULT_OUT = Path("judge-out")
 
 
-class Plan(Pooling, frozen=True, kw_only=True):
-    """Everything `judge run` can be told; paths may be strings, and one may stand where several may."""
+class RunJudge(JudgedPrompts, section="asking"):
+    """Who judges, and what is asked at once."""
 
-    out: StrPath | None = None
-    """Output folder; by default that of `extend`, else `judge-out`."""
-    journal: str | None = None
-    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
-    in `out`."""
-    criteria: Sequence[str] = ()
-    """Criteria judged with their default prompts; by default groundedness and naturalness, or those of `prompts`."""
-    prompts: Sequence[StrPath] = ()
-    """Prompts as `criterion/variant` or paths, in place of their criterion's default."""
+    model: Annotated[tuple[str | Model, ...], Option(metavar="BACKEND/MODEL", repeat=True)] = ()
+    """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b), in Python also a `FunctionJudge`; may be repeated for
+    a jury."""
     together: bool = False
-    """Ask for all criteria of a response in one call; each is then a prompt of its own, under its own digest."""
-    model: str | Model | None = None
-    """`backend/model`, or a `FunctionJudge`; by default the environment's JUDGE_MODEL, else a small local model."""
-    jury: str | None = None
-    """A key of JURIES; several models, prompts of a criterion, or samples then act as one judge."""
-    models: Sequence[str | Model] = ()
-    """Models of the jury; by default `model` alone."""
-    cascade: str | None = None
-    """`CHECKER@LOW:HIGH`: the checker judges first, and `model` is asked only what the checker is not sure of."""
-    cascade_url: str | None = None
-    """The address of that checker, where it is behind a server."""
-    samples: int = 1
-    """How often each member of the jury is asked; each sample votes as a member of its own."""
-    families: StrPath | None = None
-    """Run or judge, a tab and the family of models behind it; warnings name jury members that share or judge one."""
-    options: ModelOptions = ModelOptions()
-    """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
-    settings: Settings = Settings()
-    """How many calls run at once, how often one is tried, what may be spent, and prices of your own."""
-    engine: EngineName | None = None
-    """`ray` spreads the calls over a Ray cluster; by default they are made here. It changes no result."""
-    address: str | None = None
-    """`HOST:PORT` of the cluster's head; by default the environment's RAY_ADDRESS, else a cluster on this machine."""
-    workers: int | None = None
-    """Workers of the cluster at once; by default one per CPU, or per node where the judge computes on all cores."""
-    limit: int | None = None
-    """Judge only this many responses per criterion, spread over the pool."""
-    recheck: str | int | None = None
-    """Ask this part of the judgments a second time, as `2%` or a number of each prompt's; no grade depends on it."""
-    replace: bool = False
-    """Write over results of another configuration in `out`."""
-    certificate: StrPath | None = None
-    """What `judge calibrate` wrote; the outputs say whether this run is what it certifies."""
+    """Ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of its
+    own."""
+
+
+class JuryOptions(Options, section="a jury: each model under each prompt, as one judge"):
+    """How several grades become one."""
+
+    jury: Annotated[str | None, OneOf(JURIES)] = None
+    """From the members' grades to one."""
+    samples: Annotated[Positive, Option(metavar="N")] = 1
+    """Ask every member N times, each with a vote of its own."""
+    families: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run or judge, tab, family of models behind it: warns of members that share one or judge their own."""
+
+
+class TrialOptions(Options, section="the loop"):
+    """How much is judged."""
+
+    limit: Annotated[Positive | None, Option(metavar="N")] = None
+    """Judge only N responses per criterion, spread over the pool."""
+
+
+class RunOutput(JournalOption, section="output"):
+    """Where results go."""
+
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Output folder (default judge-out, or that of --extend)."""
+    certificate: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The `certificate.json` of `judge calibrate`; every output says whether this run is what it certifies."""
     cluster: Cluster = "topic"
-    """What the leaderboard's intervals and tests are over; it changes no grade."""
-    argv: Sequence[str] = ()
-    """The command line, for the manifest."""
-    chosen: Mapping[str, Any] = {}
-    """The options that are not the default, by their names on the command line, for the manifest and `--extend`."""
+    """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
+    9-2 are one."""
+    replace: bool = False
+    """Write over results of another configuration in --out."""
+
+
+class RunOptions(Pooling, RunJudge, JudgeOptions, JuryOptions, LoopOptions, TrialOptions, RunOutput, Call):
+    """What `judge run` and `judge requests` can be told alike."""
+
+
+class FirstJudge(Options, section="asking"):
+    """A checker that judges first."""
+
+    cascade: Annotated[str | None, Option(metavar="CHECKER@LOW:HIGH")] = None
+    """Let a checker judge groundedness by sentences first, and keep what it is sure of: every sentence is supported
+    with a probability of at most LOW or at least HIGH; the model is asked the rest."""
+    cascade_url: Annotated[str | None, Option(metavar="URL")] = None
+    """Address of that checker, where it is behind a server."""
+
+
+class Plan(RunOptions, FirstJudge, section="the loop"):
+    """Everything `judge run` can be told."""
+
+    engine: EngineName | None = None
+    """Where the calls are made (default: in this process); ray: by workers of a Ray cluster, which share all of these
+    limits; results are the same."""
+    address: Annotated[str | None, Option(metavar="HOST:PORT")] = None
+    """Head of the Ray cluster (default: RAY_ADDRESS, else a cluster on this machine for this run)."""
+    workers: Annotated[Positive | None, Option(metavar="N")] = None
+    """Workers at once (default: one per CPU of the cluster; one per node for a model that computes there)."""
+    recheck: Annotated[str | int | None, Option(metavar="PART")] = None
+    """Ask a part of the judgments a second time and say how many differ: a share such as 2%, or a number, of those
+    under each prompt."""
 
 
 class RunInputs(Record, frozen=True):
@@ -143,9 +160,9 @@ def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInput
         InputError: An input is bad; every problem is listed.
     """
     _check(plan)
-    out = Path(plan.out or plan.extend or DEFAULT_OUT)
-    earlier = () if plan.extend is None else (Path(plan.extend) / JOURNAL,)
-    place = JournalPlace(out, plan.journal, earlier, plan.settings.max_wait)
+    out = plan.out or plan.extend or DEFAULT_OUT
+    earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
+    place = JournalPlace(out, plan.journal, earlier, plan.max_wait)
     # What a journal holds is recalled without a key.
     keys = keys and not place.journals
     prompts = _choose(plan)
@@ -153,11 +170,11 @@ def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInput
     unit = unit_of(shown)
     if plan.unit is not None:
         check_unit(shown, plan.unit)
-    plan = msgspec.structs.replace(plan, unit=unit)
+    plan = plan.with_values(unit=unit)
     certificate = None
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
-    families = read_families(Path(plan.families)) if plan.families is not None else {}
+    families = read_families(plan.families) if plan.families is not None else {}
     # Without topics only interactive runs have conversations: others are refused before a model is opened.
     early = _pooled(plan, shown, steps) if plan.topics is None and any(map(needs_turn, shown)) else None
     judge = _open(plan, shown, keys=keys)
@@ -192,30 +209,28 @@ def _check(plan: Plan) -> None:
     Raises:
         UsageError: There are some.
     """
-    check_cluster(plan.cluster)
     check_engine(plan.engine, plan.address, plan.workers, cascade=plan.cascade is not None)
     if plan.engine is not None and any(isinstance(name, Model) for name in model_names(plan)):
         raise UsageError(f"--engine {plan.engine} opens judges by their names, so it takes no judge of one's own")
-    check_database(plan.journal)
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
-    several = plan.jury is not None or bool(plan.models)
+    several = plan.jury is not None or len(plan.model) > 1
     check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
 
 
 def model_names(plan: Plan) -> tuple[str | Model, ...]:
     """The models, as the plan or the environment names them."""
-    return tuple(plan.models) or (plan.model or default_model(),)
+    return plan.model or (default_model(),)
 
 
 def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     """The judge of a plan before a jury is made of it."""
-    names = model_names(plan)
+    names, options, settings = model_names(plan), plan.options, plan.settings
     if plan.cascade is None:
-        return open_judge(names, plan.options, criteria, plan.settings, keys=keys)
+        return open_judge(names, options, criteria, settings, keys=keys)
     cascade = parse_cascade(plan.cascade)
-    first = open_first(cascade, plan.cascade_url, criteria, plan.options, plan.settings, keys=keys)
-    rest = open_judge(names, plan.options, criteria, plan.settings, keys=keys, beside=first.models)
+    first = open_first(cascade, plan.cascade_url, criteria, options, settings, keys=keys)
+    rest = open_judge(names, options, criteria, settings, keys=keys, beside=first.models)
     return CascadeJudge(cascade, first, rest)
 
 
@@ -242,7 +257,7 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
         chosen = {prompt.name: [prompt] for prompt in group}
     if plan.jury is not None:
         return chosen
-    if plan.models or plan.samples != 1 or plan.families is not None:
+    if len(plan.model) > 1 or plan.samples != 1 or plan.families is not None:
         raise UsageError(
             "several models, samples and families need a jury (--jury RULE); `judge calibrate` compares models"
         )
@@ -262,7 +277,7 @@ def check_out(inputs: RunInputs) -> bool:
         InputError: The folder cannot be used, or holds what this run must not write over.
     """
     plan, out = inputs.plan, inputs.out
-    in_place = plan.extend is not None and same_place(Path(plan.extend), out)
+    in_place = plan.extend is not None and same_place(plan.extend, out)
     may_differ = GROWING if in_place else ()
     return check_folder(
         out, inputs.configured, trial=plan.limit is not None, replace=plan.replace, may_differ=may_differ

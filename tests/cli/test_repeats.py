@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from judge.cli import command_parser, main
+from judge.cli import command_module, command_parser, main
+from judge.cli.declared import parse_command
 from judge.cli.parser import CommandParser
 from tests.conftest import PROJECT
 
@@ -39,15 +40,11 @@ def test_two_columns_of_one_field_are_refused(capsys: pytest.CaptureFixture[str]
 
 
 def test_what_is_given_replaces_the_default_and_adds_to_what_was_given() -> None:
-    parser = command_parser("run")
-    parser.set_defaults(criteria=["relevance"], depth=3)
-    args = parser.parse_args(
-        ["--runs", "a", "b", "--criteria", "naturalness", "--runs", "c", "--criteria", "relevance"]
-    )
-    assert args.runs == [Path("a"), Path("b"), Path("c")]
-    assert args.criteria == ["naturalness", "relevance"]
-    assert args.depth == 3
-    assert args.given == {"runs", "criteria"}
+    words = ["--runs", "a", "b", "--criteria", "naturalness", "--runs", "c", "--criteria", "relevance"]
+    plan = parse_command(command_parser("run"), command_module("run"), words).args[0]
+    assert plan.runs == (Path("a"), Path("b"), Path("c"))
+    assert plan.criteria == ("naturalness", "relevance")
+    assert plan.depth == 1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from judge.files.bundle import bundled
 from judge.harness.run import Plan
 from judge.harness.run_inputs import read_run
 from judge.models.journal_tools import read_journal
-from judge.models.model import ModelOptions
 from tests.mock import start_mock
 
 SAME = {"judgments.jsonl", "failures.jsonl", "leaderboard.tsv", "leaderboard.md", "response_groundedness.llm.qrel"}
@@ -36,7 +35,7 @@ def test_the_address_is_recorded(
         runs=bundled("examples") / "runs",
         criteria=["naturalness"],
         model="openai/gpt-4o-mini",
-        options=ModelOptions(base_url=given),
+        base_url=given,
     )
     assert read_run(plan).configured["options"]["base_url"] == shown
 
@@ -79,8 +78,12 @@ def test_what_was_paid_for_at_one_address_is_recalled_without_any(
 
 def test_further_servers_of_the_same_model_make_no_other_configuration() -> None:
     def configured(*replicas: str) -> dict[str, object]:
-        options = ModelOptions(base_url="http://localhost:1/v1", replicas=replicas)
-        plan = Plan(runs=bundled("examples") / "runs", criteria=["naturalness"], model="server/m", options=options)
+        plan = Plan(
+            runs=bundled("examples") / "runs",
+            criteria=["naturalness"],
+            model="server/m",
+            base_url=["http://localhost:1/v1", *replicas],
+        )
         return read_run(plan).configured
 
     assert configured("http://localhost:2/v1", "http://localhost:3/v1") == configured()

@@ -22,7 +22,6 @@ from judge.harness.run_inputs import Plan, read_run
 from judge.models.batch.service import AGAIN
 from judge.models.connection import longest_reply
 from judge.models.journal_tools import verify_journal
-from judge.models.model import ModelOptions
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
 from tests.conftest import PROJECT
 from tests.postgres import Postgres
@@ -223,11 +222,10 @@ def test_options_for_calls_are_those_of_a_run_alone(tmp_path: Path, capsys: Capt
 
 
 def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path: Path) -> None:
-    options = ModelOptions(base_url=NOWHERE)
-    plan = Plan(runs=PROJECT / "examples/runs", model="server/m", options=options, out=tmp_path / "out")
+    plan = Plan(runs=PROJECT / "examples/runs", model="server/m", base_url=NOWHERE, out=tmp_path / "out")
     prepared = read_run(plan, keys=False)
     for field, value in (("engine", "ray"), ("recheck", "2%")):
-        refused = msgspec.structs.replace(prepared, plan=msgspec.structs.replace(prepared.plan, **{field: value}))
+        refused = msgspec.structs.replace(prepared, plan=prepared.plan.with_values(**{field: value}))
         with pytest.raises(UsageError, match=f"--{field}"):
             write_requests(refused, tmp_path / "round-1")
     assert not list(tmp_path.iterdir())

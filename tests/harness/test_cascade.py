@@ -154,7 +154,7 @@ def test_other_bounds_are_another_configuration_and_pay_only_for_what_they_leave
 def test_a_dry_run_counts_only_what_would_be_asked(mock: Mock, tmp_path: Path) -> None:
     plan = Plan(
         runs=[EXAMPLE / "runs"], topics=EXAMPLE / "topics.json", passages=[EXAMPLE / "passages.jsonl"],
-        prompts=[SENTENCES], model="server/m", options=ModelOptions(base_url=mock.base_url), cascade=CASCADE,
+        prompts=[SENTENCES], model="server/m", base_url=mock.base_url, cascade=CASCADE,
         out=tmp_path / "out",
     )  # fmt: skip
     counts = dry_run(read_run(plan))

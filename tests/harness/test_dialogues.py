@@ -89,7 +89,7 @@ def test_a_run_is_about_one_unit() -> None:
         read_run(Plan(**RUNS, criteria=["usefulness", "groundedness"], model=OVERLAP))
     with pytest.raises(UsageError, match="usefulness/graded: about dialogues, but responses are judged here"):
         read_run(Plan(**RUNS, criteria=["usefulness"], unit="response", model=OVERLAP))
-    with pytest.raises(UsageError, match="unit 'dialog': expected response or dialogue"):
+    with pytest.raises(UsageError, match="unit: invalid choice: 'dialog'"):
         pool_runs(Pooling(unit="dialog", **RUNS))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="not usefulness/graded, which is about dialogues"):
         read_run(Plan(**RUNS, criteria=["usefulness"], model=OVERLAP))
@@ -125,7 +125,15 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
         lambda: write_gold_sheet(
             GoldSheetPlan(pool=of_responses, to="csv", prompts=["usefulness"], out=tmp_path / "sheet")
         ),
-        lambda: read_probe(ProbePlan(folder=of_responses, criteria=["usefulness"], out=tmp_path / "probe", **asked)),
+        lambda: read_probe(
+            ProbePlan(
+                folder=of_responses,
+                criteria=["usefulness"],
+                out=tmp_path / "probe",
+                models=["server/m"],
+                base_url="http://127.0.0.1:9/v1",
+            )
+        ),
         lambda: calibrate_judges(
             CalibrationPlan(gold=[gold], pool=of_responses, prompts=["usefulness"], out=tmp_path / "cal", **asked)
         ),

@@ -11,6 +11,7 @@ from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import Verdict
 from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
+from judge.harness.options import JudgedPrompts
 from judge.models.backends import open_model
 from judge.models.journal import Journal
 from judge.models.records import Completion
@@ -57,8 +58,8 @@ def test_only_nuggets_match_can_ask_it() -> None:
     assert "nugget" not in criterion_names()
     with pytest.raises(UsageError, match="shows a nugget, so only `judge nuggets match` can ask it"):
         choose_prompts((), ["nugget/graded"], ())
-    with pytest.raises(UsageError, match="no criterion called 'nugget'"):
-        choose_prompts(["nugget"], (), ())
+    with pytest.raises(UsageError, match="criteria: invalid choice: 'nugget'"):
+        JudgedPrompts(criteria=["nugget"])
     with pytest.raises(UsageError, match="shows a nugget"):
         render(Task(POOL.responses[0], GRADED), {}, None, "json")
 

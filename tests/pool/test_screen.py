@@ -1,18 +1,18 @@
-import argparse
 import csv
 import json
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.cli.screening import add_screen_arguments, thresholds_of
 from judge.errors import UsageError
+from judge.harness.pooling import ScreenOptions
 from judge.pool.records import Pool, PooledResponse
 from judge.pool.screen import (
     _REMEMBERED,
@@ -268,37 +268,28 @@ def test_a_pool_with_an_encoder_encodes_each_passage_once() -> None:
     assert len(letters.asked) == 3
 
 
-def parsed(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_screen_arguments(parser)
-    return parser.parse_args(arguments)
-
-
 def test_thresholds_are_options() -> None:
-    # Not given, they are those of the encoder.
-    assert thresholds_of(parsed()) is None
-    found = thresholds_of(parsed("--screen-threshold", "near_empty=3", "--screen-threshold", "english=-0.1"))
-    assert found == Thresholds(near_empty=3, english=-0.1)
+    found = ScreenOptions(thresholds=["near_empty=3", "english=-0.1"])
+    assert found.thresholds == {"near_empty": 3, "english": -0.1}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("options", "said"),
     [
-        (["--screen", "off", "--encoder", "x"], "need the screen"),
-        (["--screen-threshold", "near_empty=3", "--screen-threshold", "near_empty=4"], "near_empty: given more than"),
-        (["--screen-threshold", "similarity=0.2"], "needs --encoder"),
+        ({"screen": "off", "encoder": "x"}, "need the screen"),
+        ({"thresholds": ["near_empty=3", "near_empty=4"]}, "screen-threshold: near_empty is given twice"),
+        ({"thresholds": "similarity=0.2"}, "needs --encoder"),
     ],
 )
-def test_options_that_do_not_go_together(arguments: list[str], said: str) -> None:
+def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        thresholds_of(parsed(*arguments))
+        ScreenOptions(**options)
 
 
 @pytest.mark.parametrize("value", ["near_empty", "near_empty=", "near_empty=x", "near_empty=nan", "nothing=1", ""])
-def test_a_threshold_is_a_known_name_and_a_number(value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parsed("--screen-threshold", value)
-    assert "--screen-threshold" in capsys.readouterr().err
+def test_a_threshold_is_a_known_name_and_a_number(value: str) -> None:
+    with pytest.raises(UsageError, match="screen-threshold: "):
+        ScreenOptions(thresholds=value)
 
 
 def test_the_real_responses_of_2024(shared: Path) -> None:
