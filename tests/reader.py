@@ -417,8 +417,5 @@ MADE: dict[str, Callable[[Path], None]] = {
     "iKAT/2023": lambda path: void(release(_folder(path / "evaluation" / "automatic_eval_results"))),
     "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(_folder(path))),
     "data": _benchmark,
-    "docs/cards/baseline-overlap": lambda path: void(
-        shutil.copytree(PROJECT / "docs" / "cards" / "baseline-overlap", path)
-    ),
 }
 """What the pages name, to what makes it; for one page alone, after the page's name."""
