@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -37,6 +37,8 @@ _UNREADABLE = 20
 """The same where it has answered others: some texts may be such that no judge can read them."""
 _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
+
+_Waited = TypeVar("_Waited")
 
 
 class Clock(NamedTuple):
@@ -138,7 +140,8 @@ class Calls:
         """Held by the call that is first in line."""
         self._first: asyncio.Future[None] | None = None
         """The sleep of that call."""
-        self._sleeping: set[asyncio.Future[None]] = set()
+        self._ending: set[asyncio.Future[Any]] = set()
+        """What is waited for no more once the calls are stopped: sleeps and leases."""
         self._paid = asyncio.Event()
         """Set when those that wait for money should look again."""
 
@@ -146,9 +149,8 @@ class Calls:
         """Begin no further call; those in flight are finished and recorded. The first error is the one that counts."""
         self.stopped = self.stopped or error
         self._paid.set()
-        for sleep in self._sleeping:
-            sleep.cancel()
-        self._journal.give_up(error)
+        for future in self._ending:
+            future.cancel()
         self._model.stop()
 
     def check(self) -> None:
@@ -200,12 +202,12 @@ class Calls:
 
     async def _leased(self, forms: tuple[str, ...], digest: str, request: Request) -> Completion:
         self.check()
-        recorded = await self._journal.lease(*forms)
+        recorded = await self._until_stopped(self._journal.lease(*forms))
         if recorded is not None:
             self.rule.heard = True
-            if recorded.digest != digest:
-                raise AnsweredInForm(recorded.digest)
-            return recorded.completion
+            if recorded[0] != digest:
+                raise AnsweredInForm(recorded[0])
+            return recorded[1]
         try:
             completion = await self._ask(digest, request)
         except BaseException:
@@ -321,10 +323,12 @@ class Calls:
 
     def _sleep(self, seconds: float) -> "asyncio.Future[None]":
         """A sleep that ends early when it is canceled or the calls are stopped."""
-        sleep = asyncio.ensure_future(self._clock.sleep(seconds))
-        self._sleeping.add(sleep)
-        sleep.add_done_callback(self._sleeping.discard)
-        return sleep
+        return self._until_stopped(asyncio.ensure_future(self._clock.sleep(seconds)))
+
+    def _until_stopped(self, future: "asyncio.Future[_Waited]") -> "asyncio.Future[_Waited]":
+        self._ending.add(future)
+        future.add_done_callback(self._ending.discard)
+        return future
 
     def _wake(self) -> None:
         """Let the first call in line look again, because the pace has changed."""

@@ -7,7 +7,7 @@ from judge.ask.account import JudgeAccount, in_all
 from judge.ask.asking import JOURNAL, ModelForecast
 from judge.cli.printing import columns, print_fact, print_table, say
 from judge.files.plan import Options
-from judge.models.journal_file import lacks_log
+from judge.models.journal_store import lacks_log
 from judge.models.spending import Spending
 from judge.report.sections.making import dollars, lasting
 from judge.text.cells import count

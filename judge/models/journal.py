@@ -2,6 +2,9 @@
 
 A completion counts only after its commit has reached the disk; commits are grouped, so that many completions share one
 wait for the disk. A journal is a file that one process writes, or a database that several processes share.
+
+`Calls` of the loop use five methods: `get` a completion, `lease` a question, `write` its completion, `release` it, and
+`close`.
 """
 
 import asyncio
@@ -16,10 +19,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.files.extras import need_extra
 from judge.files.paths import StrPath
-from judge.models.journal_file import SHARED, open_store
 from judge.models.journal_rows import (
-    ADD_META,
     NAMES,
+    OLDER_VERSIONS,
     SET_META,
     Recorded,
     Row,
@@ -28,13 +30,15 @@ from judge.models.journal_rows import (
     new_row,
     recorded,
 )
-from judge.models.journal_store import Store, paged
+from judge.models.journal_store import FileStore, Mode, Store, check_version, paged
 from judge.models.records import Completion, Request
 
 _TOGETHER = 1000
 """Completions that are taken over in one transaction."""
 _AHEAD = 250
 """Items whose answers are fetched from a database at once, and kept in memory until the next."""
+_SHARED = "a journal in PostgreSQL"
+"""What needs the extra, for messages."""
 _HURRY = 10.0
 """Seconds for which a server that is away is waited for at the end of a command."""
 
@@ -44,13 +48,6 @@ _Content = TypeVar("_Content")
 
 class HeldElsewhere(Exception):
     """Another process is asking this question."""
-
-
-class RecordedAnswer(NamedTuple):
-    """A completion that the journal holds by now, and the digest of the request that it answers."""
-
-    digest: str
-    completion: Completion
 
 
 class JournalView:
@@ -73,8 +70,6 @@ class JournalView:
 
     def __init__(self, places: Iterable[StrPath]) -> None:
         self._stores: list[Store] = []
-        self._fetched: dict[str, Row | None] = {}
-        """What databases hold of the digests that were fetched last."""
         try:
             for place in places:
                 store = open_store(place, "live")
@@ -114,25 +109,17 @@ class JournalView:
         Raises:
             InputError: A journal is damaged at this completion.
         """
-        return self._read(digest, completion_of)
+        return self._find(digest, completion_of)
 
     def find(self, digest: str) -> Recorded | None:
         """The completion with the request that it answers. Errors are those of `get`."""
-        return self._read(digest, recorded)
+        return self._find(digest, recorded)
 
-    def _read(self, digest: str, content: Callable[[Row], _Content]) -> _Content | None:
+    def _find(self, digest: str, content: Callable[[Row], _Content]) -> _Content | None:
         # The writer has the store while it waits for the disk, and most questions are new.
-        for store in self._stores if self._may_hold(digest) else ():
-            row = self._fetched[digest] if store.shared and digest in self._fetched else store.row(digest)
-            try:
-                if row is not None:
-                    return store.sound(row, content)
-            except InputError:
-                # Another process may be writing the page, so a second look decides.
-                if not store.reopen() or (row := store.row(digest)) is None:
-                    raise
-                return store.sound(row, content)
-        return None
+        stores = self._stores if self._may_hold(digest) else ()
+        found = (store.find(digest, content) for store in stores)
+        return next((one for one in found if one is not None), None)
 
     def _may_hold(self, digest: str) -> bool:
         return self._known is None or hash(digest) in self._known
@@ -150,14 +137,14 @@ class JournalView:
             items: What the answers are wanted for.
             digests: The requests whose answers are wanted for an item; not called for files, which are quick to read.
         """
-        shared = [store for store in reversed(self._stores) if store.shared]
+        shared = [store for store in self._stores if store.shared]
         for page in paged(items, _AHEAD):
             wanted = [digest for item in page for digest in digests(item) if self._may_hold(digest)] if shared else []
-            self._fetched = dict.fromkeys(wanted)
             for store in shared:
-                self._fetched |= store.rows(wanted)
+                store.fetch(wanted)
             yield from page
-        self._fetched = {}
+        for store in shared:
+            store.fetch(())
 
     def sample(self, judge: str, most: int) -> list[Recorded]:
         """What a judge was asked and what came back, of at most `most` calls; the same ones each time."""
@@ -174,11 +161,11 @@ class JournalView:
 
 
 class _Job(NamedTuple):
-    """A row that is to be written, or a question that is to be leased, and the future of whoever waits for it."""
+    """A row that is to be written, else a question that is to be leased, and the future of whoever waits for it."""
 
     future: "asyncio.Future[Any]"
     digests: tuple[str, ...]
-    row: Row | None = None
+    row: Row = ()
 
 
 class Journal(JournalView):
@@ -208,12 +195,10 @@ class Journal(JournalView):
             raise
         self._queue: queue.SimpleQueue[_Job | str | None] = queue.SimpleQueue()
         """Jobs, questions to let go of by their first digests, and None at the end."""
-        self._failure: OperationalError | None = None
+        self._failure: JudgeError | None = None
         """The first thing that went wrong; later completions are written where that is possible, and told this."""
         self._replaced = 0
         """Completions of this process that came when another one's was recorded."""
-        self._waiting: set[asyncio.Future[Any]] = set()
-        """What waits for leases."""
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
@@ -248,7 +233,7 @@ class Journal(JournalView):
             OperationalError: The file is not there any more, or another process recorded an answer of its own because
                 a lease of this one had ended.
         """
-        self.store.check_there()
+        self.store.tick()
         if self._replaced:
             raise OperationalError(
                 f"{self.store.name}: this process was not heard of for longer than a lease, and another one asked "
@@ -282,22 +267,22 @@ class Journal(JournalView):
         with contextlib.closing(open_store(path)) as source:
             for page in paged(source.sound_rows(), _TOGETHER):
                 self.record(page)
-            self.store.change(ADD_META, source.facts())
+            self.store.add_facts(source)
 
     def write(
         self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion
     ) -> "asyncio.Future[None]":
-        """Begin to record a completion; the future is done when it is on the disk, or raises an OperationalError.
+        """Begin to record a completion; the future is done when it is on the disk, or raises a JudgeError.
 
         `parameters` are everything that was sent beside the messages.
         """
         try:
             row = new_row(digest, judge, parameters, request, completion)
         except UnicodeEncodeError as error:
-            raise OperationalError(f"{self.store.name}: cannot be written: {error}") from error
+            raise self._in_words(error) from error
         return self._begin((digest,), row)
 
-    def lease(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
+    def lease(self, *digests: str) -> "asyncio.Future[tuple[str, Completion] | None]":
         """Lease a question before it is asked; needed only where several processes share the journal.
 
         Args:
@@ -305,50 +290,42 @@ class Journal(JournalView):
                 every process gives them. The lease is on the first one, whichever is sent.
 
         Returns:
-            A future with the answer to the first request that the journal holds by now; None if the question is ours to
-            ask, until the completion of the first request is written or until `release`. It raises HeldElsewhere where
-            another process is asking, and an OperationalError where the journal cannot be reached.
+            A future with the first of the requests that the journal answers by now, and its completion; None if the
+            question is ours to ask, until the completion of the first request is written or until `release`. It raises
+            HeldElsewhere where another process is asking, and a JudgeError where the journal cannot be reached.
         """
-        future = self._begin(digests)
-        self._waiting.add(future)
-        future.add_done_callback(self._waiting.discard)
-        return future
+        return self._begin(digests)
 
     def release(self, digest: str) -> None:
         """Let go of a question, named by its first digest."""
         if self.shared:
             self._queue.put(digest)
 
-    def give_up(self, error: BaseException) -> None:
-        """End every wait for a lease with an error; called in the loop that waits."""
-        for future in self._waiting:
-            if not future.done():
-                future.set_exception(error)
-
     # ---------------------------------------------------------------- the thread
 
-    def _begin(self, digests: tuple[str, ...], row: Row | None = None) -> "asyncio.Future[Any]":
+    def _begin(self, digests: tuple[str, ...], row: Row = ()) -> "asyncio.Future[Any]":
         job = _Job(asyncio.get_running_loop().create_future(), digests, row)
         self._queue.put(job)
         return job.future
 
     def _work(self) -> None:
-        ticked, group = time.monotonic(), list[_Job | str | None]()
+        due, group = time.monotonic() + self.store.period, list[_Job | str | None]()
         while None not in group:
-            group = self._gathered(max(0.0, ticked + self.store.period - time.monotonic()))
-            jobs = [item for item in group if isinstance(item, _Job)]
-            writes = [job for job in jobs if job.row is not None]
+            group = self._gathered(max(0.0, due - time.monotonic()))
+            writes = [job for job in group if isinstance(job, _Job) and job.row]
             try:
-                self._commit([job.row for job in writes if job.row is not None])
-                if time.monotonic() >= ticked + self.store.period:
-                    ticked = time.monotonic()
+                if writes:
+                    # Where the connection broke as the transaction ended, the rows that are there may be ours.
+                    self._replaced += self._add([job.row for job in writes])[1]
+                if time.monotonic() >= due:
+                    due = time.monotonic() + self.store.period
                     self.store.tick()
             except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
                 self._failure = self._failure or self._in_words(error)
             self._tell([(job, self._failure) for job in writes])
             if self.shared:
                 self._release({item for item in group if isinstance(item, str)} | {job.digests[0] for job in writes})
-                self._lease([job for job in jobs if job.row is None])
+                self._lease([job for job in group if isinstance(job, _Job) and not job.row])
 
     def _gathered(self, timeout: float) -> list[_Job | str | None]:
         """What came, after a wait for it."""
@@ -362,20 +339,13 @@ class Journal(JournalView):
                 group.append(self._queue.get_nowait())
         return group
 
-    def _in_words(self, error: Exception) -> OperationalError:
-        if isinstance(error, OperationalError):
+    def _in_words(self, error: Exception) -> JudgeError:
+        if isinstance(error, JudgeError):
             return error
         return OperationalError(f"{self.store.name}: cannot be written: {error}")
 
-    def _commit(self, rows: Sequence[Row]) -> None:
-        if rows:
-            _, others = self._add(rows)
-            # Where the connection broke as the transaction ended, the rows that are there may be ours.
-            self._replaced += others if self.shared else 0
-            self.store.check_there()
-
     def _add(self, rows: Sequence[Row]) -> tuple[int, int]:
-        """Add rows in one transaction; gives how many were new, and of how many the journal holds another content.
+        """Add rows in one transaction; gives how many were new, and in place of how many another process's is there.
 
         Raises:
             OperationalError: The disk cannot be written, or a row did not arrive.
@@ -389,7 +359,7 @@ class Journal(JournalView):
                     f"{self.store.name}: cannot be written: of {len(rows)} completions, {len(lost)} are not in the "
                     f"table after their commit, {lost[0]} for one; a trigger or another program removes them"
                 )
-            others = sum(found[row[0]][1] != row[-1] for row in rows)
+            others = sum(found[row[0]][1] != row[-1] for row in rows) if self.shared else 0
         self._known.update(hash(row[0]) for row in rows)
         return new, others
 
@@ -421,7 +391,7 @@ class Journal(JournalView):
         if digests[0] in granted:
             self.release(digests[0])
         try:
-            return RecordedAnswer(digest, self.store.sound(rows[digest], completion_of))
+            return digest, self.store.sound(rows[digest], completion_of)
         except InputError as error:
             return error
 
@@ -433,17 +403,51 @@ class Journal(JournalView):
                 loop.call_soon_threadsafe(self._settle, own)
             except RuntimeError:
                 # A canceled loop is closed; its paid completions are written all the same, and it asks nothing.
-                self._settle(own, closed=True)
+                self._settle(own)
 
-    def _settle(self, answers: Sequence[tuple[_Job, object]], *, closed: bool = False) -> None:
+    def _settle(self, answers: Sequence[tuple[_Job, object]]) -> None:
         for job, answer in answers:
-            if closed or job.future.done():
-                if job.row is None and answer is None:
+            if job.future.done() or job.future.get_loop().is_closed():
+                if not job.row and answer is None:
                     self.release(job.digests[0])
             elif isinstance(answer, Exception):
                 job.future.set_exception(answer)
             else:
                 job.future.set_result(answer)
+
+
+def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.0) -> Store:
+    """Open a journal.
+
+    Args:
+        place: A file, or the address of a database; None for a journal in memory.
+        mode: How it is used.
+        max_wait: Most seconds for which a database that is away is waited for.
+
+    Raises:
+        UsageError: The database cannot be used as its address says.
+        InputError: The place holds no journal of this version, or another process holds the file.
+        OperationalError: The database cannot be reached.
+    """
+    store: Store
+    if is_database(place):
+        need_extra("postgres", _SHARED)
+        from judge.models.postgres import DatabaseStore  # needs the extra
+
+        store = DatabaseStore(place, max_wait, writing=mode == "write")
+    elif mode == "write" or (place is not None and Path(place).is_file()):
+        store = FileStore(None if place is None else Path(place), mode)
+    else:
+        raise InputError(f"{place}: no such journal")
+    try:
+        if store.version is None and (mode == "read" or (mode == "salvage" and store.shared)):
+            raise InputError(f"{store.name}: no journal is in this {'database' if store.shared else 'file'}")
+        if mode != "salvage" or store.version not in OLDER_VERSIONS:
+            check_version(store.name, store.version)
+    except InputError:
+        store.close()
+        raise
+    return store
 
 
 def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300.0) -> Journal:
@@ -460,13 +464,11 @@ def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300
             raise UsageError("the address of a shared journal stands where a file has to be: give it as `shared`")
         return Journal(file)
     check_database(shared)
-    journal = Journal(shared, max_wait)
-    try:
+    with contextlib.ExitStack() as opened:
+        journal = opened.enter_context(Journal(shared, max_wait))
         if Path(file).exists():
             journal.adopt(file)
-    except BaseException:
-        journal.close()
-        raise
+        opened.pop_all()
     return journal
 
 
@@ -480,7 +482,7 @@ def check_database(shared: str | None) -> None:
         return
     if not is_database(shared):
         raise UsageError("the address of a shared journal must begin with postgresql://")
-    need_extra("postgres", SHARED)
+    need_extra("postgres", _SHARED)
     from judge.models.postgres import read_database  # needs the extra
 
     read_database(shared)

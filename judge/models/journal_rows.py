@@ -127,32 +127,29 @@ def check_row(row: Row) -> None:
 
 
 def completion_of(row: Row) -> Completion:
-    """The completion of a row.
-
-    Raises:
-        DamagedRow: It is of another form.
-    """
-    return _decoded(row[9], Completion)
+    """The completion of a row. Errors are those of `decoded`."""
+    return decoded(row[9], Completion)
 
 
 def recorded(row: Row) -> Recorded:
-    """What a row holds.
-
-    Raises:
-        DamagedRow: It is of another form.
-    """
+    """What a row holds. Errors are those of `decoded`."""
     return Recorded(
         digest=row[0],
         judge=row[1],
-        parameters=_decoded(row[2], dict[str, Any]),
-        messages=_decoded(row[3], tuple[Message, ...]),
+        parameters=decoded(row[2], dict[str, Any]),
+        messages=decoded(row[3], tuple[Message, ...]),
         sample=row[4],
         form=row[5],
         completion=completion_of(row),
     )
 
 
-def _decoded(text: str, kind: type[_Kind]) -> _Kind:
+def decoded(text: str, kind: type[_Kind]) -> _Kind:
+    """What JSON of a row holds.
+
+    Raises:
+        DamagedRow: It is of another form.
+    """
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError) as error:

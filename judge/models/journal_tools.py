@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -21,10 +21,8 @@ from judge.files.folder import temporary_name, write_atomic
 from judge.files.parquet import SUFFIX, Schema, is_parquet, write_parquet
 from judge.files.paths import StrPath
 from judge.models.address import without_credentials
-from judge.models.journal import Journal
-from judge.models.journal_file import FileStore, lacks_log, open_store
+from judge.models.journal import Journal, open_store
 from judge.models.journal_rows import (
-    ADD_META,
     COLUMNS,
     OLDER_VERSIONS,
     SCHEMA_VERSION,
@@ -33,13 +31,14 @@ from judge.models.journal_rows import (
     Row,
     check_row,
     completion_of,
+    decoded,
     encoder,
     is_database,
     question_digest,
     recorded,
     sealed,
 )
-from judge.models.journal_store import Store, paged
+from judge.models.journal_store import FileStore, Store, lacks_log, paged
 from judge.models.records import Completion
 from judge.models.secrets import known_secrets
 from judge.models.spending import CallSum, Spending
@@ -51,6 +50,8 @@ _BEGINNING = 4
 """Bytes by which an exported file is known."""
 _TOGETHER = 1000
 """Completions of one transaction."""
+_WORDS = ("forms", "finish_reasons", "models", "fingerprints")
+"""What completions are counted by: fields of `JournalSpending`."""
 _SHOWN = 10
 """Most problems of structure that SQLite is asked for."""
 _ADDRESS = ("base_url", "api_base", "replicas", "environment")
@@ -92,9 +93,7 @@ def placed_rows(place: StrPath) -> Iterator[tuple[str | int, Row]]:
     Each is checked, and comes after what it is found by: its digest, or the byte at which its line begins.
 
     Raises:
-        UsageError: The database cannot be used as its address says.
-        InputError: The place holds no journal of this version, or a row is damaged.
-        OperationalError: The database cannot be reached.
+        InputError: A row is damaged; other errors are those of `open_store`.
     """
     if is_exported(place):
         yield from _lines(Path(place))
@@ -147,8 +146,7 @@ def read_line(text: bytes) -> Row:
         DamagedRow: It is no completion, or not what was recorded.
     """
     try:
-        line = _decode(text)
-        values = (getattr(line, name) for name in COLUMNS)
+        values = msgspec.structs.astuple(_decode(text))
         row = tuple(bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in values)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise DamagedRow(str(error)) from error
@@ -241,9 +239,7 @@ def verify_journal(place: StrPath) -> JournalReport:
     """Check every completion of a journal that no process is writing; nothing is changed.
 
     Raises:
-        UsageError: The database cannot be used as its address says.
-        InputError: The place holds no journal, the file is in use, or nothing of it can be read.
-        OperationalError: The database cannot be reached.
+        InputError: Nothing of it can be read; other errors are those of `open_store`.
     """
     more: list[tuple[str, str]] = []
     if not is_database(place) and lacks_log(place):
@@ -267,7 +263,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
 
     Raises:
         UsageError: There is something at `new`.
-        InputError: The journal is missing or cannot be read, or nothing in it is sound.
+        InputError: Nothing in the journal is sound; other errors are those of `open_store`.
         OperationalError: The new journal cannot be written.
     """
     with contextlib.closing(open_store(path, "salvage")) as store, _new_journal(new) as target:
@@ -275,7 +271,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
         if not report.sound:
             raise InputError(f"{store.name}: holds no completion that is sound")
         with contextlib.suppress(InputError):
-            target.store.change(ADD_META, store.facts())
+            target.store.add_facts(store)
         taken = len(target)
     return report._replace(sound=taken, repeated=report.sound - taken)
 
@@ -420,7 +416,7 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
                 target.record(page)
             if not is_exported(place):
                 with contextlib.closing(open_store(place)) as store:
-                    target.store.change(ADD_META, store.facts())
+                    target.store.add_facts(store)
         taken = len(target)
     return MergeReport(taken, repeated, tuple(conflicts))
 
@@ -459,8 +455,7 @@ class _JudgeSum(msgspec.Struct):
     calls: CallSum = msgspec.field(default_factory=CallSum)
     first: str = "~"
     last: str = ""
-    words: tuple[Counter[str], ...] = msgspec.field(default_factory=lambda: tuple(Counter[str]() for _ in range(4)))
-    """Forms, finish reasons, models and fingerprints."""
+    words: dict[str, Counter[str]] = msgspec.field(default_factory=lambda: {name: Counter() for name in _WORDS})
 
 
 def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
@@ -470,41 +465,35 @@ def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
         place: A journal that no process is writing, or the address of a shared one.
 
     Raises:
-        UsageError: The database cannot be used as its address says.
-        InputError: The place holds no journal, or a damaged one, or another process is using it.
-        OperationalError: The database cannot be reached.
+        InputError: A completion is damaged; other errors are those of `open_store`.
     """
     sums: dict[str, _JudgeSum] = {}
-    decode = msgspec.json.Decoder(Completion).decode
     with contextlib.closing(open_store(place)) as store:
         for page in store.pages("digest, judge, completion, form, recorded"):
-            for _, judge, text, form, recorded_at in page:
+            for digest, judge, text, form, recorded_at in page:
                 try:
-                    call = decode(text)
-                except (msgspec.MsgspecError, TypeError) as error:
-                    raise store.unreadable(error) from error
+                    call = decoded(text, Completion)
+                except DamagedRow as error:
+                    raise store.damaged(digest, error) from error
                 one = sums.setdefault(judge, _JudgeSum())
                 one.calls.add(call)
                 one.first, one.last = min(one.first, recorded_at), max(one.last, recorded_at)
                 said = form, call.finish_reason, call.model, call.system_fingerprint
-                for counts, word in zip(one.words, said, strict=True):
+                for counts, word in zip(one.words.values(), said, strict=True):
                     counts[word or ""] += 1
     return tuple(_spending(judge, sums[judge]) for judge in sorted(sums, key=natural_key))
 
 
 def _spending(judge: str, one: _JudgeSum) -> JournalSpending:
     seconds = sorted(one.calls.seconds)
-    forms, finish_reasons, models, fingerprints = (dict(sorted(counts.items())) for counts in one.words)
+    counts: dict[str, Any] = {name: dict(sorted(words.items())) for name, words in one.words.items()}
     return JournalSpending(
         **msgspec.structs.asdict(one.calls.spending(judge)),
         first=one.first,
         last=one.last,
         seconds_p50=_percentile(seconds, 50),
         seconds_p95=_percentile(seconds, 95),
-        forms=forms,
-        finish_reasons=finish_reasons,
-        models=models,
-        fingerprints=fingerprints,
+        **counts,
     )
 
 

@@ -113,15 +113,11 @@ DatabaseConnection = psycopg.Connection[TupleRow]
 _Result = TypeVar("_Result")
 
 
-class DatabaseAddress(msgspec.Struct, frozen=True):
-    """Where a database is: `name` for messages, without credentials, and what libpq connects with."""
+def read_database(url: str) -> tuple[str, dict[str, str]]:
+    """The name of a database for messages, without credentials, and what libpq connects with, from its address.
 
-    name: str
-    parameters: dict[str, str]
-
-
-def read_database(url: str) -> DatabaseAddress:
-    """The address of a database, `postgresql://user:password@host:port/name`, as libpq reads it.
+    Args:
+        url: `postgresql://user:password@host:port/name`.
 
     Raises:
         UsageError: The address cannot be read or has a password behind the `?`.
@@ -148,8 +144,7 @@ def read_database(url: str) -> DatabaseAddress:
         raise UsageError(f"the address of the journal has a port that is no number from 1 to 65535{_ENCODE}")
     if "dbname" not in parameters:
         raise UsageError("the address of the journal names no database: expected postgresql://…/DATABASE")
-    name = f"postgresql://{host}{f':{port}' if port else ''}/{parameters['dbname']}"
-    return DatabaseAddress(name, parameters)
+    return f"postgresql://{host}{f':{port}' if port else ''}/{parameters['dbname']}", parameters
 
 
 class DatabaseStore(Store):
@@ -172,8 +167,8 @@ class DatabaseStore(Store):
     pause = 0.0
 
     def __init__(self, url: str, max_wait: float = 30.0, *, writing: bool = False) -> None:
-        self._address = read_database(url)
-        self.name = self._address.name
+        super().__init__()
+        self.name, self._parameters = read_database(url)
         self.period = LEASE / 3
         self.max_wait = max_wait
         self._writing = writing
@@ -190,7 +185,7 @@ class DatabaseStore(Store):
                 f"{self.name}: the journal's database cannot be reached: {_in_words(error)}"
             ) from error
         try:
-            self.version = self.run(self._settled, InputError)
+            self.version = self.run(self._settled)
         except BaseException:
             self._drop()
             raise
@@ -219,11 +214,12 @@ class DatabaseStore(Store):
 
     def take(self, digests: Sequence[str]) -> set[str]:
         """Lease questions that have no completion, and give those that are ours now."""
-        return {row[0] for row in self.run(lambda one: one.execute(_TAKE, self._named(digests)).fetchall())}
+        taken = self.run(lambda one: one.execute(_TAKE, self._named(digests)).fetchall(), OperationalError)
+        return {row[0] for row in taken}
 
     def release(self, digests: Sequence[str]) -> None:
         """Let go of questions."""
-        self.run(lambda one: one.execute(_RELEASE, self._named(digests)))
+        self.run(lambda one: one.execute(_RELEASE, self._named(digests)), OperationalError)
 
     def tick(self) -> None:
         """Extend our leases."""
@@ -242,12 +238,8 @@ class DatabaseStore(Store):
     def _named(self, digests: Sequence[str] = ()) -> dict[str, object]:
         return {"holder": self._holder, "lease": LEASE, "digests": msgspec.json.encode(digests).decode()}
 
-    def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = OperationalError) -> _Result:
+    def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = InputError) -> _Result:
         """Do work in a transaction; where the connection breaks, all of the work is done again.
-
-        Args:
-            work: Gets the connection. To do it twice must be to do it once.
-            wrong: The error where the server refuses the work.
 
         Raises:
             OperationalError: The server was away for too long.
@@ -261,23 +253,19 @@ class DatabaseStore(Store):
                         done = work(self._connection)
                 except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                     self._drop()
-                    self._check_away(error)
-                    time.sleep(pause)
-                    pause = min(2 * pause, _LONGEST_PAUSE)
+                    self._away = self._away or time.monotonic()
+                    if time.monotonic() >= self._away + self.max_wait:
+                        raise OperationalError(
+                            f"{self.name}: the journal's database was away for longer than {self.max_wait:g} seconds; "
+                            f"the same command goes on once it is back; the last error: {_in_words(error)}"
+                        ) from error
                 except psycopg.Error as error:
                     raise wrong(f"{self.name}: cannot be used as a journal: {_in_words(error)}") from error
                 else:
                     self._away = None
                     return done
-
-    def _check_away(self, error: psycopg.Error) -> None:
-        """Give up where the server has been away for too long."""
-        self._away = self._away or time.monotonic()
-        if time.monotonic() >= self._away + self.max_wait:
-            raise OperationalError(
-                f"{self.name}: the journal's database was away for longer than {self.max_wait:g} seconds; the same "
-                f"command goes on once it is back; the last error: {_in_words(error)}"
-            ) from error
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -287,7 +275,7 @@ class DatabaseStore(Store):
 
     def _connect(self) -> DatabaseConnection:
         connection = psycopg.connect(
-            **{**_DEFAULTS, **self._address.parameters, "client_encoding": "utf8"},
+            **{**_DEFAULTS, **self._parameters, "client_encoding": "utf8"},
             autocommit=True,
             prepare_threshold=None,
         )

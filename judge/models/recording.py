@@ -12,8 +12,8 @@ from typing import IO, Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.models.journal_file import open_store
-from judge.models.journal_rows import DamagedRow, Recorded, check_row, recorded
+from judge.models.journal import open_store
+from judge.models.journal_rows import DamagedRow, Recorded, recorded
 from judge.models.journal_store import Store
 from judge.models.journal_tools import LONGEST, placed_rows, read_line
 from judge.models.records import AnswerForm, Completion, Message
@@ -110,14 +110,13 @@ class Recording:
             if self._opened is None:
                 self._opened = self._path.open("rb") if isinstance(place, int) else open_store(self._path)
             if isinstance(self._opened, Store):
-                row = self._opened.row(str(place))
+                entry = self._opened.find(str(place), recorded)
             else:
                 self._opened.seek(int(place))
-                row = read_line(self._opened.readline(LONGEST))
-            if row is None:
+                entry = recorded(read_line(self._opened.readline(LONGEST)))
+            if entry is None:
                 raise self._changed()
-            check_row(row)
-            return recorded(row)
+            return entry
         except DamagedRow as error:
             raise self._changed() from error
         except OSError as error:

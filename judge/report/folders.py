@@ -21,7 +21,7 @@ from judge.harness.judged import JudgedFolder, read_judged
 from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
 from judge.harness.recheck import RECHECK
 from judge.models.journal import JournalView
-from judge.models.journal_file import lacks_log
+from judge.models.journal_store import lacks_log
 from judge.models.journal_tools import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of

@@ -13,7 +13,7 @@ from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import ContextLengthError, StructureUnsupported
 from judge.models.backends import open_model
-from judge.models.journal import Journal, RecordedAnswer, open_journal
+from judge.models.journal import Journal, open_journal
 from judge.models.model import ModelOptions
 from judge.models.records import Completion, Request
 from tests.ask.test_loop import Answer, Scripted, criterion, pool
@@ -63,10 +63,10 @@ class LoneJournal(Journal):
 
     shared = True  # type: ignore[assignment]
 
-    def lease(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
-        answer: asyncio.Future[RecordedAnswer | None] = asyncio.get_running_loop().create_future()
+    def lease(self, *digests: str) -> "asyncio.Future[tuple[str, Completion] | None]":
+        answer: asyncio.Future[tuple[str, Completion] | None] = asyncio.get_running_loop().create_future()
         found = ((digest, self.get(digest)) for digest in digests)
-        answer.set_result(next((RecordedAnswer(digest, known) for digest, known in found if known), None))
+        answer.set_result(next(((digest, known) for digest, known in found if known), None))
         return answer
 
 

@@ -9,7 +9,7 @@ import pytest
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import tasks
 from judge.errors import OperationalError, RejectedError
-from judge.models.journal import HeldElsewhere, Journal, RecordedAnswer
+from judge.models.journal import HeldElsewhere, Journal
 from judge.models.records import Completion
 from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool, reason
@@ -29,14 +29,14 @@ class PlayedJournal(Journal):
         self.leased: list[tuple[str, ...]] = []
         self.released: list[str] = []
 
-    def lease(self, *digests: str) -> "asyncio.Future[RecordedAnswer | None]":
+    def lease(self, *digests: str) -> "asyncio.Future[tuple[str, Completion] | None]":
         self.leased.append(digests)
-        answer: asyncio.Future[RecordedAnswer | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[tuple[str, Completion] | None] = asyncio.get_running_loop().create_future()
         outcome = self.script.pop(0) if self.script else None
         if isinstance(outcome, Exception):
             answer.set_exception(outcome)
         else:
-            answer.set_result(None if outcome is None else RecordedAnswer(digests[outcome[0]], outcome[1]))
+            answer.set_result(None if outcome is None else (digests[outcome[0]], outcome[1]))
         return answer
 
     def release(self, digest: str) -> None:

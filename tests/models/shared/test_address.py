@@ -14,10 +14,10 @@ def test_a_place_is_a_database_by_its_beginning() -> None:
 
 def test_the_name_of_a_database_has_no_credentials() -> None:
     read_database = pytest.importorskip("judge.models.postgres", exc_type=ImportError).read_database
-    address = read_database("postgresql://ann:s%40fe-word@db.example.org:5433/judge?sslmode=require")
-    assert address.name == "postgresql://db.example.org:5433/judge"
-    assert address.parameters["password"] == "s@fe-word"
-    assert address.parameters["sslmode"] == "require"
+    name, parameters = read_database("postgresql://ann:s%40fe-word@db.example.org:5433/judge?sslmode=require")
+    assert name == "postgresql://db.example.org:5433/judge"
+    assert parameters["password"] == "s@fe-word"
+    assert parameters["sslmode"] == "require"
 
 
 @pytest.mark.parametrize(

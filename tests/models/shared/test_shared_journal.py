@@ -16,7 +16,7 @@ from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import InputError, OperationalError, UsageError
-from judge.models.journal import HeldElsewhere, Journal, JournalView, RecordedAnswer, open_journal
+from judge.models.journal import HeldElsewhere, Journal, JournalView, open_journal
 from judge.models.journal_rows import new_row
 from judge.models.journal_tools import exported_lines, merge_journals, read_spending, salvage_journal, verify_journal
 from judge.models.records import Completion
@@ -68,9 +68,7 @@ def leased_in_forms(journal: Journal, *questions: tuple[str, ...]) -> list[Any]:
         leases = (journal.lease(*digests) for digests in questions)
         return await asyncio.gather(*leases, return_exceptions=True)
 
-    found = {
-        type(None): lambda _: True, HeldElsewhere: lambda _: False, RecordedAnswer: lambda answer: answer.completion
-    }  # fmt: skip
+    found = {type(None): lambda _: True, HeldElsewhere: lambda _: False, tuple: lambda answer: answer[1]}
     return [found.get(type(one), lambda other: other)(one) for one in asyncio.run(run())]
 
 
