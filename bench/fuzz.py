@@ -58,7 +58,7 @@ from judge.evaluate.cards.comparison import ReadCard, compare_cards
 from judge.evaluate.datasets.catalog import DATASETS
 from judge.evaluate.intake import passage_ranking, ranked_runs
 from judge.evaluate.published import reproduce_publication
-from judge.files.jsonl import json_bytes, jsonl_bytes
+from judge.files.line_stream import json_bytes, jsonl_bytes
 from judge.files.stored import unpack
 from judge.files.tabular import read_table
 from judge.files.trec import parse_qrels

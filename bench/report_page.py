@@ -18,7 +18,7 @@ from judge.ask.prompt import render
 from judge.ask.records import Judgment
 from judge.ask.tasks import Task
 from judge.draw.page import look, policy
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.models.journal import Journal
 from judge.models.journal_rows import Row, new_row, request_digest
 from judge.models.records import Completion

@@ -21,8 +21,7 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
-from judge.files.jsonl import decode_rows
-from judge.files.line_stream import LineStream
+from judge.files.line_stream import LineStream, decode_rows
 from judge.records import FailureReason, Problem
 from judge.text.cells import count
 from judge.text.table import Table, Tabular

@@ -14,7 +14,7 @@ from judge.calibrate.certified import Certified, contradictions
 from judge.calibrate.probe.certified import probed_words
 from judge.errors import InputError
 from judge.files.bundle import __version__
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, sha256
 from judge.records import Criterion, Problem

@@ -11,7 +11,7 @@ from judge.crowd.labels import CrowdLabels
 from judge.stats import consensus, worker_models
 from judge.stats.ability import glad
 from judge.stats.consensus import SHARES, TIES
-from judge.stats.ordinal import ordinal
+from judge.stats.marginals import ordinal
 from judge.stats.tables import Floats
 from judge.stats.worker_models import MAX_ITERATIONS, PRIORS, TOLERANCE, Posterior, Votes
 

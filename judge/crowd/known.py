@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.aggregators import Aggregated
-from judge.crowd.distinct import distinct
 from judge.crowd.known_file import KnownItem
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import CrowdLabels, Item, distinct
 from judge.records import Problem
-from judge.stats.screening import removal_probability
+from judge.stats.worker_models import removal_probability
 from judge.text.ids import natural_key, topic_of
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from judge.crowd.labels import Item
 from judge.crowd.problems import LabelProblems
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines
+from judge.files.line_stream import decode_lines
 from judge.files.stored import read_stored, unpack
 from judge.files.tabular import read_table
 from judge.records import Problem

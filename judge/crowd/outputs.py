@@ -14,7 +14,7 @@ from judge.crowd.summary import audit_files, summary_markdown
 from judge.errors import InputError, UsageError
 from judge.files.bundle import __version__
 from judge.files.folder import replace_folder
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.stored import file_sha256
 from judge.files.trec import QrelRow, column, qrels_lines, safe_names
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest

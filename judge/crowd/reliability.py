@@ -8,11 +8,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.crowd.distinct import distinct
-from judge.crowd.labels import CrowdLabels
+from judge.crowd.labels import CrowdLabels, distinct
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS
-from judge.stats.alpha import alpha_of_coincidences
+from judge.stats.agreement import STATISTICS, alpha_of_coincidences
 from judge.stats.reliability import alpha_of_counts, coincidences, units_off_commonest
 from judge.stats.resampling import fisher_interval, topic_draws
 from judge.stats.tables import Floats, Undefined

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.crowd.distinct import factorize
 from judge.crowd.frames import LabelSheet
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import CrowdLabels, Item, factorize
 from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
-from judge.gold.words import CANNOT, folded, means_unable
+from judge.gold.grades import CANNOT, folded, means_unable
 from judge.records import Problem, Severity
 from judge.text.cells import count as count_of
 from judge.text.safe import MAX_ID, SHOWN, shown

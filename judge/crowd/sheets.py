@@ -13,8 +13,8 @@ import numpy as np
 from judge.crowd.annotations import annotation_rows
 from judge.crowd.frames import LabelSheet, cell_text, typed_sheet
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines
 from judge.files.limits import most_values
+from judge.files.line_stream import decode_lines
 from judge.files.parquet import is_parquet, read_frame, too_many_cells
 from judge.files.stored import read_stored, unpack
 from judge.files.tabular import read_table, read_text

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from judge.crowd.frames import DataFrame, LabelSheet, frame_sheet
 from judge.crowd.labels import CrowdLabels
-from judge.crowd.layout import FIELDS, LABEL_OF, Layout
-from judge.crowd.platforms import PLATFORMS, platform_rows
+from judge.crowd.layout import FIELDS, LABEL_OF, Layout, with_turns
+from judge.crowd.platforms import PLATFORMS, are_submissions, platform_rows, without_left_out
 from judge.crowd.problems import EXAMPLES, LabelProblems
 from judge.crowd.rows import IDS, Rows
 from judge.crowd.sheets import read_sheet
-from judge.crowd.submissions import are_submissions, without_left_out
-from judge.crowd.tasks import with_turns
 from judge.crowd.wide import is_survey, survey_rows
 from judge.errors import InputError, UsageError
 from judge.records import Problem

@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.crowd.distinct import distinct
-from judge.crowd.labels import CrowdLabels
+from judge.crowd.labels import CrowdLabels, distinct
 from judge.crowd.reliability import statistic_of
 from judge.stats.consensus import entropy, without_one
 from judge.text.ids import natural_key

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import InputError
-from judge.files.lines import text_of
+from judge.files.line_stream import text_of
 from judge.files.paths import StrPath
 from judge.files.trec import column
 from judge.pool.conversation import of_one_run, own_turns, with_own_turns
@@ -14,9 +14,8 @@ from judge.pool.lists import own_turn_id
 from judge.records import Problem, Record
 from judge.runs.document import read_head
 from judge.runs.formats import ReadRun, find_runs, read_run, rules_of
-from judge.runs.ranking import ranking
-from judge.runs.trec_run import looks_like_trec_run, parse_trec_run
-from judge.runs.years import possible_years
+from judge.runs.profiles import possible_years
+from judge.runs.ranking import looks_like_trec_run, parse_trec_run, ranking
 from judge.text.cells import count
 from judge.text.ids import topic_of
 from judge.text.safe import shown

@@ -14,7 +14,7 @@ from judge.evaluate.paired import PairedRuns, comparison
 from judge.evaluate.scores import MeasuredRun, measured_run
 from judge.records import Problem, Record
 from judge.runs.measures import Measures, measure_name
-from judge.runs.years import possible_years
+from judge.runs.profiles import possible_years
 from judge.text.cells import count
 from judge.text.ids import Cluster, natural_key
 

@@ -1,16 +1,66 @@
-"""The lines of a file one after the other, so that the memory holds some of them and not the file."""
+"""Files of lines: texts, records in JSON, and lines one after the other, so that memory holds some of them."""
 
 import hashlib
 import io
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
+
+import msgspec
 
 from judge.errors import InputError
-from judge.files.jsonl import BOM
-from judge.files.limits import TooLarge, largest_file, too_large
+from judge.files.limits import MAX_PROBLEMS, TooLarge, largest_file, numbered, stopped, too_large
 from judge.files.stored import GZIP, open_stored, read_stored, unpack
+from judge.records import Problem
+
+_Row = TypeVar("_Row")
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8, which may stand before the first line."""
+
+
+def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> Iterator[tuple[int, _Row | Problem]]:
+    """The number of each line that is not blank, with its row or its problem.
+
+    Args:
+        content: The file's bytes.
+        row_type: The record on a line; an unknown field is ignored unless the type forbids it.
+        name: The file's name, for the problems.
+        code: The code of the problems.
+    """
+    return decode_rows(numbered(content.removeprefix(BOM), name), row_type, name, code)
+
+
+def decode_rows(
+    lines: Iterable[tuple[int, bytes]], row_type: type[_Row], name: str, code: str
+) -> Iterator[tuple[int, _Row | Problem]]:
+    """As `decode_lines`, of lines with their numbers; each is decoded before the next one is asked for."""
+    decoder = msgspec.json.Decoder(row_type)
+    listed = 0
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            yield number, decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            message, _, path = str(error).partition(" - at `")
+            where = f"line {number}: {path.rstrip('`') or '$'}"
+            yield number, Problem(code, "error", name, None, where, message)
+            listed += 1
+            if listed == MAX_PROBLEMS:
+                yield number, stopped(name, number)
+                return
+
+
+def jsonl_bytes(records: Iterable[object]) -> bytes:
+    """Records as JSON Lines, fields in the order of the record."""
+    return msgspec.json.Encoder().encode_lines(records)
+
+
+def json_bytes(value: object) -> bytes:
+    """A value as indented JSON with sorted keys and a final line break; equal values give equal bytes."""
+    return msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2) + b"\n"
+
 
 _BLOCK = 1 << 20
 """Bytes that are read at once."""
@@ -123,3 +173,31 @@ class LineStream:
         if self._digested:
             self._digest.update(block)
         return block
+
+
+def text_of(path: Path) -> str:
+    """The text of a UTF-8 file, gzipped or not, without its byte order mark.
+
+    Raises:
+        InputError: The file cannot be read or is not UTF-8.
+    """
+    try:
+        return unpack(read_stored(path), str(path)).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}") from error
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Number and trimmed text of every line that is not blank.
+
+    Raises:
+        InputError: The file cannot be read or is not UTF-8.
+    """
+    for number, line in numbered(text_of(path), str(path)):
+        if stripped := line.strip(" \t\r"):
+            yield number, stripped
+
+
+def line_problem(code: str, path: Path, number: int, message: str) -> Problem:
+    """An error at a line of a text file."""
+    return Problem(code, "error", str(path), None, f"line {number}", message)

@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
-from judge.gold.grades import GradeMeanings
+from judge.gold.grades import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, field_problems, row_key, text_digest
-from judge.gold.words import CANNOT, means_unable
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
-from judge.files.jsonl import decode_lines, jsonl_bytes
+from judge.files.line_stream import decode_lines, jsonl_bytes
 from judge.gold.rows import GoldRow, finder, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.gold.uncertainty import turn_uncertainty

@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError, field
 from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
-from judge.files.jsonl import jsonl_bytes
 from judge.files.limits import MAX_PROBLEMS, numbered, stopped
+from judge.files.line_stream import jsonl_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored, unpack
 from judge.pool.build import normalize

@@ -4,8 +4,12 @@ Each unit is an interval on a line, as long as its inclusion probability; the in
 distance of 1, with a uniform start, pick the units they fall on. The probabilities are exact in any order of the units.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
+
+from judge.text.safe import digest
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -80,3 +84,39 @@ def fewest(probabilities: _Floats, counts: _Ints) -> _Ints:
 def _ends(probabilities: _Floats) -> _Floats:
     """The ends of the units' intervals (T,), rounded so that whole numbers are exact."""
     return np.cumsum(probabilities).round(12)
+
+
+DOUBLE = 0.2
+"""Share of the items that every assessor labels, where there are several and nobody says otherwise."""
+
+
+def shared_items(names: Sequence[str], share: float, seed: int) -> frozenset[int]:
+    """Places of the items that every assessor labels: a simple random sample, rounded to whole items."""
+    return frozenset(_shuffled(names, seed, "shared")[: int(share * len(names) + 0.5)])
+
+
+def deal(names: Sequence[str], assessors: Sequence[str], share: float, seed: int) -> tuple[tuple[int, ...], ...]:
+    """The places of each assessor's items, in the order in which that assessor labels them.
+
+    Each item has its own random number, so an order does not depend on how Python shuffles.
+
+    Args:
+        names: What tells the items apart.
+        assessors: The assessors.
+        share: The share of the items that every assessor labels; the others go round.
+        seed: The seed.
+
+    >>> deal(["a", "b", "c", "d"], ["ann", "bob"], 0.5, 1)
+    ((0, 2, 1), (3, 1, 0))
+    """
+    shared = shared_items(names, share, seed)
+    others = [place for place in _shuffled(names, seed, "others") if place not in shared]
+    dealt = []
+    for number, assessor in enumerate(assessors):
+        own = shared.union(others[number :: len(assessors)])
+        dealt.append(tuple(place for place in _shuffled(names, seed, f"order\n{assessor}") if place in own))
+    return tuple(dealt)
+
+
+def _shuffled(names: Sequence[str], seed: int, purpose: str) -> list[int]:
+    return sorted(range(len(names)), key=lambda place: digest(f"{seed}\n{purpose}\n{names[place]}"))

@@ -11,7 +11,7 @@ import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, write_atomic
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.stored import read_stored
 from judge.gold.rows import GoldRow, gold_jsonl, row_order
 from judge.gold.seal import Seal, SealedItem, item_of, read_salt, salted, side

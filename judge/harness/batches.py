@@ -16,7 +16,7 @@ import msgspec
 
 from judge.errors import CallError, InputError, OperationalError, UsageError
 from judge.files.folder import write_atomic
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
 from judge.harness.completions import CompletionsPlan, TakenCompletions, import_completions

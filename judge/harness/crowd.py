@@ -30,7 +30,7 @@ from judge.files.extras import need_extra
 from judge.files.paths import in_folders
 from judge.files.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, pairs
 from judge.gold import read_bank
-from judge.gold.words import Words, folded, level_words
+from judge.gold.grades import Words, folded, level_words
 from judge.pool.folder import pool_file, read_pool_folder
 from judge.records import Criterion, Problem
 from judge.stats.consensus import SHARES, TIES

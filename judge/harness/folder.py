@@ -18,7 +18,7 @@ from judge.crowd.notes import JuryNotes
 from judge.errors import InputError
 from judge.files.content import FileContent, Pieces, jsonl_pieces
 from judge.files.folder import replace_folder, same_place
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.paths import StrPath, published
 from judge.files.trec import response_run, safe_names
 from judge.harness.earlier import reported

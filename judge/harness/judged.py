@@ -16,8 +16,7 @@ from judge.files.paths import StrPath
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.folder import UNCALIBRATED
 from judge.harness.manifest import read_manifest
-from judge.pool.records import Pool
-from judge.pool.seen import SeenResponses, pool_places
+from judge.pool.records import Pool, SeenResponses, pool_places
 from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow

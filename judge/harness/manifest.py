@@ -17,7 +17,7 @@ from judge.errors import InputError
 from judge.files.bundle import __version__
 from judge.files.content import content_digest
 from judge.files.folder import make_folder
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.paths import published
 from judge.files.stored import read_stored, sha256
 from judge.models.address import without_credentials

@@ -8,7 +8,7 @@ import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.files.folder import write_atomic
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.files.plan import Option, Options, Positive
 from judge.harness.earlier import read_earlier_pool
 from judge.harness.manifest import MANIFEST

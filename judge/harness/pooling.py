@@ -19,7 +19,6 @@ from judge.harness.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.conversation import turns_shown
-from judge.pool.effectiveness import DEFAULT_MEASURE
 from judge.pool.encoder import ENCODERS, default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
@@ -27,7 +26,7 @@ from judge.pool.records import MissingPassages, OverLimit, Pool
 from judge.pool.run_choice import RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
-from judge.pool.selection import DEFAULT_MINIMUM, RUN_RULES, Selection
+from judge.pool.selection import DEFAULT_MEASURE, DEFAULT_MINIMUM, RUN_RULES, Selection
 from judge.pool.similarity import Similarity
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem

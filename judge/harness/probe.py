@@ -27,7 +27,7 @@ from judge.errors import UsageError
 from judge.evaluate.cards.card import OVERLAP
 from judge.files.bundle import __version__
 from judge.files.folder import replace_folder
-from judge.files.jsonl import json_bytes, jsonl_bytes
+from judge.files.line_stream import json_bytes, jsonl_bytes
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
 from judge.harness.manifest import MANIFEST, SCHEMA, UNFINISHED, check_folder, job_manifest

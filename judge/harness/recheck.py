@@ -19,7 +19,7 @@ from judge.calibrate.recheck import (
     recheck_rows,
     served_changes,
 )
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.harness.run_inputs import RunInputs
 from judge.models.journal import Journal
 from judge.models.model import Model

@@ -14,7 +14,7 @@ from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.bundle import __version__
 from judge.files.folder import make_folder, open_new, temporary_name, write_atomic
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
 from judge.harness.run_inputs import RunInputs, check_out

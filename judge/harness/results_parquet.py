@@ -16,9 +16,8 @@ from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
 from judge.files.extras import need_extra
 from judge.files.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name
-from judge.files.jsonl import decode_rows
 from judge.files.limits import MAX_PROBLEMS, stopped
-from judge.files.line_stream import LineStream
+from judge.files.line_stream import LineStream, decode_rows
 from judge.files.parquet import SUFFIX, Schema, write_parquet
 from judge.files.paths import JobPlan, StrPath
 from judge.harness.reparsing import MEMBER_FAILURES, MEMBERS

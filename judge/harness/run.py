@@ -13,7 +13,7 @@ from judge.ask.returned import certainty_notes, settled_notes
 from judge.ask.stored_results import StoredResults
 from judge.files.content import FileContent
 from judge.files.folder import replace_folder
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.progress import ProgressLine
 from judge.harness.earlier import reported
 from judge.harness.engine import open_engine

@@ -10,11 +10,10 @@ from judge.harness.options import LengthLimit, NamedRuns
 from judge.records import Problem
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
-from judge.runs.profiles import limits_of
+from judge.runs.profiles import limits_of, year_of
 from judge.runs.records import Run, RunTurn, TokenRule
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
 from judge.runs.topics import read_topics
-from judge.runs.years import year_of
 from judge.text.steps import Steps, quiet, stepped
 from judge.text.table import tsv
 

@@ -22,11 +22,10 @@ from judge.runs.document import file_name
 from judge.runs.families import read_teams
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
-from judge.runs.profiles import Limits, limits_of
+from judge.runs.profiles import Limits, limits_of, year_of
 from judge.runs.records import Run, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
-from judge.runs.years import year_of
 from judge.text.ids import natural_key
 from judge.text.safe import shown
 from judge.text.steps import Step, Steps, counted, quiet, stepped

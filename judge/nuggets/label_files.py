@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines
 from judge.files.limits import MAX_PROBLEMS, stopped
-from judge.files.lines import line_problem, numbered_lines
+from judge.files.line_stream import decode_lines, line_problem, numbered_lines
 from judge.files.paths import StrPath, file_in
 from judge.files.stored import read_stored, unpack
 from judge.nuggets.forms.own import first_object

@@ -11,8 +11,8 @@ from msgspec.structs import force_setattr
 
 from judge.errors import InputError
 from judge.files.content import Pieces, jsonl_pieces
-from judge.files.jsonl import BOM, decode_rows, jsonl_bytes
 from judge.files.limits import MAX_PROBLEMS, numbered, stopped
+from judge.files.line_stream import BOM, decode_rows, jsonl_bytes
 from judge.files.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
 from judge.pool.conversation import is_genuine, without_turn

@@ -20,10 +20,9 @@ from judge.runs.check.validate import validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import find_runs
-from judge.runs.profiles import Limits, limits_of
+from judge.runs.profiles import Limits, limits_of, year_of
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
-from judge.runs.years import year_of
 from judge.text.ids import run_turn_id
 from judge.text.steps import Step, Steps, counted, quiet
 from judge.text.table import Table

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from judge.errors import InputError, UsageError
-from judge.files.lines import line_problem, numbered_lines, text_of
+from judge.files.line_stream import line_problem, numbered_lines, text_of
 from judge.files.trec import parse_qrels
 from judge.pool.selection import PassageRelevance
 from judge.records import Problem

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from judge.errors import UsageError
-from judge.pool.effectiveness import DEFAULT_MEASURE, Effectiveness
 from judge.pool.intake import Submitted, leave_out
 from judge.pool.lists import read_run_ids
 from judge.pool.records import Pool
-from judge.pool.selection import RunRule, RunScore, choice_tsv, choose_runs
+from judge.pool.selection import DEFAULT_MEASURE, Effectiveness, RunRule, RunScore, choice_tsv, choose_runs
 from judge.runs.families import read_teams, teams_of
 from judge.runs.formats import rules_of
 from judge.runs.ranking import ranking

@@ -18,7 +18,7 @@ from judge.files.processes import mapped, processes_of
 from judge.pool.addressed import addressed
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
-from judge.runs.check.evidence import absent_evidence
+from judge.runs.provenance import absent_evidence
 from judge.text.ids import is_own_turn
 from judge.text.sentences import split_sentences
 from judge.text.table import tsv

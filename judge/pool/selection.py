@@ -1,10 +1,10 @@
-"""Which responses of a run are pooled, which runs are pooled, and a reason for all others. Pure.
+"""Which runs are pooled, by how they rank, which of their responses, and a reason for all others. Pure.
 
 An exclusion without a rank stands for all of the run's responses to the turn.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import Literal, get_args
 
 import msgspec
@@ -14,6 +14,7 @@ from judge.pool.build import Candidate
 from judge.pool.records import LeftOut, PooledTurn
 from judge.records import JudgedUnit
 from judge.runs.formats import rules_of
+from judge.runs.measures import Measures, Ranking
 from judge.runs.provenance import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
 from judge.text.ids import natural_key, run_turn_id
@@ -245,3 +246,37 @@ def _yes_or_no(value: bool) -> str:
 
 
 CHOICE_COLUMNS = ("run_id", "team", "automatic", "measure", "value", "chosen", "reason")
+
+
+DEFAULT_MEASURE = "nDCG@5"
+"""The measure by which iKAT 2023 ordered its passage ranking runs."""
+
+
+class Effectiveness:
+    """One measure of ir_measures over one set of passage grades."""
+
+    def __init__(self, measure: str, grades: Mapping[str, Mapping[str, int]]) -> None:
+        """Prepare the measure.
+
+        Args:
+            measure: As ir_measures writes it: `nDCG@5`, `AP(rel=2)`.
+            grades: Grades of passages by turn id and passage id.
+
+        Raises:
+            UsageError: The measure is unknown or cannot be computed.
+        """
+        self._measures = Measures([measure], grades)
+        self._turns = frozenset(grades)
+        (self.name,) = self._measures.names
+
+    def of(self, ranking: Ranking) -> float:
+        """The mean over every judged turn; a turn without passages counts 0.
+
+        Args:
+            ranking: (passage id, score) pairs by turn id, from `judge.runs.ranking`.
+
+        Raises:
+            UsageError: The measure is not a finite number for this run.
+        """
+        values = self._measures.values(ranking)[self.name]
+        return fmean(values.get(turn, 0.0) for turn in self._turns)

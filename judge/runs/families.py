@@ -5,7 +5,7 @@ from pathlib import Path
 
 from judge.errors import InputError
 from judge.files.limits import numbered
-from judge.files.lines import line_problem, numbered_lines
+from judge.files.line_stream import line_problem, numbered_lines
 from judge.files.paths import StrPath
 from judge.files.stored import read_stored
 from judge.records import Problem

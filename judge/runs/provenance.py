@@ -1,6 +1,6 @@
-"""Which passages count as used by a response: one rule for checking and for pooling. Pure."""
+"""The passages that count as used by a response, and the runs most of whose evidence is absent. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from judge.runs.formats import rules_of
@@ -38,3 +38,25 @@ def _distinct(provenance: Sequence[Provenance]) -> tuple[Provenance, ...]:
     for passage in provenance:
         first.setdefault(passage.passage_id, passage)
     return tuple(first.values())
+
+
+FEWEST_TURNS = 3
+"""Turns with absent evidence of the smallest run that is named for them."""
+
+
+def absent_evidence(turns: Iterable[tuple[int, int]], what: str) -> str | None:
+    """What to say of a run in most of whose turns a used passage is absent; None of any other run.
+
+    Args:
+        turns: For each turn of the run, how many used passages are absent, and how many there are.
+        what: What it is that such a passage is or lacks, after "a used passage".
+
+    >>> absent_evidence([(1, 2), (2, 2), (2, 2), (0, 2)], "is not there")
+    'in 3 of its 4 turns a used passage is not there: 5 of all 8 used passages'
+    """
+    counts = list(turns)
+    hit = sum(absent > 0 for absent, _ in counts)
+    if hit < FEWEST_TURNS or 2 * hit <= len(counts):
+        return None
+    absent, used = (sum(column) for column in zip(*counts, strict=True))
+    return f"in {hit} of its {len(counts)} turns a used passage {what}: {absent} of all {used} used passages"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.alpha import alpha_of_coincidences, krippendorff_alpha
+from judge.stats.agreement import alpha_of_coincidences, krippendorff_alpha
 from judge.stats.resampling import fisher_interval, topic_draws
 from judge.stats.tables import Floats, ScaleType, Undefined, Weights, agreement_weights
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import ResultWriter, StoredResults, read_results, stored
 from judge.errors import InputError, OperationalError
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.text.table import Table
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from judge.cli import main
 from judge.cli.printing import print_json
-from judge.evaluate.scores import measured_run
-from judge.evaluate.turn_values import TurnOrder
+from judge.evaluate.scores import TurnOrder, measured_run
 from judge.models.catalog import CATALOG
 from tests.cli.test_help import PLACES
 from tests.conftest import PROJECT

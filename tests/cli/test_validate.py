@@ -8,7 +8,7 @@ import pytest
 from judge.cli import main
 from judge.cli.printing import folded_lines
 from judge.records import Problem
-from judge.runs.years import TURNS
+from judge.runs.profiles import TURNS
 
 PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True}
 TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.crowd.distinct import distinct, factorize, natural_text
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import CrowdLabels, Item, distinct, factorize, natural_text
 from judge.crowd.layout import Layout
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import Question, read_questions

@@ -21,7 +21,7 @@ from tests.desk.world import GRADED, plan_of, response, write_judgments, write_p
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"assessors": []}, "no assessor"),
+        ({"assessors": []}, "assessor: expected a value, found none"),
         ({"assessors": ["ann", "Ann"]}, "'ann': given twice"),
         ({"assessors": [" "]}, "expected a name of 1 to 80"),
         ({"assessors": ["a\nb"]}, "expected a name of 1 to 80"),

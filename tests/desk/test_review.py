@@ -22,7 +22,7 @@ from judge.desk.review.plan import ReviewPlan
 from judge.desk.review.rerun import BeforeAfter, Rewording, cost
 from judge.desk.review.shelf import Shelf, diff_lines
 from judge.errors import InputError, UsageError
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.gold import read_gold, write_split
 from judge.models.model import ModelOptions
 from judge.records import Estimate

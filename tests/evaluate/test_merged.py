@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
-from judge.evaluate.spans.files import read_groups
-from judge.evaluate.spans.merged import merged_qrels, merged_run
+from judge.evaluate.spans.files import merged_qrels, merged_run, read_groups
 from judge.files.trec import QrelRow, parse_qrels
 
 ROWS = [QrelRow(*row) for row in [("1", "a", 1), ("1", "z", 0), ("2", "b", 1), ("3", "c", 2), ("9", "d", 1)]]

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.evaluate.spans.files import read_groups, read_spans, topics_of
-from judge.evaluate.spans.overlap import SkippedGroup, SpanLine, span_score
-from judge.evaluate.spans.script import script_figures
+from judge.evaluate.spans.overlap import SkippedGroup, SpanLine, script_figures, span_score
 
 GOLD = {"1": "the Fifth Amendment", "2": "switch knives", "3": "elevated trains", "4": "secret ballots"}
 RUN = {

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.evaluate.scores import Over, measured_run
-from judge.evaluate.turn_values import NO_VALUE, TurnOrder, TurnValues
+from judge.evaluate.scores import NO_VALUE, Over, TurnOrder, TurnValues, measured_run
 from judge.text.ids import natural_key
 
 TURNS = st.from_regex(r"[1-9]{1,2}-[12]_[1-9]{1,2}", fullmatch=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from judge.files.content import Pieces, content_digest, is_content, jsonl_pieces, lines_of, text_pieces
 from judge.files.folder import replace_folder
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 
 PIECES = st.lists(st.binary(max_size=5) | st.sampled_from([b"\n", b"a\n", b"\nb"]), max_size=8)
 

@@ -9,7 +9,7 @@ import pytest
 
 from judge.errors import InputError
 from judge.files import stored as stored_files
-from judge.files.jsonl import decode_lines
+from judge.files.line_stream import decode_lines
 from judge.files.stored import read_stored, unpack
 from judge.records import Problem
 from judge.runs.records import PtkbStatement

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.files import limits
-from judge.files.jsonl import decode_lines
 from judge.files.limits import LARGEST_FILE, MAX_COLUMNS, MAX_PROBLEMS, allow_files, largest_file, most_values, numbered
+from judge.files.line_stream import decode_lines
 from judge.files.stored import read_stored
 from judge.files.tabular import read_table
 from judge.files.trec import parse_qrels

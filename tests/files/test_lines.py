@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
-from judge.files.lines import line_problem, numbered_lines, text_of
+from judge.files.line_stream import line_problem, numbered_lines, text_of
 
 
 def test_blank_lines_keep_their_numbers_and_are_passed_over(tmp_path: Path) -> None:

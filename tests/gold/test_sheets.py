@@ -16,7 +16,7 @@ from judge.ask.criteria import find_criterion
 from judge.cli import main
 from judge.crowd.labels import Item
 from judge.errors import InputError, UsageError
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.gold.plan import PlanRow
 from judge.gold.rows import read_gold, text_digest
 from judge.gold.sheets import SheetOptions

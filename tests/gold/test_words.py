@@ -3,7 +3,7 @@
 import pytest
 
 from judge.ask.criteria import bundled_criteria
-from judge.gold.words import folded, level_words
+from judge.gold.grades import folded, level_words
 
 
 def test_levels_mean_their_grades_by_name_and_by_description() -> None:

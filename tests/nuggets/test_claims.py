@@ -13,7 +13,7 @@ from judge.ask.prompt import render
 from judge.ask.subjects import NUGGET_PRECISION
 from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.gold.rows import text_digest
 from judge.nuggets.label_files import parse_claims, read_claims
 from judge.nuggets.labels import join_claims, nuggets_digest

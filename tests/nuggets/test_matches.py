@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.gold.rows import text_digest
 from judge.nuggets.label_files import parse_matches, read_matches
 from judge.nuggets.labels import join

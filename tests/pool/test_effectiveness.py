@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from judge.errors import UsageError
-from judge.pool.effectiveness import DEFAULT_MEASURE, Effectiveness
 from judge.pool.lists import read_relevance
+from judge.pool.selection import DEFAULT_MEASURE, Effectiveness
 from judge.runs.formats import read_run
 from judge.runs.ranking import provenance_run, ranking
 from judge.runs.records import Provenance, Response, Run, RunTurn

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.pool.seen import SeenResponses, pool_places
+from judge.pool.records import SeenResponses, pool_places
 from tests.pool.test_folder import POOL
 
 

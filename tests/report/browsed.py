@@ -7,7 +7,7 @@ from typing import Any
 
 from judge.ask.records import Failure, Judgment
 from judge.draw.page import look, policy
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.files.stored import sha256
 from judge.models.journal import Journal
 from judge.models.journal_rows import new_row

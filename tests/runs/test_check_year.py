@@ -11,8 +11,8 @@ from judge.errors import InputError
 from judge.pool.intake import Submitted, leave_out, make_pool, read_runs
 from judge.pool.records import PooledRun
 from judge.runs.check.year import Trace, between, mixed_years
+from judge.runs.profiles import TURNS, possible_years, year_of
 from judge.runs.topics import read_topics
-from judge.runs.years import TURNS, possible_years, year_of
 from tests.conftest import PROJECT
 
 EXAMPLES = PROJECT / "examples"

@@ -2,8 +2,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.runs.formats import FORMATS, rules_of
-from judge.runs.profiles import DEFAULT_PROFILE, PROFILES, Limits, described, limits_of
-from judge.runs.years import TURNS
+from judge.runs.profiles import DEFAULT_PROFILE, PROFILES, TURNS, Limits, described, limits_of
 
 
 @pytest.mark.parametrize(

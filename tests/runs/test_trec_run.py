@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError
 from judge.runs.provenance import MAX_PASSAGES
-from judge.runs.trec_run import looks_like_trec_run, parse_trec_run
+from judge.runs.ranking import looks_like_trec_run, parse_trec_run
 
 
 def lines(*rows: tuple[str, str, object], run_id: str = "mine") -> str:

@@ -14,8 +14,15 @@ from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.files.trec import parse_qrels
 from judge.stats import agreement, comparison, expected, marginals, means, ranking, reliability
-from judge.stats.agreement import STATISTICS, PairMean, point, primary_statistic
-from judge.stats.alpha import alpha_of_coincidences, krippendorff_alpha, unit_counts
+from judge.stats.agreement import (
+    STATISTICS,
+    PairMean,
+    alpha_of_coincidences,
+    krippendorff_alpha,
+    point,
+    primary_statistic,
+    unit_counts,
+)
 from judge.stats.expected import auc, spearman
 from judge.stats.tables import Undefined, agreement_weights, confusion, topic_tables
 

@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.possible_orders import PossibleTau, possible_tau
+from judge.stats.judge_orders import PossibleTau, possible_tau
 from judge.stats.tables import Undefined
 
 Range = tuple[int, int]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from statsmodels.stats import inter_rater
 
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS
-from judge.stats.alpha import alpha_of_coincidences, krippendorff_alpha, unit_counts
+from judge.stats.agreement import STATISTICS, alpha_of_coincidences, krippendorff_alpha, unit_counts
 from judge.stats.reliability import alpha_interval, coincidences, fleiss_kappa, gwet_ac, value_counts
 from judge.stats.tables import Undefined
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import binom
 
-from judge.stats.screening import removal_probability
+from judge.stats.worker_models import removal_probability
 
 PAGE = Path(__file__).parents[2] / "docs" / "crowd.md"
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.stats.ability import glad
-from judge.stats.ordinal import BIASES, SPREADS, ordinal
+from judge.stats.marginals import BIASES, SPREADS, ordinal
 from judge.stats.worker_models import Votes, dawid_skene, mace, one_coin
 
 # Dawid & Skene (1979), Table 1: 45 patients, grades 1 to 4 by five anesthetists, the first of them three times.

@@ -5,7 +5,7 @@ from typing import Any
 from judge.calibrate.probe.measured import CanaryRow, ProbeRow
 from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.records import Estimate, Record
 from judge.text.table import tsv
 

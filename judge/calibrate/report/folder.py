@@ -23,7 +23,7 @@ from judge.calibrate.report.tables import (
     confusion_tsv,
 )
 from judge.draw.drawable import can_draw
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.text.ids import Cluster
 from judge.text.table import records_tsv
 

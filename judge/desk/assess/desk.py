@@ -10,8 +10,8 @@ from judge.desk.assess.inputs import Work
 from judge.desk.assess.store import DeskLabel, DeskTask, LabelStore
 from judge.desk.assess.task import label_words, task_view
 from judge.desk.guard import Guard
-from judge.desk.paging import list_page, whole_number
-from judge.gold.words import CANNOT, UNABLE
+from judge.desk.pages import list_page, whole_number
+from judge.gold.grades import CANNOT, UNABLE
 from judge.text.safe import storable
 from judge.text.table import tsv
 

@@ -17,13 +17,13 @@ from judge.ask.subjects import check_unit
 from judge.desk.assess.plan import AssessPlan, check_assess_plan
 from judge.desk.assess.store import DeskItem
 from judge.errors import InputError, UsageError
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.files.paths import file_in
 from judge.files.stored import read_stored, sha256, unpack
 from judge.gold import parse_gold, read_plan, read_seal
-from judge.gold.deal import shared_items
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
+from judge.gold.sampling import shared_items
 from judge.gold.seal import SEAL
 from judge.harness.options import DEFAULT_CRITERIA
 from judge.pool.conversation import turns_shown

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from judge.desk.server import DeskAddress
 from judge.errors import UsageError
 from judge.files.plan import Amount, Option, Options
-from judge.gold.deal import DOUBLE
+from judge.gold.sampling import DOUBLE
 from judge.text.safe import shown
 
 _LONGEST_NAME = 80

@@ -9,7 +9,7 @@ from judge.desk.assess.plan import AssessPlan
 from judge.desk.assess.store import LabelStore
 from judge.desk.guard import Seat
 from judge.desk.server import Listener, listen, serve_desk
-from judge.gold.deal import deal
+from judge.gold.sampling import deal
 from judge.records import Record
 
 

@@ -8,7 +8,7 @@ from judge.ask.blocks import NO_ANSWER, needs_turn
 from judge.ask.prompt import PLACEHOLDER, guidance
 from judge.desk.assess.inputs import Suggestion, Work
 from judge.desk.assess.store import DeskLabel, DeskTask
-from judge.gold.words import CANNOT, UNABLE
+from judge.gold.grades import CANNOT, UNABLE
 from judge.records import Criterion, JudgedUnit, Level
 from judge.runs.records import Turn
 

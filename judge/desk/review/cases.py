@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from judge.calibrate.disagreements import Disagreement
-from judge.desk.paging import whole_number
+from judge.desk.pages import whole_number
 from judge.text.ids import natural_key
 
 Direction = Literal["", "higher", "lower", "missing"]

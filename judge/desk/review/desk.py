@@ -18,7 +18,7 @@ from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreeme
 from judge.calibrate.report.lookup import heading
 from judge.desk.app import Visit, desk_app, missing_page
 from judge.desk.guard import Seat, new_token
-from judge.desk.paging import list_page, whole_number
+from judge.desk.pages import list_page, whole_number
 from judge.desk.review.cases import Cases, PromptedJudge, filter_of
 from judge.desk.review.plan import ReviewPlan, check_review
 from judge.desk.review.rerun import RERUN, BeforeAfter, Job, Rewording, cost, dev_rows

@@ -11,7 +11,7 @@ from judge.evaluate.cards.measured import (
     CardMeasures,
 )
 from judge.evaluate.datasets import Rung
-from judge.files.jsonl import decode_lines, json_bytes
+from judge.files.line_stream import decode_lines, json_bytes
 from judge.records import Estimate, Record
 from judge.text.cells import count
 from judge.text.safe import MAX_ID, digest, shown

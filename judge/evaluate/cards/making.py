@@ -17,7 +17,7 @@ from judge.evaluate.cards.measured import (
     worst_case,
 )
 from judge.evaluate.cards.pooled import Drawn
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.records import Criterion, Estimate, Record
 from judge.stats.discrimination import SAME, Contest, auc_difference
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from judge.errors import InputError
 from judge.evaluate.datasets import Dataset, LabeledResponse
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage, Problem, Record
 from judge.runs.records import Exchange, TokenCount, Turn

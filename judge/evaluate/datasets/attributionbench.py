@@ -11,7 +11,7 @@ import msgspec
 from judge.evaluate.datasets import Dataset, LabeledResponse
 from judge.evaluate.datasets.finding import find_file
 from judge.evaluate.datasets.reading import DatasetReading, read_by, skipped_by
-from judge.files.jsonl import decode_lines
+from judge.files.line_stream import decode_lines
 from judge.files.stored import read_stored, unpack
 from judge.records import Problem
 

@@ -11,7 +11,7 @@ from judge.errors import InputError
 from judge.evaluate.datasets import Dataset, LabeledResponse
 from judge.evaluate.datasets.finding import find_file, find_files, is_there
 from judge.evaluate.datasets.reading import DatasetReading, filled, read_by
-from judge.files.lines import text_of
+from judge.files.line_stream import text_of
 from judge.files.trec import parse_qrels
 from judge.records import Problem
 

@@ -10,7 +10,7 @@ from judge.errors import InputError
 from judge.evaluate.published import PublishedNumber, Reproduction, beside_ours, counted
 from judge.evaluate.published.lengths import lengths_grid
 from judge.evaluate.published.released import ReleasedFile, find_released, nothing_found
-from judge.files.lines import text_of
+from judge.files.line_stream import text_of
 from judge.files.trec import QrelRow, parse_qrels
 from judge.nuggets.label_files import NuggetMatch, read_study
 from judge.records import Estimate

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from judge.evaluate.published import PublishedNumber, beside_ours, counted
 from judge.evaluate.published.released import ReleasedFile
-from judge.files.lines import text_of
+from judge.files.line_stream import text_of
 from judge.files.trec import QrelRow, parse_qrels
 from judge.records import Estimate
 from judge.runs.topics import read_topics

@@ -9,7 +9,7 @@ from judge.errors import InputError
 from judge.evaluate.published import PublishedNumber, Reproduction, beside_ours
 from judge.evaluate.published.llmjudge_beyond import SCALE, JudgeLabels, agreement, beyond
 from judge.evaluate.published.released import ReleasedFile, find_released
-from judge.files.lines import text_of
+from judge.files.line_stream import text_of
 from judge.files.trec import QrelRow, parse_qrels
 from judge.records import Estimate, Problem
 from judge.runs.document import file_name

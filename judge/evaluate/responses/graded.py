@@ -12,8 +12,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.evaluate.breakdown import Reading
-from judge.evaluate.scores import MeasuredRun, Over, measured_run
-from judge.evaluate.turn_values import TurnOrder
+from judge.evaluate.scores import MeasuredRun, Over, TurnOrder, measured_run
 from judge.files.trec import TrecRun, column, trec_order
 from judge.pool.records import Pool
 from judge.records import Record, Scale

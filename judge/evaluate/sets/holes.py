@@ -8,7 +8,7 @@ import numpy as np
 from judge.evaluate.sets.grades import Grades, GradeSet
 from judge.evaluate.sets.measures import MeasureFacts, OrderedRun, measure_of
 from judge.records import Record
-from judge.stats.possible_orders import possible_tau
+from judge.stats.judge_orders import possible_tau
 from judge.stats.tables import Floats, Undefined
 
 GRID = 2.0**30

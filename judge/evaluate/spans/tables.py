@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from judge.evaluate.spans.merged import MergedRun
-from judge.evaluate.spans.overlap import SpanScore
-from judge.evaluate.spans.script import ScriptFigures
+from judge.evaluate.spans.files import MergedRun
+from judge.evaluate.spans.overlap import ScriptFigures, SpanScore
 from judge.text.table import Cell, Table
 
 SPANS = ("run", "over", "overlap", "s3", "s4", "s5", "jaccard", "groups", "skipped")

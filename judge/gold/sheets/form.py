@@ -8,9 +8,9 @@ import msgspec
 from markupsafe import Markup
 
 from judge.draw.page import look, policy, render_page
+from judge.gold.grades import CANNOT, UNABLE
 from judge.gold.sheets.items import GoldSheet, Share, SheetRubric
 from judge.gold.sheets.mturk import markup
-from judge.gold.words import CANNOT, UNABLE
 
 _PAGES = Path(__file__).parent / "pages"
 

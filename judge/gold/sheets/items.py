@@ -12,8 +12,8 @@ from typing import NamedTuple
 from judge.ask.blocks import NO_ANSWER
 from judge.ask.prompt import guidance
 from judge.errors import InputError, UsageError
-from judge.gold.deal import DOUBLE, deal
 from judge.gold.plan import PlanRow
+from judge.gold.sampling import DOUBLE, deal
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem
 from judge.runs.records import Turn

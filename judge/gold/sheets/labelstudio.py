@@ -9,9 +9,9 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 
 from judge.errors import UsageError
+from judge.gold.grades import CANNOT, UNABLE
 from judge.gold.sheets.items import GoldSheet, SheetItem, SheetRubric
 from judge.gold.sheets.table import numbered, said
-from judge.gold.words import CANNOT, UNABLE
 
 _DATA = ("turn_id", "response_id", "about_user", "conversation", "response", "passages", "comment")
 

@@ -4,8 +4,8 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
+from judge.gold.grades import CANNOT, UNABLE
 from judge.gold.sheets.items import GoldSheet, Share, SheetItem
-from judge.gold.words import CANNOT, UNABLE
 from judge.text.safe import disarmed
 
 COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about_user", "conversation")

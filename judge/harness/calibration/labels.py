@@ -24,7 +24,7 @@ from judge.calibrate.intake import LabelSource, read_sources
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.files.paths import paths, published
 from judge.files.stored import sha256
 from judge.gold import match, seal_of

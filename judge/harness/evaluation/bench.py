@@ -25,7 +25,7 @@ from judge.evaluate.cards.pooled import Drawn, bench_pool
 from judge.evaluate.datasets import Dataset
 from judge.files.bundle import __version__
 from judge.files.folder import check_apart, recorded, replace_folder
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.paths import JobPlan, StrPath
 from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256

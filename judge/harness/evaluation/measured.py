@@ -34,9 +34,9 @@ from judge.pool.intake import turns_by_id
 from judge.pool.lists import read_grades
 from judge.records import Problem
 from judge.runs.formats import find_runs
+from judge.runs.ranking import looks_like_trec_run
 from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics
-from judge.runs.trec_run import looks_like_trec_run
 from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import shown

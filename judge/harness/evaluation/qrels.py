@@ -31,7 +31,7 @@ from judge.harness.evaluation.set_inputs import (
     read_ordered,
 )
 from judge.harness.options import ClusterUnit
-from judge.pool.effectiveness import DEFAULT_MEASURE
+from judge.pool.selection import DEFAULT_MEASURE
 from judge.records import Problem
 from judge.results.tables import SEED
 from judge.runs.topics import read_topics

@@ -22,7 +22,7 @@ from judge.pool.folder import read_pool_folder
 from judge.pool.lists import own_turn_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem, Scale
-from judge.runs.years import possible_years, year_of
+from judge.runs.profiles import possible_years, year_of
 from judge.text.cells import count
 from judge.text.ids import natural_key
 from judge.text.safe import printable_id, shown

@@ -10,14 +10,24 @@ from judge.draw.drawable import can_draw
 from judge.draw.intervals import interval_plot
 from judge.errors import InputError, UsageError
 from judge.evaluate.scores import Over
-from judge.evaluate.spans.files import ranks_passages, read_groups, read_ranking, read_spans, run_name, topics_of
-from judge.evaluate.spans.merged import MERGINGS, MergedRun, Merging, merged_qrels, merged_run
-from judge.evaluate.spans.overlap import Conversations, SpanLine, SpanScore, span_score
-from judge.evaluate.spans.script import ScriptFigures, script_figures
+from judge.evaluate.spans.files import (
+    MERGINGS,
+    MergedRun,
+    Merging,
+    merged_qrels,
+    merged_run,
+    ranks_passages,
+    read_groups,
+    read_ranking,
+    read_spans,
+    run_name,
+    topics_of,
+)
+from judge.evaluate.spans.overlap import Conversations, ScriptFigures, SpanLine, SpanScore, script_figures, span_score
 from judge.evaluate.spans.tables import group_grid, span_grids
 from judge.files.extras import need_extra
 from judge.files.folder import replace_folder
-from judge.files.lines import text_of
+from judge.files.line_stream import text_of
 from judge.files.plan import Option, Options
 from judge.files.trec import QrelRow, parse_qrels
 from judge.text.cells import count

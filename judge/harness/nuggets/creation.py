@@ -17,7 +17,7 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import UsageError
 from judge.files.folder import check_apart, replace_folder
-from judge.files.jsonl import json_bytes, jsonl_bytes
+from judge.files.line_stream import json_bytes, jsonl_bytes
 from judge.files.paths import StrPath
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256

@@ -20,7 +20,7 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart, replace_folder
-from judge.files.jsonl import jsonl_bytes
+from judge.files.line_stream import jsonl_bytes
 from judge.files.paths import JobPlan, StrPath
 from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256

@@ -14,7 +14,7 @@ from judge.ask.returned import model_notes, settled_notes
 from judge.ask.stored_results import read_results
 from judge.crowd.jury import SELF_JUDGING
 from judge.files.content import FileContent, Pieces, content_digest, jsonl_pieces
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.stored import read_stored
 from judge.files.trec import response_run, safe_names
 from judge.harness.judged import JudgedFolder

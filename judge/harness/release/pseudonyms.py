@@ -11,7 +11,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.files.folder import write_atomic
-from judge.files.jsonl import json_bytes
+from judge.files.line_stream import json_bytes
 from judge.files.stored import read_stored
 from judge.records import Problem
 from judge.text.safe import shown

@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines, jsonl_bytes
 from judge.files.limits import MAX_PROBLEMS
+from judge.files.line_stream import decode_lines, jsonl_bytes
 from judge.nuggets.forms.problems import BankProblems, scope_problem
 from judge.nuggets.records import Importance, Nugget
 from judge.records import Problem, Record

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from judge.errors import InputError
-from judge.files.jsonl import decode_lines, jsonl_bytes
+from judge.files.line_stream import decode_lines, jsonl_bytes
 from judge.nuggets.forms.own import first_object
 from judge.nuggets.forms.problems import BankProblems
 from judge.nuggets.records import Importance, Nugget

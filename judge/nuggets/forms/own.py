@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from judge.files.jsonl import decode_lines, jsonl_bytes
+from judge.files.line_stream import decode_lines, jsonl_bytes
 from judge.nuggets.forms.problems import BankProblems, scope_problem
 from judge.nuggets.records import Importance, Nugget
 from judge.text.ids import topic_of

@@ -6,7 +6,7 @@ from heapq import nsmallest
 
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.recheck import RECHECK_SEED, RecheckRow, change_lines, recheck_rows
-from judge.pool.seen import SeenResponses, pool_places
+from judge.pool.records import SeenResponses, pool_places
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, Quoted, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import REASONS, capped

@@ -8,10 +8,9 @@ from operator import attrgetter
 import msgspec
 
 from judge.runs.check.entries import check_entries
-from judge.runs.check.evidence import absent_evidence
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import member, usable_turn_id
-from judge.runs.provenance import TOP_PASSAGES, has_scores, used_provenance
+from judge.runs.provenance import TOP_PASSAGES, absent_evidence, has_scores, used_provenance
 from judge.runs.records import Provenance, Response, RunTurn
 from judge.runs.tokens import MAX_CHARS, TokenLimit
 from judge.text.ids import topic_of

@@ -12,7 +12,7 @@ import msgspec
 
 from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
-from judge.runs.check.conversation import check_conversation, check_topic
+from judge.runs.check.entries import check_conversation, check_ptkb, check_topic
 from judge.runs.check.rules import (
     check_citations,
     check_evidence,
@@ -24,7 +24,6 @@ from judge.runs.check.rules import (
     rank_of,
 )
 from judge.runs.check.sheet import CollectionHashes, Sheet, detail_of
-from judge.runs.check.statements import check_ptkb
 from judge.runs.check.year import Trace, trace_of
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of

@@ -11,8 +11,8 @@ import msgspec
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import TurnPlace
+from judge.runs.profiles import possible_years, year_of
 from judge.runs.records import Run, Turn
-from judge.runs.years import possible_years, year_of
 from judge.text.cells import count
 from judge.text.ids import natural_key, topic_of
 from judge.text.safe import shown

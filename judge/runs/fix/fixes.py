@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from judge.runs.check.statements import PTKB_ID
+from judge.runs.check.entries import PTKB_ID
 from judge.runs.fields import Fields, member
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules, names_of, turn_label
