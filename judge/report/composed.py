@@ -53,7 +53,7 @@ def _of(folder: ReportedFolder) -> Iterator[Section]:
 def _against_gold(folder: RunFolder) -> Iterator[Section]:
     if folder.compared is not None:
         yield Section("verdict", "How far to believe the judge", verdicts(folder.compared))
-        yield from agreements(folder.compared, folder.judged.pool.unit)
+        yield from agreements(folder.compared)
 
 
 RUN_SECTIONS: tuple[Callable[[RunFolder], Iterator[Section]], ...] = (

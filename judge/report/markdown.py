@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, ReportTable, Said
 from judge.report.pictures import Picture
-from judge.text.cells import markdown_cell
-from judge.text.markup import name_of, prose, quotation, table
+from judge.text.markup import name_of, prose, quotation
 
 
 def report_markdown(content: Content, pictures: Sequence[Picture]) -> bytes:
@@ -55,8 +54,7 @@ def _blocks(part: ReportPart) -> Iterator[str]:
 
 
 def _sheet(sheet: ReportTable) -> Iterator[str]:
-    grid = sheet.grid
-    rows = ([markdown_cell(cell) for cell in cells] for cells in grid.cells())
-    yield f"### {prose(grid.title)}"
-    yield table([prose(column) for column in grid.columns], rows, words=grid.words())
-    yield prose(sheet.reading)
+    yield f"### {prose(sheet.grid.title)}"
+    yield sheet.grid.body()
+    if sheet.reading:
+        yield prose(sheet.reading)

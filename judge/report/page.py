@@ -12,7 +12,7 @@ from judge.records import Estimate
 from judge.report.browser import Browser
 from judge.report.parts import Content, Mark, Plot, ReportTable
 from judge.text.cells import interval, number
-from judge.text.table import Cell
+from judge.text.table import Cell, Strong
 
 _PAGES = Path(__file__).parent / "pages"
 _SHORT = 28
@@ -74,7 +74,7 @@ def shown_table(sheet: ReportTable) -> ShownTable:
         shares: Sequence[float | None] = sheet.shares[number_of_line] if sheet.shares else ()
         rows.append(
             [
-                _cell(cell, text, place in words, shares[place] if shares else None, grid.places)
+                _cell(cell, text, place in words, shares[place] if shares else None)
                 for place, (cell, text) in enumerate(zip(cells, texts, strict=True))
             ]
         )
@@ -88,15 +88,14 @@ def shown_table(sheet: ReportTable) -> ShownTable:
     return ShownTable(grid.title, sheet.reading, tuple(head), tuple(map(tuple, rows)), named)
 
 
-def _cell(cell: Cell, text: str, is_word: bool, share: float | None, places: int) -> Shown:
+def _cell(cell: Cell, text: str, is_word: bool, share: float | None) -> Shown:
     shade = "" if share is None else f" shade-{round(share * SHADES)}"
     if isinstance(cell, Estimate):
         value, _, ends = text.partition(" ")
         return Shown(value, f"number{shade}", ends)
-    if isinstance(cell, float) and not is_word:
-        return Shown(number(cell, places), f"number{shade}")
     if is_word:
-        return Shown("" if cell is None else text, "word" if len(text) > _SHORT else "short")
+        chosen = " chosen" if isinstance(cell, Strong) else ""
+        return Shown("" if cell is None else text, ("word" if len(text) > _SHORT else "short") + chosen)
     return Shown("" if cell is None else text, f"number{shade}")
 
 

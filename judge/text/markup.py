@@ -6,6 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from judge.text.cells import markdown_cell
 from judge.text.safe import escape, printable
 
+_CODE = "\ue000"
+"""What stands before and after code."""
+_INTERVAL = re.compile(r"\\\[([-+]?[0-9.]+, [-+]?[0-9.]+)\\\](?![\[(:])")
 _MARKER = re.compile(r"([0-9]{0,9})([-+=.)])")
 """What makes a list or a heading of a line that begins with it; the other signs of markup are escaped anywhere."""
 
@@ -27,6 +30,28 @@ def prose(text: str) -> str:
 def name_of(text: str) -> str:
     """An id without markup, escaped so that different ids look different."""
     return markdown_cell(escape(text))
+
+
+def code(text: str) -> str:
+    """What `told` shows as code, in words of judge's own."""
+    return f"{_CODE}{text}{_CODE}"
+
+
+def plain(text: str) -> str:
+    """Words for `told` as a text without markup."""
+    return text.replace(_CODE, "")
+
+
+def told(text: str) -> str:
+    r"""Words of judge's own with names in them, where code and intervals show as such.
+
+    >>> told(f"{code('a*')} of b*: 0.5 [0.4, 0.6] and [x](y)")
+    '`a*` of b\\*: 0.5 [0.4, 0.6] and \\[x\\](y)'
+    """
+    # An even part stands outside of code; no name holds the mark, which nobody can see.
+    parts = text.split(_CODE)
+    shown = (f"`{part}`" if place % 2 else _INTERVAL.sub(r"[\1]", prose(part)) for place, part in enumerate(parts))
+    return "".join(shown)
 
 
 def listed(texts: Iterable[str]) -> str:

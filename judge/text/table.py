@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex, TypeVar, overload
 
 import msgspec
@@ -30,6 +30,30 @@ _LATEX = {
 
 class PValue(float):
     """A p-value, which is never written as zero: `< 0.0001` for people, with four significant digits for tools."""
+
+
+class Strong(str):
+    """A word that stands out."""
+
+
+class Heading(str):
+    """A heading in words of judge's own, with how the cells below it are shown to people.
+
+    Attributes:
+        places: Decimals; None for those of the table.
+        signed: Whether a number above zero has a sign.
+        empty: What stands where there is nothing to say.
+    """
+
+    places: int | None
+    signed: bool
+    empty: str
+
+    def __new__(cls, name: str, places: int | None = None, *, signed: bool = False, empty: str = "-") -> "Heading":
+        """Keep the name with the rest."""
+        made = super().__new__(cls, name)
+        made.places, made.signed, made.empty = places, signed, empty
+        return made
 
 
 class Tabular(Protocol[_Row]):
@@ -132,8 +156,9 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
 
     def cells(self) -> Iterator[list[str]]:
         """The lines as people read them; a dash where there is nothing to say."""
+        columns = [column if isinstance(column, Heading) else Heading(column) for column in self.columns]
         for line in self._lines():
-            yield [_shown(cell, self.places) for cell in line]
+            yield [_shown(cell, column, self.places) for cell, column in zip(line, columns, strict=True)]
 
     def tsv(self) -> str:
         """The lines between tabs; title and notes are left out."""
@@ -160,12 +185,20 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         """The table as an object of JSON."""
         return msgspec.json.format(msgspec.json.encode(self.to_object()), indent=2).decode() + "\n"
 
+    def body(self, words: Collection[int] | None = None) -> str:
+        """The table as Markdown, with nothing above and below it.
+
+        Args:
+            words: The places of the columns to align to the left; by default those that hold words.
+        """
+        head = [column if isinstance(column, Heading) else markdown_cell(escape(column)) for column in self.columns]
+        rows = ([*map(_markdown, line, cells)] for line, cells in zip(self._lines(), self.cells(), strict=True))
+        return table(head, rows, words=self.words() if words is None else words)
+
     def markdown(self) -> str:
         """A heading, the table, a paragraph for each note."""
-        rows = [[markdown_cell(text) for text in cells] for cells in self.cells()]
-        text = table([markdown_cell(escape(column)) for column in self.columns], rows, words=self.words())
         notes = "".join(f"\n{markdown_cell(printable(note))}\n" for note in self.notes)
-        return f"## {markdown_cell(printable(self.title))}\n\n{text}\n{notes}"
+        return f"## {markdown_cell(printable(self.title))}\n\n{self.body()}\n{notes}"
 
     def latex(self) -> str:
         r"""A `tabular` with the rules of booktabs; needs `\usepackage{booktabs}` and `\usepackage[T1]{fontenc}`."""
@@ -255,23 +288,31 @@ def _plain(value: object, places: int) -> str:
             return escape_cell(str(value))
 
 
-def _shown(cell: Cell, places: int) -> str:
+def _shown(cell: Cell, column: Heading, places: int) -> str:
     """A cell for people."""
+    places = places if column.places is None else column.places
     match cell:
-        case None:
-            return "-"
+        case None | "":
+            return column.empty
         case bool():
             return "yes" if cell else "no"
         case PValue():
             return p_value(cell)
         case float():
-            return number(cell, places)
+            return number(cell, places, signed=column.signed)
         case Estimate():
-            return interval(cell, places)
+            return interval(cell, places, signed=column.signed)
         case str():
-            return escape(cell) or "-"
+            return escape(cell)
         case _:
             return str(cell)
+
+
+def _markdown(cell: Cell, text: str) -> str:
+    """A cell for people as Markdown; a number holds no markup."""
+    if not isinstance(cell, str):
+        return text
+    return f"**{markdown_cell(text)}**" if isinstance(cell, Strong) else markdown_cell(text)
 
 
 def _spread(cell: Cell) -> Sequence[Cell]:

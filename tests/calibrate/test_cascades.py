@@ -128,7 +128,7 @@ def test_every_output_says_what_it_saves_and_what_it_costs(found: Calibration) -
     assert line["calls_checker"] == "118"
     assert len(records_tsv(CASCADE_BOUNDS, found.cascade_bounds).splitlines()) == 2
     report, told = calibration_markdown(found), " ".join(summary(found).split())
-    assert "40 of 120 (33 %)" in report and "| 80 in place of 120 | 118 | $0.02 in" in report
+    assert "40 of 120 (33 %)" in report and "| 80 in place of 120 | 118 | \\$0.02 in" in report
     assert "| 0.1 | 33 %, -" in report
     assert f"{NAME} sentences: settles 40 of 120 (33 %)" in told
     assert "server/m is called 80 times in place of 120, and the checker 118 times" in told

@@ -230,8 +230,7 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     assert "25 dialogues of 9 runs on 3 topics" in report
     assert "so it stands in its dialogue" in report and "What has an error is not judged" not in report
     assert "<th" in report and "topics graded" in report and "good dialogues" in report
-    for told in ("the worst grade for each topic without one", "Compared on: the dialogues that both graded"):
-        assert told in report
+    assert "the worst grade for each topic without one" in report
     for table in ("out/leaderboard.md", "corrected/corrected.md"):
         told = (tmp_path / table).read_text(encoding="utf-8")
         assert not re.search(r"\b([Tt]urns?|[Rr]esponses?)\b(?! runs)", told), table

@@ -154,7 +154,7 @@ def test_a_picture_is_drawn_of_a_measure_with_an_interval_only() -> None:
 def test_markdown_and_tsv_of_the_comparison() -> None:
     made = numbers(SHARE, LACKING)
     assert (
-        r"| Table 7 | a | share | 0.67 | 0.6849 \[0.5000, 0.8000\] | +0.01 | a |"
+        r"| Table 7 | a | share | 0.67 | 0.6849 [0.5000, 0.8000] | +0.01 | a |"
         in comparison(made, marks=True).markdown()
     )
     assert comparison(made, marks=False).tsv().splitlines() == [

@@ -159,7 +159,7 @@ def test_gold_adds_agreement_and_corrected_means(made: Path, tmp_path: Path) -> 
     assert headings(outcome.page)[2:5] == added
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     # By hand from the gold: mill-fluent-invented has 0.25, where the judge gave 0.88.
-    assert "| 7 | mill-fluent-invented | 0.25 \\[0.25, 0.25\\] | 0.88 | +0.62 |" in text
+    assert "| 7 | mill-fluent-invented | 0.25 [0.25, 0.25] | 0.88 | +0.62 |" in text
     assert "INCONCLUSIVE" in text
     assert "about these responses alone, and has no width where people graded every one" in text
 
@@ -180,7 +180,7 @@ def test_a_calibration_is_reported_by_verdict_agreement_and_prompts(made: Path, 
     outcome = write_report(ReportPlan(folders=made / "cal", out=tmp_path))
     assert headings(outcome.page) == ["In short", "Agreement with people: groundedness"]
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "### Judges and prompts compared: groundedness" in text
+    assert "### Comparisons on all grades" in text
     assert "calibration.sha256 with the SHA-256" in text
 
 

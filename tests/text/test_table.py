@@ -29,7 +29,7 @@ def test_json_has_the_reason_of_an_undefined_number() -> None:
 def test_markdown_and_latex_are_for_people() -> None:
     assert GRID.markdown() == (
         "## Runs &amp; grades\n\n| run | mean | turns |\n| --- | ---: | ---: |\n"
-        "| r_1 | 0.5000 \\[0.4000, 0.6000\\] | 3 |\n| =1+1 | - | - |\n\nA note.\n"
+        "| r_1 | 0.5000 [0.4000, 0.6000] | 3 |\n| =1+1 | - | - |\n\nA note.\n"
     )
     assert GRID.latex() == (
         "% Runs & grades\n% A note.\n\\begin{tabular}{lrr}\n\\toprule\nrun & mean & turns \\\\\n\\midrule\n"

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, Looks, Split, TrustVerdict
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.text.cells import count
 from judge.text.ids import NaturalKey, natural_key
-from judge.text.markup import prose
+from judge.text.table import Table
 
 SEPARABLE = 0.05
 """The level at which the reports call two candidates separable."""
@@ -18,6 +18,18 @@ IN_REPORT = tuple(name for name, statistic in STATISTICS.items() if statistic.sh
 ON_TERMINAL = tuple(name for name, statistic in STATISTICS.items() if statistic.shown == "summary")
 """The statistics that the terminal shows too."""
 _SPLITS: tuple[Split, ...] = ("test", "all", "dev")
+
+
+class Finding(NamedTuple):
+    """Sentences and tables under a heading; without one, a sentence more of the finding before."""
+
+    title: str
+    parts: tuple[str | Table[Any], ...]
+    """A sentence has words of judge's own with names in them, for `told`."""
+    drawn: tuple[tuple[Estimate | None, bool], ...] = ()
+    """For each line of the first table the estimate to draw, and whether it is a baseline's; empty to draw none."""
+    shares: tuple[tuple[float | None, ...], ...] = ()
+    """For each cell of the first table how deep it is shaded, from 0 to 1; empty to shade none."""
 
 
 class _OfCriterion(Protocol):
@@ -90,14 +102,14 @@ def heading(statistic: str) -> str:
     return STATISTICS[statistic].label or statistic
 
 
-def label(statistic: str) -> str:
-    """The heading of a statistic's column, escaped for Markdown."""
-    return prose(heading(statistic))
-
-
 def grades_of(split: Split) -> str:
     """The grades of a split, in words."""
     return "all grades" if split == "all" else f"{split} grades"
+
+
+def over(estimate: Estimate) -> str:
+    """The numbers of items and topics of an estimate, for a cell."""
+    return f"{estimate.n}/{estimate.topics}"
 
 
 def basis(estimate: Estimate) -> str:

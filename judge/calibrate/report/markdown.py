@@ -2,9 +2,11 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split
 from judge.calibrate.report.details import (
+    DIFFERENCE,
     alternative,
     asked_together,
     cascades,
@@ -19,12 +21,13 @@ from judge.calibrate.report.details import (
 from judge.calibrate.report.lookup import (
     IN_REPORT,
     SEPARABLE,
+    Finding,
     basis,
     best_first,
     chosen_of,
     criteria,
     grades_of,
-    label,
+    heading,
     looked_at,
     of,
     row_of,
@@ -32,22 +35,25 @@ from judge.calibrate.report.lookup import (
     split_of,
 )
 from judge.calibrate.together import turned
+from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from judge.text.cells import count, interval, number, p_value
-from judge.text.markup import listed, name_of, prose, table
+from judge.text.cells import count, interval, number
+from judge.text.markup import code, listed, name_of, prose, told
+from judge.text.safe import escape, printable
+from judge.text.table import Heading, Strong, Table, p_cell
 
 _SPLITS: tuple[Split, ...] = ("test", "all", "dev")
-_NOTES = (
+NOTES = (
     "Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic "
     "are alike. n/topics: the gold grades that the judge graded too, which every statistic is about, and their topics. "
     "coverage: their share of the gold grades there are. "
-    + "".join(f"{label(name)}: {STATISTICS[name].about}. " for name in IN_REPORT)
+    + "".join(f"{heading(name)}: {STATISTICS[name].about}. " for name in IN_REPORT)
     + "design effect: how many times wider, squared, the primary statistic's interval is than one that ignores topics.",
     "Several candidates were compared with the same grades: max-T holds the chance of even one false difference at "
     "5 %; in simulations it is 1 to 4 % from 8 topics on, but 10 to 12 % where half of the judges err much more on "
     "some topics than on others. The value of a chosen candidate on the grades it was chosen on is too high; optimism "
     "is by how much. The ceiling is the same statistic between assessors. The other columns are in the files "
-    "`agreement.tsv`, `confusion.tsv` and `comparisons.tsv`.",
+    f"{code('agreement.tsv')}, {code('confusion.tsv')} and {code('comparisons.tsv')}.",
 )
 _WIDTH = 120
 
@@ -59,25 +65,33 @@ def calibration_markdown(calibration: Calibration) -> str:
         parts.append("\n" + "".join(f"- **Warning**: {prose(warning)}\n" for warning in calibration.warnings))
     for criterion in criteria(calibration):
         parts.append(f"\n## {prose(criterion)}\n")
-        parts += (f"\n{block}\n" for block in _chapter(calibration, criterion))
-    parts += (f"\n{block}\n" for block in group_costs(calibration))
-    notes = (f"\n{textwrap.fill(paragraph, _WIDTH)}\n" for paragraph in _NOTES)
+        parts += (f"\n{verdict}\n" for verdict in _verdicts(calibration, criterion))
+        parts += (f"\n{block}\n" for finding in chapter(calibration, criterion) for block in _blocks(finding))
+    parts += (f"\n{block}\n" for finding in group_costs(calibration) for block in _blocks(finding, "##"))
+    notes = (f"\n{textwrap.fill(told(paragraph), _WIDTH)}\n" for paragraph in NOTES)
     return "".join([*parts, "\n## How to read this\n", *notes])
 
 
-def _chapter(calibration: Calibration, criterion: str) -> Iterator[str]:
+def _blocks(finding: Finding, level: str = "###") -> Iterator[str]:
+    if finding.title:
+        yield f"{level} {told(finding.title)}"
+    for part in finding.parts:
+        yield told(part) if isinstance(part, str) else part.body(words={0})
+
+
+def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
+    """What was found under one criterion, but for the verdicts: what the report shows, too."""
     rows = best_first(of(calibration.agreement, criterion))
     chosen, split = chosen_of(calibration, criterion), split_of(calibration, criterion)
     row = row_of(rows, chosen, split)
-    yield from _verdicts(calibration, criterion)
     for part in _SPLITS:
         yield from _agreement([row for row in rows if row.split == part], chosen)
     yield from _beside([row for row in rows if row.split == split], row)
     if selection := selection_of(calibration, criterion):
-        yield "### Selection"
-        yield _selection(selection)
+        yield Finding("Selection", (_selection(selection),))
     for look in of(calibration.looks, criterion):
-        yield f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 `{look.head}`."
+        said = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
+        yield Finding("", (said,))
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
     yield from asked_together(calibration, criterion)
     yield from cascades(calibration, criterion)
@@ -104,7 +118,7 @@ def _verdicts(calibration: Calibration, criterion: str) -> Iterator[str]:
         yield text + (f" Because: {listed(verdict.reasons)}." if verdict.reasons else "")
 
 
-def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[str]:
+def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[Finding]:
     """The table of one split, best first."""
     if not rows:
         return
@@ -112,76 +126,73 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[str
     names = list(IN_REPORT)
     names[1:1] = [] if primary in names else [primary]
     wide = {primary, *(name for name in names if STATISTICS[name].bracketed)}
-    references = listed(dict.fromkeys(row.reference for row in rows))
-    yield f"### Agreement on {grades_of(rows[0].split)}"
-    yield f"Against {references}; best lower bound of {label(primary)} first, the chosen judge in bold."
-    header = ["judge", "n/topics", "coverage"]
-    header += [label(name) + (" [95 %]" if name in wide else "") for name in names] + ["design effect"]
-    yield table(
-        header,
-        (
-            [
-                _judge(row, chosen),
-                f"{row.n}/{row.topics}",
-                number(row.coverage, 2),
-                *(_statistic(row, name, full=name in wide) for name in names),
-                number(row.design_effect.get(primary), 2),
-            ]
-            for row in rows
-        ),
+    references = "; ".join(dict.fromkeys(printable(row.reference) for row in rows))
+    heads = (
+        Heading(heading(name) + (" [95 %]" if name in wide else ""), signed=STATISTICS[name].signed) for name in names
     )
+    lines = [
+        [
+            Strong(row.name) if row.name == chosen and not row.baseline else row.name + " (baseline)" * row.baseline,
+            *(f"{row.n}/{row.topics}", row.coverage),
+            *(_statistic(row, name, full=name in wide) for name in names),
+            row.design_effect.get(primary),
+        ]
+        for row in rows
+    ]
+    columns = ("judge", "n/topics", Heading("coverage", 2), *heads, Heading("design effect", 2))
+    parts: list[str | Table[Any]] = [
+        f"Against {references}; best lower bound of {heading(primary)} first, the chosen judge in bold.",
+        Table(lines, columns, places=3),
+    ]
     reasons: dict[str, set[str]] = {}
     for row in rows:
         for name in names:
             reason = row.statistics[name].reason if name in row.statistics else None
             if reason:
-                reasons.setdefault(f"{label(name)}: {reason}", set()).add(row.name)
-    undefined = [f"{prose(reason)} ({count(len(judges), 'judge')})" for reason, judges in reasons.items()]
+                reasons.setdefault(f"{heading(name)}: {printable(reason)}", set()).add(row.name)
+    undefined = [f"{reason} ({count(len(judges), 'judge')})" for reason, judges in reasons.items()]
     if undefined:
-        yield f"Without a value or an interval: {'; '.join(undefined)}."
+        parts.append(f"Without a value or an interval: {'; '.join(undefined)}.")
+    marks = tuple((row.statistics.get(primary), row.baseline) for row in rows)
+    yield Finding(f"Agreement on {grades_of(rows[0].split)}", tuple(parts), drawn=marks)
 
 
-def _judge(row: AgreementRow, chosen: str | None) -> str:
-    name = name_of(row.name)
-    if row.baseline:
-        return f"{name} (baseline)"
-    return f"**{name}**" if row.name == chosen else name
+def _statistic(row: AgreementRow, name: str, *, full: bool) -> Estimate | float | None:
+    estimate = row.statistics.get(name)
+    return estimate if estimate is None or full else estimate.value
 
 
-def _statistic(row: AgreementRow, name: str, *, full: bool) -> str:
-    estimate, signed = row.statistics.get(name), STATISTICS[name].signed
-    if estimate is None or full:
-        return interval(estimate, signed=signed)
-    return number(estimate.value, signed=signed)
+def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[Finding]:
+    yield from (Finding("", (said,)) for said in _said_beside(rows, row))
 
 
-def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
+def _said_beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
     """The ceiling, the judge's agreement with itself, and the baselines, in words."""
     ceiling = row.ceiling if row else None
     if row and ceiling and ceiling.value is not None:
         yield (
-            f"Ceiling: between the assessors themselves {label(row.primary)} is {interval(ceiling)}, "
+            f"Ceiling: between the assessors themselves {heading(row.primary)} is {interval(ceiling)}, "
             f"{basis(ceiling)}. Against a consensus, whose errors partly cancel, a judge may come out higher."
         )
     elif rows:
-        reason = f" ({prose(ceiling.reason)})" if ceiling and ceiling.reason else ""
+        reason = f" ({printable(ceiling.reason)})" if ceiling and ceiling.reason else ""
         yield f"Ceiling: unknown{reason}; it needs items that two or more assessors graded."
     if row and row.test_retest:
         again = interval(row.test_retest)
-        yield f"Asked again, {name_of(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."
+        yield f"Asked again, {escape(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."
     baselines = [beside for beside in rows if beside.baseline]
     if baselines:
         reached = "; ".join(
-            f"{name_of(beside.name)} reaches {label(beside.primary)} {interval(beside.statistics.get(beside.primary))}"
+            f"{escape(beside.name)} reaches {heading(beside.primary)} {interval(beside.statistics.get(beside.primary))}"
             for beside in baselines
         )
         yield f"Baselines that nobody would deploy, and that a judge must beat: {reached}."
 
 
 def _selection(selection: Choice) -> str:
-    statistic, on = label(selection.statistic), grades_of(selection.chosen_on)
+    statistic, on = heading(selection.statistic), grades_of(selection.chosen_on)
     texts = [
-        f"{name_of(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')} by {statistic} on {on}"
+        f"{escape(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')} by {statistic} on {on}"
         f": {interval(selection.value)} there."
     ]
     if selection.test:
@@ -194,7 +205,7 @@ def _selection(selection: Choice) -> str:
         texts.append(f"Optimism of the choice: {number(selection.optimism, signed=True)}.")
     others = [name for name in selection.not_separable if name != selection.chosen]
     texts.append(
-        f"Others that may be the best, by elimination at 5 %: {listed(others)}."
+        f"Others that may be the best, by elimination at 5 %: {'; '.join(map(printable, others))}."
         if others
         else "Elimination at 5 % leaves no other candidate."
         if len(selection.tried) > 1
@@ -207,31 +218,29 @@ def _selection(selection: Choice) -> str:
     return " ".join(texts)
 
 
-def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[str]:
+def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[Finding]:
     """The chosen candidate against every other one, as chosen minus other."""
     for split in _SPLITS:
         pairs = [row for row in rows if row.split == split]
         if not pairs:
             continue
         separable = sum(_separable(row) for row in pairs)
-        yield f"### Comparisons on {grades_of(split)}"
-        yield (
-            f"{count(len(pairs), 'pair')} compared on the items that both graded, by {label(pairs[0].statistic)}; "
+        text = (
+            f"{count(len(pairs), 'pair')} compared on the items that both graded, by {heading(pairs[0].statistic)}; "
             f"{separable} separable at 5 % by max-T. Those with the chosen one, as its value minus the other's:"
         )
-        yield table(
-            ["against", "difference [95 %]", "n/topics", "p", "p max-T", "p Holm"],
-            (
-                [
-                    name_of(row.b if row.a == chosen else row.a),
-                    interval(row.difference if row.a == chosen else turned(row.difference), signed=True),
-                    f"{row.difference.n}/{row.difference.topics}",
-                    *(p_value(p) for p in (row.p, row.p_max_t, row.p_holm)),
-                ]
-                for row in pairs
-                if chosen in (row.a, row.b)
-            ),
-        )
+        lines = [
+            [
+                row.b if row.a == chosen else row.a,
+                row.difference if row.a == chosen else turned(row.difference),
+                f"{row.difference.n}/{row.difference.topics}",
+                *map(p_cell, (row.p, row.p_max_t, row.p_holm)),
+            ]
+            for row in pairs
+            if chosen in (row.a, row.b)
+        ]
+        columns = ("against", DIFFERENCE, "n/topics", "p", "p max-T", "p Holm")
+        yield Finding(f"Comparisons on {grades_of(split)}", (text, Table(lines, columns, places=3)))
 
 
 def _separable(row: ComparisonRow) -> bool:
