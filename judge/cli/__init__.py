@@ -87,7 +87,7 @@ ROOMS = {
 
 A command lives in the module of its name in this folder, `crowd cast-regin` in `crowd_cast_regin.py`.
 """
-FAMILIES = frozenset({"evaluate"})
+FAMILIES = frozenset({"bench", "evaluate"})
 """First words whose commands are the actions of one module."""
 COMMANDS = {name: summary for commands in ROOMS.values() for name, summary in commands.items()}
 

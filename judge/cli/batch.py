@@ -4,64 +4,55 @@ DIR is the folder of `judge requests`. It remembers every batch, so each action 
 and on another day. Nothing is submitted twice.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from judge.cli.completions_import import add_answered_by_option, tell_taken
-from judge.cli.options import add_actions, add_journal_option
+from judge.cli.completions_import import tell_taken
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_table, progress, say
+from judge.files.plan import Option
 from judge.harness.batches import collect_batches, poll_batches, submit_batches
+from judge.harness.completions import JournalTaker
 from judge.models.batch.service import SubmittedBatch
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the actions."""
-    commands = add_actions(parser, "submit|status|collect")
-    submit = commands.add_parser("submit", help="hand every file of requests to its provider")
-    status = commands.add_parser("status", help="ask how far the batches are")
-    collect = commands.add_parser("collect", help="fetch what has ended, and take it into the journal")
-    for action in (submit, status, collect):
-        action.add_argument("requests", type=Path, metavar="DIR", help="folder of `judge requests`")
-        action.add_argument("--json", action="store_true", help="print the same as JSON")
-    collect.add_argument(
-        "-o", "--out", type=Path, required=True, metavar="OUT", help="output folder of `judge run`, with the journal"
-    )
-    add_answered_by_option(collect)
-    add_journal_option(collect)
+class BatchFolder(JsonOutput):
+    """Which batches."""
+
+    requests: Annotated[Path, Option(metavar="DIR", place="only")]
+    """Folder of `judge requests`."""
 
 
-def main(args: argparse.Namespace) -> int:
-    """Carry out an action; 3 while a batch has not ended, 1 if lines were refused or a provider refused a file."""
-    return _ACTIONS[args.action](args)
-
-
-def _submit(args: argparse.Namespace) -> int:
+def submit(plan: BatchFolder) -> int:
+    """Hand every file of requests to its provider."""
     with progress("submitting") as steps:
-        batches = submit_batches(args.requests, steps)
-    _print(batches, as_json=args.json)
+        batches = submit_batches(plan.requests, steps)
+    _print(batches, as_json=plan.as_json)
     places = ", ".join(sorted({batch.address for batch in batches}))
-    say(f"submitted to {places}; `judge batch status {args.requests}` asks how far they are")
+    say(f"submitted to {places}; `judge batch status {plan.requests}` asks how far they are")
     return 0
 
 
-def _status(args: argparse.Namespace) -> int:
-    batches = poll_batches(args.requests)
-    _print(batches, as_json=args.json)
+def status(plan: BatchFolder) -> int:
+    """Ask how far the batches are; 3 while one has not ended, 1 if a provider refused a file."""
+    batches = poll_batches(plan.requests)
+    _print(batches, as_json=plan.as_json)
     return _code(batches)
 
 
-def _collect(args: argparse.Namespace) -> int:
+def collect(plan: BatchFolder, taker: JournalTaker) -> int:
+    """Fetch what has ended, and take it into the journal; 3 while a batch has not ended, 1 if lines were refused."""
     with progress("fetching") as steps:
-        collected = collect_batches(args.requests, args.out, args.answered_by, steps, journal=args.journal)
-    if args.json:
+        collected = collect_batches(plan.requests, taker.out, taker.answered_by, steps, journal=taker.journal)
+    if plan.as_json:
         print_json(collected)
     else:
         _print(collected.batches, as_json=False)
     if collected.taken is None:
         say("nothing has come back yet")
         return _code(collected.batches)
-    return tell_taken(collected.taken, facts=not args.json) or _code(collected.batches)
+    return tell_taken(collected.taken, facts=not plan.as_json) or _code(collected.batches)
 
 
 def _print(batches: Sequence[SubmittedBatch], *, as_json: bool) -> None:
@@ -86,4 +77,4 @@ def _code(batches: Sequence[SubmittedBatch]) -> int:
     return 1 if any(batch.problems for batch in batches) else 0
 
 
-_ACTIONS = {"submit": _submit, "status": _status, "collect": _collect}
+ACTIONS = {"submit": submit, "status": status, "collect": collect}

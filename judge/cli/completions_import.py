@@ -4,10 +4,7 @@ Lines may come in any order, more than once and from several files. A line witho
 reason; the next `judge requests` writes its question again. A line of another model or request is refused.
 """
 
-import argparse
-from pathlib import Path
-
-from judge.cli.options import add_journal_option
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_fact, print_json, progress, say
 from judge.harness.completions import CompletionsPlan, TakenCompletions, import_completions
 from judge.text.cells import count
@@ -16,43 +13,13 @@ _SHOWN = 20
 """Most refused lines that are shown."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="output lines of OpenAI, vLLM, Anthropic or Gemini"
-    )
-    parser.add_argument(
-        "--requests", type=Path, required=True, metavar="DIR", help="folder of `judge requests` with the questions"
-    )
-    parser.add_argument(
-        "-o", "--out", type=Path, required=True, metavar="OUT", help="output folder of `judge run`, with the journal"
-    )
-    add_answered_by_option(parser)
-    add_journal_option(parser)
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
-
-
-def add_answered_by_option(parser: argparse.ArgumentParser) -> None:
-    """Declare the option for models that answer under another name."""
-    parser.add_argument(
-        "--answered-by",
-        action="append",
-        default=[],
-        metavar="MODEL",
-        help="another name under which the model that was asked may answer; may be repeated",
-    )
-
-
-def main(args: argparse.Namespace) -> int:
+def main(plan: CompletionsPlan, output: JsonOutput) -> int:
     """Take the lines; 1 if some were refused."""
-    plan = CompletionsPlan(
-        files=args.files, requests=args.requests, out=args.out, answered_by=args.answered_by, journal=args.journal
-    )
     with progress("taking completions") as steps:
         taken = import_completions(plan, steps)
-    if args.json:
+    if output.as_json:
         print_json(taken)
-    return tell_taken(taken, facts=not args.json)
+    return tell_taken(taken, facts=not output.as_json)
 
 
 def tell_taken(taken: TakenCompletions, *, facts: bool) -> int:

@@ -11,19 +11,20 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Annotated, cast
 
 import msgspec
 
+from judge.ask.options import JournalOption
 from judge.errors import InputError, JudgeError, RejectedError
 from judge.files.folder import check_apart, make_folder
-from judge.files.paths import JobPlan, StrPath, paths
+from judge.files.plan import Option
 from judge.harness.manifest import JOURNAL
 from judge.harness.requests import note_round
 from judge.models.batch.questions import OpenQuestion, QuestionFile
 from judge.models.batch.service import offer_of
 from judge.models.batch.wire import LineFields, field, fields_of
-from judge.models.journal import Journal, check_database, open_journal
+from judge.models.journal import Journal, open_journal
 from judge.models.journal_rows import Row, new_row
 from judge.models.model import Price
 from judge.models.records import Completion
@@ -44,19 +45,22 @@ _ALIAS = re.compile(r"-(?:latest|0)$")
 _DAMAGE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-class CompletionsPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge completions import` can be told; paths may be strings."""
+class JournalTaker(JournalOption):
+    """The journal that takes completions."""
 
-    files: StrPath | Sequence[StrPath]
-    """Files of output lines, as the engines write them, compressed by gzip or not."""
-    requests: StrPath
-    """The folder of `judge requests`."""
-    out: StrPath
-    """The output folder of `judge run`, whose journal takes the completions."""
-    answered_by: str | Sequence[str] = ()
-    """Further names under which the model that was asked may answer, such as the version behind an alias."""
-    journal: str | None = None
-    """Address of the database of a shared journal, which then takes the completions."""
+    out: Annotated[Path, Option(short="o", metavar="OUT")]
+    """Output folder of `judge run`, with the journal."""
+    answered_by: Annotated[tuple[str, ...], Option(metavar="MODEL", repeat=True)] = ()
+    """Another name under which the model that was asked may answer; may be repeated."""
+
+
+class CompletionsPlan(JournalTaker):
+    """Everything `judge completions import` can be told."""
+
+    files: Annotated[tuple[Path, ...], Option(metavar="FILE", place="only")]
+    """Output lines of OpenAI, vLLM, Anthropic or Gemini, compressed by gzip or not."""
+    requests: Annotated[Path, Option(metavar="DIR")]
+    """Folder of `judge requests` with the questions."""
 
 
 class TakenCompletions(msgspec.Struct):
@@ -90,18 +94,17 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
         InputError: A file or the folder of requests cannot be read.
         OperationalError: The journal cannot be written.
     """
-    check_database(plan.journal)
-    out, files = Path(plan.out), paths(plan.files)
+    out, files = plan.out, plan.files
     if missing := [str(path) for path in files if not path.is_file()]:
         raise InputError(f"{', '.join(missing)}: no such file")
     check_apart(out, files)
-    with QuestionFile(Path(plan.requests)) as questions:
+    with QuestionFile(plan.requests) as questions:
         make_folder(out)
         with open_journal(out / JOURNAL, plan.journal) as journal:
-            taken = _take(_lines(files), questions, journal, tuple(plan.answered_by), steps)
+            taken = _take(_lines(files), questions, journal, plan.answered_by, steps)
             digests = counted("counting open questions", questions.digests(), questions.number, steps)
             taken.open = sum(digest not in journal for digest in digests)
-    note_round(out, Path(plan.requests))
+    note_round(out, plan.requests)
     return taken
 
 

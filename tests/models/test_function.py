@@ -63,9 +63,8 @@ def test_a_function_judges_a_run_and_is_asked_once(tmp_path: Path) -> None:
 
     def run(**more: Any) -> Any:
         model = judge.FunctionJudge("mine/v1", grade)
-        settings = judge.Settings(concurrency=1)
         plan = judge.Plan(
-            runs=bundled("examples") / "runs", criteria=["naturalness"], model=model, settings=settings,
+            runs=bundled("examples") / "runs", criteria=["naturalness"], model=model, concurrency=1,
             out=tmp_path / "out", **more,
         )  # fmt: skip
         return judge.run(plan)

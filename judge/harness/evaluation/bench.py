@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
 from judge.ask.opening import ask_free, judging_options, open_judge, recalls, takes
+from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
-from judge.ask.settings import Settings
 from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
@@ -26,48 +26,48 @@ from judge.evaluate.datasets import Dataset
 from judge.files.bundle import __version__
 from judge.files.folder import check_apart, recorded, replace_folder
 from judge.files.line_stream import json_bytes
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option, Options, Positive
 from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256
 from judge.files.trec import safe_names
 from judge.harness.evaluation.bench_data import choose_datasets, read_dataset
 from judge.harness.manifest import MANIFEST
 from judge.models.backends import backend_facts, open_model
-from judge.models.journal import check_database
-from judge.models.model import Model, ModelOptions
+from judge.models.model import Model
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
 from judge.text.ids import natural_key
 from judge.text.steps import Step, Steps, stepped
 
-SEED = 2023
+
+class BenchData(Options, section="reading"):
+    """Which labels by people a judge is measured on."""
+
+    data: Annotated[Path, Option(metavar="DIR")]
+    """Folder with the datasets, or clones of their releases."""
+    datasets: Annotated[tuple[str, ...], Option("dataset", metavar="NAME")] = ()
+    """Only these datasets (default: all that are there)."""
+    limit: Annotated[Positive | None, Option(metavar="N")] = None
+    """Judge only N items of each dataset, drawn at random."""
+    resampling_seed: Annotated[int, Option(metavar="N")] = 2023
+    """Seed of the draw of --limit and of resamples."""
 
 
-class BenchPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge bench` can be told; paths may be strings, and one may stand where several may."""
+class BenchJudge(Options, section="asking"):
+    """Who is asked, and under which prompts."""
 
-    data: StrPath
-    """The folder with the downloaded datasets."""
-    out: StrPath
-    """The folder for the card, the items and the journal."""
-    journal: str | None = None
-    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
-    in `out`."""
-    model: str | None = None
-    """The judge, as `backend/model`; None measures every judge whose labels were released with the data."""
-    datasets: Sequence[str] = ()
-    """Names of datasets; by default all that are there."""
-    prompts: Sequence[StrPath] = ()
-    """Prompts as `criterion/variant` or paths, in place of their criterion's default."""
-    options: ModelOptions = ModelOptions()
-    """How the model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
-    settings: Settings = Settings()
-    """How many calls run at once, how often one is tried, and what may be spent."""
-    limit: int | None = None
-    """Judge only this many items of each dataset, drawn at random."""
-    seed: int = SEED
-    """Of the draw and of the resamples."""
+    model: Annotated[str | None, Option(metavar="BACKEND/MODEL")] = None
+    """The judge; in Python, None measures every judge whose labels were released with the data."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt for its criterion, as criterion/variant or a file of your own; may be repeated."""
+
+
+class BenchPlan(BenchData, BenchJudge, AskingOptions, JournalOption, section="output"):
+    """Everything `judge bench` can be told."""
+
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder for card, items and journal."""
 
 
 RECORD = "bench.sha256"
@@ -111,8 +111,7 @@ def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
         UsageError: The plan asks for what cannot be done.
         InputError: A dataset or a prompt is bad; every problem is listed.
     """
-    check_database(plan.journal)
-    folder = Path(plan.data)
+    folder = plan.data
     chosen = choose_datasets(folder, plan.datasets)
     prompts = _prompts(plan, chosen)
     judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys and not recalls(plan))
@@ -122,7 +121,7 @@ def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
         prompt = prompts.get(dataset.criterion)
         reason = _refusal(judge.models[0], dataset, prompt)
         if reason is None and prompt is not None:
-            drawn = read_dataset(dataset, folder, plan.limit, plan.seed)
+            drawn = read_dataset(dataset, folder, plan.limit, plan.resampling_seed)
             reason = _unaskable(drawn, prompt)
             if reason is None:
                 sets.append((drawn, prompt))
@@ -231,7 +230,7 @@ def bench_judges(
         InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
-    check_apart(Path(plan.out), [Path(plan.data)])
+    check_apart(plan.out, [plan.data])
     with job_progress(progress, report) as shown:
         return _bench_stored(plan, shown.steps) if plan.model is None else _bench_asked(read_bench(plan), shown)
 
@@ -250,7 +249,7 @@ def forecast_bench(plan: BenchPlan) -> tuple[BenchInputs, ModelForecast]:
 
 
 def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
-    plan, out, judge = inputs.plan, Path(inputs.plan.out), inputs.judge
+    plan, out, judge = inputs.plan, inputs.plan.out, inputs.judge
     _check_out(out, judge.name)
     with Asking.of(plan, inputs.pool, inputs.turns, progress) as asking:
         results = tuple(asking.ask(judge, inputs.tasks))
@@ -298,14 +297,14 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
         raise UsageError("stored labels are under no prompt of judge (--prompt)")
     if plan.journal is not None:
         raise UsageError("stored labels need no journal (--journal)")
-    folder, out = Path(plan.data), Path(plan.out)
+    folder, out = plan.data, plan.out
     _check_out(out, None)
     chosen = choose_datasets(folder, plan.datasets)
     without = [dataset.name for dataset in chosen if dataset.stored is None]
     if plan.datasets and without:
         raise UsageError(f"{', '.join(without)}: no labels of judges were released with it")
     sets = [
-        (read_dataset(dataset, folder, plan.limit, plan.seed), dataset.stored(folder))
+        (read_dataset(dataset, folder, plan.limit, plan.resampling_seed), dataset.stored(folder))
         for dataset in stepped("reading datasets", chosen, steps)
         if dataset.stored is not None
     ]
@@ -335,9 +334,9 @@ def _card(judge: str, kind: Any, plan: BenchPlan, answers: Sequence[Answers], **
         judge=judge,
         kind=kind,
         limit=plan.limit,
-        seed=plan.seed,
+        seed=plan.resampling_seed,
         versions=versions,
-        datasets=tuple(dataset_card(each, plan.seed) for each in answers),
+        datasets=tuple(dataset_card(each, plan.resampling_seed) for each in answers),
         rungs=rung_cards(answers),
         items_digest=sha256(items_bytes(answers)),
         **more,

@@ -1,20 +1,21 @@
 """Judge cards set side by side: what `judge bench compare` does, for use from Python."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 from judge.errors import UsageError
 from judge.evaluate.cards.card import CARD, ITEMS, parse_card, parse_items
 from judge.evaluate.cards.comparison import ComparedCards, ReadCard, compare_cards
-from judge.files.paths import JobPlan, StrPath, file_in
+from judge.files.paths import file_in
+from judge.files.plan import Option, Options
 from judge.files.stored import read_stored
 
 
-class CardsPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge bench compare` can be told; paths may be strings."""
+class CardsPlan(Options):
+    """Everything `judge bench compare` can be told."""
 
-    cards: Sequence[StrPath]
-    """Cards, or the folders that `judge bench` wrote; a folder of folders stands for the cards in these."""
+    cards: Annotated[tuple[Path, ...], Option(metavar="CARD", place="only")]
+    """Cards, or folders that `judge bench` wrote; a folder of folders stands for the cards in these."""
 
 
 def compare_bench(plan: CardsPlan) -> ComparedCards:
@@ -24,7 +25,7 @@ def compare_bench(plan: CardsPlan) -> ComparedCards:
         UsageError: There are fewer than two.
         InputError: A card cannot be read, or the items beside it are not its own.
     """
-    paths = list(dict.fromkeys(path for given in plan.cards for path in _cards(Path(given))))
+    paths = list(dict.fromkeys(path for given in plan.cards for path in _cards(given)))
     if len(paths) < 2:
         raise UsageError(f"{len(paths)} card: expected two or more to compare")
     return compare_cards([_read(path) for path in paths])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -11,7 +12,7 @@ from judge.evaluate.cards.pooled import Drawn, draw
 from judge.evaluate.datasets import Dataset, Rung
 from judge.evaluate.datasets.catalog import DATASETS
 from judge.evaluate.datasets.finding import find_files, is_there
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option, Options
 from judge.files.stored import read_stored, sha256
 from judge.records import Record
 from judge.text.hints import did_you_mean
@@ -19,11 +20,11 @@ from judge.text.hints import did_you_mean
 LISTING = "`judge bench datasets` says where each comes from"
 
 
-class DatasetsPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge bench datasets` can be told; paths may be strings."""
+class DatasetsPlan(Options):
+    """Everything `judge bench datasets` can be told."""
 
-    data: StrPath
-    """The folder with the downloaded datasets."""
+    data: Annotated[Path, Option(metavar="DIR")]
+    """Folder with the datasets."""
 
 
 class ListedDataset(Record, frozen=True):
@@ -53,7 +54,7 @@ def list_datasets(plan: DatasetsPlan) -> tuple[ListedDataset, ...]:
             criterion=dataset.criterion,
             rung=dataset.rung,
             unit=dataset.unit,
-            there=is_there(Path(plan.data), dataset.files),
+            there=is_there(plan.data, dataset.files),
             stored=dataset.stored is not None,
             licence=dataset.licence,
             source=dataset.source,
