@@ -295,8 +295,7 @@ def test_the_jobs_take_any_kind_of_path_and_one_alone(path: Callable[[str], Any]
     )
     tried = inside_a_loop(lambda: calibrate_judges(calibration, datetime(2026, 1, 1, tzinfo=UTC)))
     assert [one.criterion for one in tried.certificate.certified] == ["groundedness"]
-    stored = msgspec.structs.replace(
-        calibration,
+    stored = calibration.with_values(
         models=(),
         judgments=path("out/judgments.jsonl"),
         prompts=(),

@@ -185,7 +185,8 @@ def _path(value: Any, shape: Shape) -> Any:
     if isinstance(value, str) and "\0" in value:
         raise ValueError("expected a text without NUL")
     # Pydantic takes no text with bytes of a file name that are no UTF-8.
-    return Path(value) if isinstance(value, os.PathLike) or (shape.of is Path and isinstance(value, str)) else value
+    is_path = isinstance(value, str) and (shape.of is Path or any("\ud800" <= letter <= "\udfff" for letter in value))
+    return Path(value) if is_path or isinstance(value, os.PathLike) else value
 
 
 def _reasons(plan: type[Options], error: ValidationError) -> dict[str, str]:
@@ -215,10 +216,10 @@ def _reason(kind: str, limits: Mapping[str, Any], value: Any, message: str, fiel
     if (what := _WANTED.get(kind.split("_")[0])) is not None:
         return f"expected {what}, found {shown(value)}"
     bounds = {
-        "greater_than_equal": "{ge:g} or more",
-        "greater_than": "a number above {gt:g}",
-        "less_than_equal": "{le:g} or less",
-        "less_than": "a number below {lt:g}",
+        "greater_than_equal": "{ge:,.10g} or more",
+        "greater_than": "a number above {gt:,.10g}",
+        "less_than_equal": "{le:,.10g} or less",
+        "less_than": "a number below {lt:,.10g}",
         "too_long": "at most {max_length} values",
     }
     if kind in bounds:

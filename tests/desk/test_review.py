@@ -24,7 +24,6 @@ from judge.desk.review.shelf import Shelf, diff_lines
 from judge.errors import InputError, UsageError
 from judge.files.line_stream import jsonl_bytes
 from judge.gold import read_gold, write_split
-from judge.models.model import ModelOptions
 from judge.records import Estimate
 from tests.calibrate.test_disagreements import EVIL, found
 from tests.calibration_world import (
@@ -221,7 +220,7 @@ class World:
     def plan(self, **more: Any) -> ReviewPlan:
         asked: dict[str, Any] = {"gold": [self.folder / "split"], "pool": self.folder / "run"}
         if self.mock is not None:
-            asked |= {"models": ["server/m"], "options": ModelOptions(base_url=self.mock.base_url)}
+            asked |= {"models": ["server/m"], "base_url": self.mock.base_url}
         else:
             asked |= {"models": ["baseline/overlap"]}
         return ReviewPlan(folder=self.folder / "cal", **(asked | more))

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import find_criterion
-from judge.ask.settings import Settings
 from judge.calibrate.certificate import PARAMETERS, read_certificate
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.gold import read_gold, read_ledger, read_seal, write_split
@@ -19,7 +18,7 @@ from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calib
 from judge.harness.calibration.session import forecast_calibration
 from judge.harness.manifest import SCHEMA
 from judge.models.backends.baseline import Overlap
-from judge.models.model import ModelOptions, Price
+from judge.models.model import Price
 from judge.models.records import Completion, Request
 from judge.pool.build import normalize
 from judge.runs.families import read_families
@@ -181,7 +180,7 @@ def test_white_space_under_a_schema_is_a_warning(gold: Path, tmp_path: Path) -> 
     with start_mock("--fault", "white-space=1.0") as mock:
         write_pool(tmp_path / "pool", pool(WORLD))
         asking = {"prompts": [GRADED], "pool": tmp_path / "pool", "out": tmp_path / "out"}
-        plan = {"gold": [gold], "models": ["server/mock"], "options": ModelOptions(base_url=mock.base_url), **asking}
+        plan = {"gold": [gold], "models": ["server/mock"], "base_url": mock.base_url, **asking}
         told = "server/mock: replies to the JSON schema were white space up to the token limit"
         asked = None
         # The second time, the journal answers and remembers.
@@ -418,16 +417,16 @@ def test_nothing_of_an_earlier_calibration_stays_beside_another(tmp_path: Path, 
         ({}, "either existing judgments"),
         ({"judgments": ["x"], "models": ["baseline/overlap"]}, "either existing judgments"),
         ({"models": ["baseline/overlap"]}, "asking needs --prompt, --pool"),
-        ({"judgments": ["x"], "epsilon": 1.0}, "epsilon 1.0"),
-        ({"judgments": ["x"], "epsilon": float("nan")}, "epsilon nan"),
-        ({"judgments": ["x"], "samples": 0}, "0 samples: expected 1 to 1000"),
-        ({"judgments": ["x"], "samples": 1001}, "1001 samples: expected 1 to 1000"),
-        ({"judgments": ["x"], "samples": -1}, "-1 samples"),
-        ({"judgments": ["x"], "seed": -1}, "seed -1"),
-        ({"judgments": ["x"], "replicates": 199}, "199 replicates: expected 200 to 1000000"),
-        ({"judgments": ["x"], "replicates": 1_000_001}, "1000001 replicates"),
-        ({"judgments": ["x"], "permutations": 199}, "199 permutations: expected 200 to 1000000"),
-        ({"judgments": ["x"], "permutations": 1_000_001}, "1000001 permutations"),
+        ({"judgments": ["x"], "epsilon": 1.0}, "epsilon: expected a number below 1, found 1.0"),
+        ({"judgments": ["x"], "epsilon": float("nan")}, "epsilon: expected "),
+        ({"judgments": ["x"], "samples": 0}, "samples: expected 1 or more, found 0"),
+        ({"judgments": ["x"], "samples": 1001}, "samples: expected 1,000 or less, found 1001"),
+        ({"judgments": ["x"], "samples": -1}, "samples: expected 1 or more"),
+        ({"judgments": ["x"], "resampling_seed": -1}, "resampling-seed: expected 0 or more"),
+        ({"judgments": ["x"], "replicates": 199}, "replicates: expected 200 or more, found 199"),
+        ({"judgments": ["x"], "replicates": 1_000_001}, "replicates: expected 1,000,000 or less"),
+        ({"judgments": ["x"], "permutations": 199}, "permutations: expected 200 or more, found 199"),
+        ({"judgments": ["x"], "permutations": 1_000_001}, "permutations: expected 1,000,000 or less"),
         ({"judgments": ["x"], "requirements": ["wkappa>=1"]}, "a point estimate is no gate"),
         ({"judgments": ["x"], "scale": "3"}, "expected the lowest and the highest grade"),
         ({"judgments": ["x"], "prompts": ["groundedness/absent"]}, "no prompt called"),
@@ -460,7 +459,7 @@ def test_the_chosen_judge_is_reported_on_sealed_grades_and_each_question_counts(
     assert len(read_ledger(split / "seal.json")) == 3
 
 
-@pytest.mark.parametrize("changed", [{"seed": 1}, {"replicates": 201}, {"permutations": 201}])
+@pytest.mark.parametrize("changed", [{"resampling_seed": 1}, {"replicates": 201}, {"permutations": 201}])
 def test_another_draw_is_another_question(split: Path, judgments: Path, changed: dict[str, int]) -> None:
     options: dict[str, Any] = {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", "judgments": [judgments]}
     first, second, again = tried(**options), tried(**options, **changed), tried(**options)
@@ -649,11 +648,11 @@ def test_on_sealed_grades_only_the_chosen_is_asked(tmp_path: Path, split: Path, 
 def test_patience_is_no_other_question(tmp_path: Path, split: Path, asked: Asked) -> None:
     options = asking(tmp_path, split / "dev.jsonl", test=split / "test.jsonl")
     tried(**options)
-    tried(**options, options=ModelOptions(timeout=7.0, threads=2))
+    tried(**options, timeout=7.0, threads=2)
     assert len(read_ledger(split / "seal.json")) == 1
-    tried(**options, options=ModelOptions(temperature=0.5))
+    tried(**options, temperature=0.5)
     assert len(read_ledger(split / "seal.json")) == 2
-    found = tried(**options, seed=1)
+    found = tried(**options, resampling_seed=1)
     assert len(read_ledger(split / "seal.json")) == found.certificate.certified[0].looks.number == 3
 
 
@@ -669,7 +668,7 @@ def test_open_test_grades_are_asked_about_only_of_the_chosen_too(tmp_path: Path,
 def test_a_budget_holds_over_all_judges_and_prompts(tmp_path: Path, split: Path, asked: Asked) -> None:
     asked.cost = 0.01
     options = asking(tmp_path, split / "dev.jsonl", prompts=[GRADED], test=split / "test.jsonl",
-                     settings=Settings(max_cost=0.3))  # fmt: skip
+                     max_cost=0.3)  # fmt: skip
     with pytest.raises(OperationalError, match="the test grades stay closed"):
         tried(**options)
     assert len(asked.requests) <= 32
@@ -681,13 +680,11 @@ def test_a_budget_needs_a_price_of_each_judge(
 ) -> None:
     monkeypatch.setattr(Overlap, "price", lambda self: None)
     with pytest.raises(UsageError, match=r"price of baseline/overlap is not known here.*--price IN/OUT gives it"):
-        tried(**asking(tmp_path, gold, settings=Settings(max_cost=0.3)))
-    elsewhere = Settings(prices={"server/a": Price(1e-6, 1e-6)})
+        tried(**asking(tmp_path, gold, max_cost=0.3))
     with pytest.raises(UsageError, match="--price server/a=…: there is no such model among baseline/overlap"):
-        tried(**asking(tmp_path, gold, settings=elsewhere))
+        tried(**asking(tmp_path, gold, price="server/a=1/1"))
     assert asked.requests == []
-    dear = Settings(max_cost=0.3, prices={"*": Price(0.01, 0.01)})
-    tried(**asking(tmp_path, gold, settings=dear))
+    tried(**asking(tmp_path, gold, max_cost=0.3, price="10000/10000"))
     assert 0 < len(asked.requests) < 60
 
 
@@ -695,7 +692,7 @@ def test_what_dev_cost_is_not_spent_again_on_test(tmp_path: Path, split: Path, a
     asked.cost = 0.01
     dev = len((split / "dev.jsonl").read_text(encoding="utf-8").splitlines())
     options = asking(tmp_path, split / "dev.jsonl", test=split / "test.jsonl",
-                     settings=Settings(max_cost=dev * 0.01 + 0.1))  # fmt: skip
+                     max_cost=dev * 0.01 + 0.1)  # fmt: skip
     found = tried(**options)
     assert len(asked.requests) <= dev + 12
     row = next(one for one in found.calibration.agreement if one.split == "test" and not one.baseline)
@@ -823,7 +820,7 @@ def test_topics_that_lack_a_graded_turn_stop_a_calibration_before_a_call(tmp_pat
     turn = words | {"turn_id": 1, "ptkb_provenance": [], "response_provenance": []}
     (tmp_path / "topics.json").write_text(json.dumps([{"number": "1", "title": "t", "ptkb": {}, "turns": [turn]}]))
     with start_mock() as mock:
-        options = {"models": ["server/m"], "options": ModelOptions(base_url=mock.base_url)}
+        options = {"models": ["server/m"], "base_url": mock.base_url}
         plan = asking(tmp_path, gold, prompts=["relevance/graded"], topics=tmp_path / "topics.json", **options)
         with pytest.raises(UsageError, match=r"topics.json: lacks turns that relevance/graded shows: 1_2, 1_3"):
             tried(**plan)
@@ -832,14 +829,14 @@ def test_topics_that_lack_a_graded_turn_stop_a_calibration_before_a_call(tmp_pat
 
 def test_paid_answers_are_recalled_without_a_server_and_without_an_address(tmp_path: Path, gold: Path) -> None:
     with start_mock() as mock:
-        plan = asking(tmp_path, gold, models=["server/m"], options=ModelOptions(base_url=mock.base_url))
+        plan = asking(tmp_path, gold, models=["server/m"], base_url=mock.base_url)
         first = tried(**plan)
     before = contents(tmp_path / "out")
     assert tried(LATER, **plan).calibration == first.calibration
     assert contents(tmp_path / "out") == before
-    assert tried(**plan | {"options": ModelOptions()}).calibration.agreement == first.calibration.agreement
+    assert tried(**plan | {"base_url": ()}).calibration.agreement == first.calibration.agreement
     with pytest.raises(UsageError, match="needs --base-url"):
-        tried(**plan | {"options": ModelOptions(), "out": tmp_path / "elsewhere"})
+        tried(**plan | {"base_url": (), "out": tmp_path / "elsewhere"})
 
 
 def test_a_dry_run_counts_the_checker_of_a_cascade_too(tmp_path: Path, gold: Path) -> None:

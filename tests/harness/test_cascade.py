@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from judge.ask.records import Judgment
-from judge.ask.settings import Settings
 from judge.calibrate.findings import Calibration
 from judge.cli import main
 from judge.errors import RejectedError, UsageError
@@ -22,7 +21,6 @@ from judge.harness.run import dry_run, run
 from judge.harness.run_inputs import Plan, read_run
 from judge.models.checkers import Checker
 from judge.models.journal_tools import read_journal, read_spending
-from judge.models.model import ModelOptions, Price
 from judge.models.records import Completion, Request
 from judge.text.words import containment
 from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, write_pool
@@ -331,7 +329,7 @@ def calibration(folder: Path, mock: Mock, *cascades: str, **more: Any) -> Calibr
     return calibrate_judges(
         CalibrationPlan(
             gold=[gold], pool=folder / "pool", prompts=[SENTENCES], cascades=cascades, out=folder / "out",
-            options=ModelOptions(base_url=mock.base_url), replicates=200, permutations=200,
+            base_url=mock.base_url, replicates=200, permutations=200,
             **{"models": ["server/m"], **more},
         )
     ).calibration  # fmt: skip
@@ -356,13 +354,13 @@ def test_calibration_says_what_a_cascade_saves_and_what_it_costs(mock: Mock, tmp
     assert found.cascades[0].settled < found.cascades[1].settled
 
 
-@pytest.mark.parametrize("price", [Price(5.0, 0.0), None])
-def test_the_dollars_of_a_cascade_are_those_of_both_judges(mock: Mock, tmp_path: Path, price: Price | None) -> None:
+@pytest.mark.parametrize("price", ["checker/server/x=5e6/0", None])
+def test_the_dollars_of_a_cascade_are_those_of_both_judges(mock: Mock, tmp_path: Path, price: str | None) -> None:
     scorer = ScoreServer(containments)
-    settings = Settings(prices={"server/m": Price(1.0, 2.0), **({"checker/server/x": price} if price else {})})
+    prices = ["server/m=1e6/2e6", *([price] if price else [])]
     try:
         cascade, url = "checker/server/x@0.1:0.9", f"{scorer.url}/score"
-        found = calibration(tmp_path, mock, cascade, cascade_url=url, settings=settings)
+        found = calibration(tmp_path, mock, cascade, cascade_url=url, price=prices)
     finally:
         scorer.close()
     (row,) = found.cascades
@@ -439,7 +437,7 @@ def test_a_grid_of_bounds_never_meets_test_grades(mock: Mock, tmp_path: Path) ->
     gold = write_gold(tmp_path / "gold.jsonl", rows)
     plan = CalibrationPlan(
         gold=[gold], pool=tmp_path / "pool", models=["server/m"], prompts=[SENTENCES], cascades=[CASCADE],
-        options=ModelOptions(base_url=mock.base_url), out=tmp_path / "out", replicates=200, permutations=200,
+        base_url=mock.base_url, out=tmp_path / "out", replicates=200, permutations=200,
         cascade_grid=True,
     )  # fmt: skip
     found = calibrate_judges(plan).calibration
@@ -485,7 +483,7 @@ def test_of_held_out_responses_the_chosen_cascade_asks_only_the_rest(mock: Mock,
     found = calibrate_judges(
         CalibrationPlan(
             gold=[gold], pool=tmp_path / "pool", models=["server/m"], prompts=[SENTENCES],
-            cascades=["checker/overlap@0.4:0.6"], options=ModelOptions(base_url=mock.base_url), out=out,
+            cascades=["checker/overlap@0.4:0.6"], base_url=mock.base_url, out=out,
             replicates=200, permutations=200,
         )
     )  # fmt: skip

@@ -22,7 +22,6 @@ from judge.harness.nuggets.questions import NuggetMatchPlan, read_questions
 from judge.harness.pooling import Pooling, pool_runs
 from judge.harness.probe_inputs import ProbePlan, read_probe
 from judge.harness.run_inputs import Plan, read_run
-from judge.models.model import ModelOptions
 from judge.pool.folder import read_pool_folder
 from judge.records import JudgedUnit
 from tests.conftest import PROJECT
@@ -116,7 +115,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     first = read_pool_folder(of_responses).responses[0]
     gold = tmp_path / "gold.jsonl"
     gold.write_text(json.dumps(ROW | {"turn_id": first.turn_id, "response_id": first.response_id}) + "\n")
-    asked = {"models": ["server/m"], "options": ModelOptions(base_url="http://127.0.0.1:9/v1")}
+    asked = {"models": ["server/m"], "base_url": "http://127.0.0.1:9/v1"}
     for refused in (
         lambda: check_gold_files(GoldCheckPlan(files=[gold], pool=of_responses)),
         lambda: draw_gold_plan(
@@ -125,15 +124,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
         lambda: write_gold_sheet(
             GoldSheetPlan(pool=of_responses, to="csv", prompts=["usefulness"], out=tmp_path / "sheet")
         ),
-        lambda: read_probe(
-            ProbePlan(
-                folder=of_responses,
-                criteria=["usefulness"],
-                out=tmp_path / "probe",
-                models=["server/m"],
-                base_url="http://127.0.0.1:9/v1",
-            )
-        ),
+        lambda: read_probe(ProbePlan(folder=of_responses, criteria=["usefulness"], out=tmp_path / "probe", **asked)),
         lambda: calibrate_judges(
             CalibrationPlan(gold=[gold], pool=of_responses, prompts=["usefulness"], out=tmp_path / "cal", **asked)
         ),

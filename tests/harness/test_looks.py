@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.ask.settings import Settings
 from judge.calibrate.certificate import read_certificate
 from judge.calibrate.certified import Certified
 from judge.errors import InputError, UsageError
@@ -138,7 +137,7 @@ def test_a_budget_cannot_open_the_grades_one_by_one(
     options = asking(tmp_path, split)
     dev = len(read_gold(split / "dev.jsonl"))
     with pytest.raises(InputError, match="of the sealed grades, and so few could be read off"):
-        tried(**options, settings=Settings(max_cost=0.01 * dev + 0.015, concurrency=1))
+        tried(**options, max_cost=0.01 * dev + 0.015, concurrency=1)
     assert read_ledger(split / "seal.json") == ()
     assert entry(tried(**options)).looks.number == 1
 

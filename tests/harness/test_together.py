@@ -12,7 +12,6 @@ from judge.calibrate.findings import Calibration
 from judge.cli import main
 from judge.gold.rows import GoldRow
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.models.model import ModelOptions
 from tests.calibration_world import FAST, contents, gold_rows, items, pool, row, table, write_gold, write_pool
 from tests.conftest import PROJECT
 from tests.harness.test_run import files
@@ -143,7 +142,7 @@ def calibrated(tmp_path: Path, mock: Mock, **more: Any) -> Calibration:
     write_pool(tmp_path / "pool", pool(WORLD))
     plan = CalibrationPlan(
         gold=[gold(tmp_path)], models=["server/m"], prompts=["groundedness", "naturalness"],
-        pool=tmp_path / "pool", options=ModelOptions(base_url=mock.base_url), together=True,
+        pool=tmp_path / "pool", base_url=mock.base_url, together=True,
         replicates=200, permutations=200, **{"out": tmp_path / "cal", **more},
     )  # fmt: skip
     return calibrate_judges(plan).calibration

@@ -56,7 +56,7 @@ class Review:
     def __init__(self, plan: ReviewPlan, seat: Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
         check_review(plan)
         self.plan = plan
-        self.cases = Cases(_read(Path(plan.folder)))
+        self.cases = Cases(_read(plan.folder))
         names = [prompt for _, prompt in self.cases.raters if prompt is not None]
         self.shelf = Shelf(plan.home / "prompts", names, plan.prompts)
         if plan.asks:
@@ -163,7 +163,7 @@ class Review:
             row=row,
             dollars=None if row is None or row.cost is None else f"{row.cost:.4f}",
             most=None if row is None or row.most is None else f"{row.most:.4f}",
-            budget=self.plan.settings.max_cost,
+            budget=self.plan.max_cost,
         )
 
     async def _ask(self, visit: Visit) -> Response:
@@ -216,7 +216,7 @@ class Review:
         )
 
     def _show(self, visit: Visit, template: str, **values: Any) -> Response:
-        return visit.page(template, folder_name=Path(self.plan.folder).resolve().name, **{"running": False, **values})
+        return visit.page(template, folder_name=self.plan.folder.resolve().name, **{"running": False, **values})
 
     def _shelved(self, name: str | None) -> ShelvedPrompt:
         shelved, _ = self.shelf.prompts()

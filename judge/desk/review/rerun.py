@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from judge.ask.asking import JOURNAL
+from judge.ask.options import AskingOptions
 from judge.ask.progress import Progress
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks
@@ -102,7 +103,7 @@ def _gold_files(plan: ReviewPlan) -> list[Path]:
 def _rerun(plan: ReviewPlan, question: Rewording) -> tuple[CalibrationPlan, Pool]:
     """The calibration of both wordings, and the responses that it asks about."""
     rows, old, new = dev_rows(plan), question.old, question.new
-    pool = read_pool_folder(Path(plan.pool or ""), "passages.jsonl")
+    pool = read_pool_folder(plan.pool or Path(), "passages.jsonl")
     if question.items is not None:
         pool = _spread(pool, rows, old.criterion.name, question.items)
     same_scale = same_grades(old.criterion.scale, new.criterion.scale)
@@ -114,9 +115,8 @@ def _rerun(plan: ReviewPlan, question: Rewording) -> tuple[CalibrationPlan, Pool
         topics=plan.topics,
         criterion=old.criterion.name,
         gold_scale=plan.gold_scale or (None if same_scale else old.path),
-        options=plan.options,
-        settings=plan.settings,
         out=plan.home / RERUN,
+        **plan.part(AskingOptions),
     )
     return calibration, pool
 
@@ -163,7 +163,7 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress]
 
 def _paid(plan: ReviewPlan) -> tuple[Path, ...]:
     """The journal of the calibration that is reviewed."""
-    return (Path(plan.folder) / JOURNAL,)
+    return (plan.folder / JOURNAL,)
 
 
 def before_after(outcome: CalibrationOutcome, question: Rewording) -> BeforeAfter:

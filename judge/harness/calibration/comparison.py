@@ -54,7 +54,7 @@ class CalibrationInputs(NamedTuple):
     @property
     def out(self) -> Path | None:
         """The output folder."""
-        return None if self.plan.out is None else Path(self.plan.out)
+        return self.plan.out
 
 
 def read_inputs(
@@ -76,12 +76,12 @@ def read_inputs(
     plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
     options = CalibrationOptions(
         requirements=tuple(map(parse_requirement, plan.requirements)),
-        seed=plan.seed,
+        seed=plan.resampling_seed,
         replicates=plan.replicates,
         permutations=plan.permutations,
         epsilon=plan.epsilon,
         margin=plan.margin,
-        families=read_families(Path(plan.families)) if plan.families else {},
+        families=read_families(plan.families) if plan.families else {},
     )
     scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
     prompts = _by_id(map(find_criterion, plan.prompts))
@@ -93,7 +93,7 @@ def read_inputs(
         prompts.setdefault(prompt.prompt_id, prompt)
         only = prompt.name
     steps(Step("reading gold and labels"))
-    gold = read_gold_files(paths(plan.gold), only, scale)
+    gold = read_gold_files(plan.gold, only, scale)
     topics = None if plan.topics is None else turns_by_id(read_topics(plan.topics))
     return CalibrationInputs(plan, options, scale, prompts, only, gold, topics, pool, paths(known))
 

@@ -40,15 +40,16 @@ class PlannedCascades:
     def __init__(
         self, plan: CalibrationPlan, prompts: Sequence[Criterion], judges: Sequence[Judge], *, keys: bool
     ) -> None:
-        self._seed = plan.seed
+        self._seed = plan.resampling_seed
         self.judges: dict[str, CascadeJudge] = {}
         """The cascades with their other judges, by name."""
         self.costs: dict[tuple[str, str], CascadeCost] = {}
         """What the calls of a cascade took, by its name and the prompt."""
         self._said: dict[str, StoredResults] = {}
         """What each checker said, by its name."""
+        options, settings = plan.options, plan.settings
         for cascade in dict.fromkeys(map(parse_cascade, plan.cascades)):
-            first = open_first(cascade, plan.cascade_url, prompts, plan.options, plan.settings, keys=keys)
+            first = open_first(cascade, plan.cascade_url, prompts, options, settings, keys=keys)
             made = [CascadeJudge(cascade, first, judge) for judge in judges if judge.name != first.name]
             if not made:
                 raise UsageError(f"--cascade {cascade}: no other --model is asked what its checker leaves open")

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +24,7 @@ from judge.calibrate.panel import Column, Panel
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
 from judge.files.line_stream import jsonl_bytes
-from judge.files.paths import paths, published
+from judge.files.paths import published
 from judge.files.stored import sha256
 from judge.gold import match, seal_of
 from judge.gold.rows import GoldRow
@@ -82,14 +81,14 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
         OperationalError: The ledger of the sealed grades cannot be written.
     """
     plan, prompts = inputs.plan, inputs.prompts
-    pool = Path(plan.pool) if plan.pool is not None else None
+    pool = plan.pool
     # Where labels off the scale count as missing, files of columns are read with all of their grades.
     scale = inputs.scale if plan.off_scale == "error" else None
     # The list of disagreements alone shows rationales, and it has no item of a sealed part.
     explained = {row.turn_id for row in inputs.gold.rows}
     sources = tuple(
         msgspec.structs.replace(source, labels=_wanted(inputs, source.labels))
-        for source in read_sources(paths(plan.judgments), pool, scale, explained=explained)
+        for source in read_sources(plan.judgments, pool, scale, explained=explained)
     )
     columns = [labels for source in sources for labels in source.labels]
     warnings = tuple(_find_prompts(prompts, columns))
@@ -149,7 +148,7 @@ def _find_prompts(prompts: dict[str, Criterion], columns: Sequence[Labels]) -> l
 def resampling(plan: CalibrationPlan) -> dict[str, int | str]:
     """The options that the intervals depend on, besides the data."""
     options: dict[str, int | str] = {
-        "seed": plan.seed,
+        "seed": plan.resampling_seed,
         "replicates": plan.replicates,
         "permutations": plan.permutations,
     }
@@ -208,25 +207,26 @@ def open_judges(
     plan, gold = inputs.plan, inputs.gold.rows
     if plan.pool is None or plan.out is None:
         raise UsageError(ASKING)
-    out, pool = Path(plan.out), inputs.pool or read_pool_folder(Path(plan.pool), "passages.jsonl")
+    out, pool = plan.out, inputs.pool or read_pool_folder(plan.pool, "passages.jsonl")
     prompts = tuple(prompt for prompt in inputs.prompts.values() if inputs.only in (None, prompt.name))
     check_unit(prompts, pool.unit)
     path, seal = seal_of(plan.test, plan.seal), None
     if plan.test is not None and path is not None:
         check_dev(gold)
-        seal, _ = read_sealed(Path(plan.test), path)
+        seal, _ = read_sealed(plan.test, path)
     graded = {row.turn_id for row in gold} | {item.turn_id for item in (seal.test.items if seal else ())}
     turns = turns_shown(pool, inputs.topics)
     check_turns(prompts, graded & {response.turn_id for response in pool.responses}, turns or (), plan.topics)
-    place = JournalPlace(out, plan.journal, inputs.known, plan.settings.max_wait)
+    place = JournalPlace(out, plan.journal, inputs.known, plan.max_wait)
     # All models are opened first, so that one that cannot be asked stops the job before another is paid.
     keys = not dry and not place.journals
     names = dict.fromkeys(plan.models)
-    models = [open_one(name, plan.options, prompts, plan.settings, keys=keys) for name in names]
-    judges = tuple(Judge((model,), plan.options, plan.settings) for model in models)
+    options, settings = plan.options, plan.settings
+    models = [open_one(name, options, prompts, settings, keys=keys) for name in names]
+    judges = tuple(Judge((model,), options, settings) for model in models)
     cascades = PlannedCascades(plan, prompts, judges, keys=keys)
     asked = [model for cascade in cascades.judges.values() for model in cascade.asked]
-    check_prices(plan.models, [*models, *asked], plan.settings)
+    check_prices(plan.models, [*models, *asked], settings)
     dev = tuple(row for row in gold if row.split != "test")
     unjudged = (Labels(plan.models[0], prompt.prompt_id, prompt.digest, "", "", ()) for prompt in prompts)
     make_comparison(inputs, dev, [LabelSource(tuple(unjudged), pool)])

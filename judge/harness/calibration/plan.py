@@ -1,24 +1,22 @@
 """The options of a calibration, and the check that they go together."""
 
-from collections.abc import Sequence
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from judge.ask.asking import ModelForecast
 from judge.ask.cascade import check_cascade
 from judge.ask.opening import MOST_SAMPLES
-from judge.ask.settings import Settings
+from judge.ask.options import AskingOptions, JournalOption
 from judge.calibrate.intake import OffScale
 from judge.errors import UsageError
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option, Options, Seed
 from judge.gold import seal_of
-from judge.models.journal import check_database
-from judge.models.model import ModelOptions
 from judge.records import Record
-from judge.text.ids import Cluster, check_cluster
+from judge.text.ids import Cluster
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
-_FEWEST_DRAWS, _MOST_DRAWS = 200, 1_000_000
-"""The least and the most resamples; with fewer, the verdict would depend on the seed."""
 
 
 class CalibrationForecast(Record, frozen=True):
@@ -35,70 +33,86 @@ class CalibrationForecast(Record, frozen=True):
     their calls come on top and have no price yet."""
 
 
-class CalibrationPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge calibrate` can be told; paths may be strings, and one may stand where several may."""
+class ComparedLabels(Options, section="reading"):
+    """What is compared with what."""
 
-    gold: Sequence[StrPath]
-    """Gold files."""
-    judgments: Sequence[StrPath] = ()
-    """Files of labels that exist already; if empty, `models` are asked."""
-    models: Sequence[str] = ()
-    """Models to ask, as `backend/model`."""
-    prompts: Sequence[StrPath] = ()
-    """Prompts to ask, or the files of your own prompts behind the judgments."""
-    together: bool = False
-    """Ask the prompts also all in one call, so that each is compared with itself asked alone."""
-    cascades: Sequence[str] = ()
-    """`CHECKER@LOW:HIGH` each: compare every model also as the second judge of this cascade."""
-    cascade_url: str | None = None
-    """The address of their checkers, where they are behind a server."""
-    cascade_grid: bool = False
-    """Compare a grid of other bounds with gold too; each counts as a candidate that met the grades."""
-    pool: StrPath | None = None
-    """Folder of `judge run`, or its `pool.jsonl`, if it is not beside the judgments."""
-    test: StrPath | None = None
-    """Sealed test grades; each opening is logged."""
-    seal: StrPath | None = None
-    """Their seal; by default `seal.json` beside them."""
-    criterion: StrPath | None = None
-    """Only this criterion, or the judgments under this prompt; for columns, the criterion of the grades."""
-    scale: str | None = None
-    """`LOW-HIGH`: the grades of gold and labels in columns."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")]
+    """Gold grades: JSONL, or four columns."""
+    test: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Sealed test grades of `judge gold split`; only the chosen judge is reported on them, openings are logged."""
+    seal: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Their seal (default: seal.json beside --test)."""
+    judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Labels of one or more judges; if there are none, --model is asked."""
+    pool: Annotated[Path | None, Option(metavar="PATH")] = None
+    """Folder of `judge run`, or its pool.jsonl, if it is not beside the judgments."""
+    criterion: Annotated[str | Path | None, Option(metavar="NAME|PATH")] = None
+    """Only this criterion, or judgments under this prompt; for columns, the criterion of the grades."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Grades of gold and labels in columns, such as 0-3."""
     polarity: Literal["higher", "lower"] = "higher"
-    """Which end of `scale` is good."""
-    gold_scale: StrPath | None = None
-    """The prompt whose scale the gold is on, if it is not the judges' scale."""
+    """Which end of --scale is good."""
+    gold_scale: Annotated[str | Path | None, Option(metavar="PROMPT")] = None
+    """Prompt whose scale the gold is on, if not the judges' scale: grades then count as positive or not."""
     off_scale: OffScale = "error"
-    """Whether a judge's label off its scale is a problem of the file, or counts as a missing judgment."""
-    families: StrPath | None = None
-    """Run or judge, a tab and the family of models behind it."""
-    topics: StrPath | None = None
-    """The topics file, for prompts that show the conversation and for the list of disagreements."""
-    samples: int = 1
-    """How often each question is asked, for test-retest agreement."""
-    options: ModelOptions = ModelOptions()
-    """How each model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
-    settings: Settings = Settings()
-    """How many calls run at once, how often one is tried, and what may be spent."""
-    requirements: Sequence[str] = ()
-    """Rules such as `wkappa.lo>=0.4`, which a judge must meet to be TRUSTED."""
-    epsilon: float = 0.2
-    """The epsilon of the alternative annotator test: .2 for experts, .15 for skilled annotators, .1 for a crowd."""
-    margin: float | None = None
-    """The difference of the primary statistic that does not matter, for tests of equivalence; None makes none."""
+    """A judge's label off its scale stops the calibration, or counts as a missing judgment."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics, for prompts that show the conversation and for the list of disagreements."""
+    families: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run or judge, tab, family of models behind it."""
+
+
+class ComparedJudges(Options, section="asking"):
+    """Judges that are asked, and under which prompts."""
+
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Criterion/variant, or a file of your own, also one that judgments are under; may be repeated."""
+    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
+    """A judge; may be repeated."""
+    cascades: Annotated[tuple[str, ...], Option("cascade", metavar="CHECKER@LOW:HIGH", repeat=True)] = ()
+    """Let a checker judge groundedness by sentences first, and keep what it is sure of: every sentence is supported
+    with a probability of at most LOW or at least HIGH; the model is asked the rest; compared with the model alone; may
+    be repeated."""
+    cascade_url: Annotated[str | None, Option(metavar="URL")] = None
+    """Address of that checker, where it is behind a server."""
+    cascade_grid: bool = False
+    """Compare a grid of other bounds of each cascade with gold too; asks nothing; each counts as a candidate."""
+    together: bool = False
+    """Ask the prompts also all in one call: what that costs in agreement, and what it saves."""
+    samples: Annotated[int, Field(ge=1, le=MOST_SAMPLES), Option(metavar="N")] = 1
+    """Ask each question N times, for test-retest."""
+
+
+Draws = Annotated[int, Field(ge=200, le=1_000_000)]
+"""A number of resamples; with fewer, the verdict would depend on the seed."""
+
+
+class Deciding(Options, section="deciding"):
+    """What a judge is held to."""
+
+    requirements: Annotated[tuple[str, ...], Option("require", metavar="RULE", repeat=True)] = ()
+    """Such as 'wkappa.lo>=0.4': exit 1 unless the verdict is TRUSTED; may be repeated."""
+    epsilon: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    """Epsilon of the alternative annotator test: .2 experts, .15 skilled annotators, .1 crowd."""
+    margin: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, Option(metavar="M")] = None
+    """Also test whether the chosen judge is as good as each other one, and as assessors are among themselves: whether
+    the primary statistic differs by less than M."""
     cluster: Cluster = "topic"
-    """What intervals, tests and resamples are over."""
-    replicates: int = 2000
+    """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
+    9-2 are one."""
+    replicates: Annotated[Draws, Option(metavar="N")] = 2000
     """Bootstrap resamples."""
-    permutations: int = 10_000
+    permutations: Annotated[Draws, Option(metavar="N")] = 10_000
     """Permutations per comparison."""
-    seed: int = 2023
+    resampling_seed: Annotated[Seed, Option(metavar="N")] = 2023
     """Seed of resamples and permutations."""
-    out: StrPath | None = None
-    """The folder for tables, report, plots and certificate."""
-    journal: str | None = None
-    """Address of a database, `postgresql://…`, whose journal several processes share while models are asked; by default
-    the journal is a file in `out`."""
+
+
+class CalibrationPlan(ComparedLabels, ComparedJudges, AskingOptions, Deciding, JournalOption, section="output"):
+    """Everything `judge calibrate` can be told."""
+
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Write tables, report, plots and certificate here."""
 
 
 def check_plan(plan: CalibrationPlan) -> None:
@@ -119,19 +133,6 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError("a grid of bounds is about a cascade (--cascade-grid goes with --cascade)")
     if plan.journal is not None and not plan.models:
         raise UsageError("a journal is for models to ask (--journal goes with --model)")
-    check_database(plan.journal)
     for cascade in plan.cascades or (None,):
         check_cascade(cascade, plan.cascade_url)
     seal_of(plan.test, plan.seal)
-    check_cluster(plan.cluster)
-    if not 0 <= plan.epsilon < 1:
-        raise UsageError(f"epsilon {plan.epsilon}: expected a number from 0 to below 1 (--epsilon)")
-    if plan.margin is not None and not 0 < plan.margin < 1:
-        raise UsageError(f"margin {plan.margin}: expected a number above 0 and below 1 (--margin)")
-    if not 1 <= plan.samples <= MOST_SAMPLES:
-        raise UsageError(f"{plan.samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
-    for option, number in (("replicates", plan.replicates), ("permutations", plan.permutations)):
-        if not _FEWEST_DRAWS <= number <= _MOST_DRAWS:
-            raise UsageError(f"{number} {option}: expected {_FEWEST_DRAWS} to {_MOST_DRAWS} (--{option})")
-    if plan.seed < 0:
-        raise UsageError(f"seed {plan.seed}: expected a number of zero or more (--resampling-seed)")

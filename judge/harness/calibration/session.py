@@ -20,7 +20,7 @@ from judge.calibrate.report.folder import calibration_files
 from judge.draw.drawable import undrawn
 from judge.errors import UsageError
 from judge.files.folder import make_folder, replace_folder
-from judge.files.paths import StrPath, paths
+from judge.files.paths import StrPath
 from judge.files.progress import ProgressLine
 from judge.gold.seal import item_of
 from judge.harness.calibration.certified import certified
@@ -177,6 +177,6 @@ def _write(inputs: CalibrationInputs, out: Path, files: Mapping[str, bytes], *, 
 
     The certificate comes last, so that one never stands beside tables of another calibration.
     """
-    judgments = paths(inputs.plan.judgments)
-    read = [*judgments, *(path.with_name(FAILURES) for path in judgments), *paths(inputs.plan.gold)]
+    judgments = inputs.plan.judgments
+    read = [*judgments, *(path.with_name(FAILURES) for path in judgments), *inputs.plan.gold]
     replace_folder(out, files, RECORD, inputs=read, last=CERTIFICATE, more=more)
