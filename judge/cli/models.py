@@ -32,16 +32,16 @@ def list_models(output: JsonOutput) -> int:
     return 0
 
 
-class PullArguments(Options):
+class PullPlan(Options):
     """The options of `judge models pull`."""
 
     names: Annotated[tuple[str, ...], Option(metavar="NAME", place="only")]
     """Names of local models, as `judge models list` shows them."""
 
 
-def pull(args: PullArguments) -> int:
+def pull(plan: PullPlan) -> int:
     """Fetch weights, or continue a fetch that was interrupted."""
-    names = [name.removeprefix("local/") for name in args.names]
+    names = [name.removeprefix("local/") for name in plan.names]
     for name in names:
         if name not in CATALOG:
             hint = did_you_mean(name, CATALOG)

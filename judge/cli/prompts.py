@@ -45,7 +45,7 @@ def list_prompts(output: JsonOutput) -> int:
     return 0
 
 
-class ShowArguments(Options):
+class PromptPlan(Options):
     """The options of `judge prompts show`."""
 
     prompt: Annotated[tuple[str, ...], Option(metavar="NAME|PATH", place="only")]
@@ -58,33 +58,33 @@ class ShowArguments(Options):
     """Answer form of --rendered."""
 
 
-def show(args: ShowArguments) -> int:
+def show(plan: PromptPlan) -> int:
     """The text of a prompt."""
-    if len(args.prompt) > 1 and not args.together:
+    if len(plan.prompt) > 1 and not plan.together:
         raise UsageError("several prompts are shown as one request: give --together, or one prompt at a time")
-    criteria = tuple(map(find_criterion, args.prompt))
-    if args.together:
+    criteria = tuple(map(find_criterion, plan.prompt))
+    if plan.together:
         criteria = combine(criteria)
-    if args.rendered or criteria[0].together:
-        print(_rendered(criteria[0], args.form))
+    if plan.rendered or criteria[0].together:
+        print(_rendered(criteria[0], plan.form))
         return 0
-    refuse_unused(args, ["form"], "it is about --rendered")
-    print(prompt_path(args.prompt[0]).read_text(encoding="utf-8").rstrip("\n"))
+    refuse_unused(plan, ["form"], "it is about --rendered")
+    print(prompt_path(plan.prompt[0]).read_text(encoding="utf-8").rstrip("\n"))
     return 0
 
 
-class CheckedFiles(Options):
+class PromptCheckPlan(Options):
     """The options of `judge prompts check`."""
 
     paths: Annotated[tuple[Path, ...], Option(metavar="PATH", place="only")]
     """A prompt file."""
 
 
-def check(args: CheckedFiles, output: JsonOutput) -> int:
+def check(plan: PromptCheckPlan, output: JsonOutput) -> int:
     """List every problem of prompt files; 1 if a checked file is not a valid prompt."""
     if not output.as_json:
-        return max(_check(path) for path in args.paths)
-    checked = [_checked(path) for path in args.paths]
+        return max(_check(path) for path in plan.paths)
+    checked = [_checked(path) for path in plan.paths]
     print_json(checked)
     return int(any(row["problems"] for row in checked))
 

@@ -10,10 +10,10 @@ from judge.harness.release.job import ReleasePlan, release_folder
 from judge.text.cells import count
 
 
-def main(args: ReleasePlan) -> int:
+def main(plan: ReleasePlan) -> int:
     """Write the bundle and say what is in it."""
     with progress("reading the folder") as steps:
-        outcome = release_folder(args, steps)
+        outcome = release_folder(plan, steps)
     for warning in outcome.warnings:
         say(f"warning: {warning}")
     for problem in outcome.remaining:

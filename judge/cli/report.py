@@ -10,10 +10,10 @@ from judge.report.job import ReportPlan, write_report
 from judge.text.cells import count
 
 
-def main(args: ReportPlan) -> int:
+def main(plan: ReportPlan) -> int:
     """Write the report and name the page."""
     with progress("reading folders") as steps:
-        outcome = write_report(args, steps)
+        outcome = write_report(plan, steps)
     for warning in outcome.warnings:
         say(f"warning: {warning}")
     print(outcome.page)

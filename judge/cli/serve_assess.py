@@ -11,9 +11,9 @@ from judge.desk.assess.plan import AssessPlan
 from judge.desk.assess.serve import serve_assess
 
 
-def main(args: AssessPlan) -> int:
+def main(plan: AssessPlan) -> int:
     """Serve until Ctrl-C."""
-    for labeled in serve_assess(args, say_links):
+    for labeled in serve_assess(plan, say_links):
         say(f"{labeled.assessor}: {labeled.labels} of {labeled.tasks} labeled")
-    say(f"gold of them: judge gold import desk {args.store} --out gold.jsonl")
+    say(f"gold of them: judge gold import desk {plan.store} --out gold.jsonl")
     return 0

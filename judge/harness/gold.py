@@ -116,7 +116,7 @@ class GoldImportPlan(LabelTables):
     """Prompt by whose levels was labeled; other grades are refused (default: the criterion's default prompt names its
     levels)."""
     generic_as_zero: bool = False
-    """Begin: grade generic responses 0 (default: leave them out)."""
+    """Give generic responses of begin grade 0 (default: leave them out)."""
 
 
 class GoldSplitPlan(Options):
@@ -146,7 +146,7 @@ class GoldDrawPlan(Options):
     out: Annotated[Path, Option(short="o", metavar="FILE")]
     """Plan to write (JSONL)."""
     judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
-    """Judgments.jsonl: turns on which the judges are unsure are drawn more often."""
+    """Draw turns on which the judges of these judgments.jsonl are unsure more often."""
     per_run: Annotated[Positive, Option(metavar="K")] = 10
     """Responses that each run gets at least."""
     criteria: Annotated[tuple[str, ...], Option(metavar="CRITERION")] = ()

@@ -39,11 +39,11 @@ class GoldSheetPlan(Options):
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
     """Prompt whose levels are shown (default: the criterion's default prompt)."""
     assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True)] = ()
-    """Csv, html: who labels; each gets a sheet."""
+    """Who labels sheets of csv and html; each gets one."""
     double: Annotated[Amount | None, Option(metavar="SHARE")] = None
-    """Csv, html: share of the responses that every assessor labels (default 0.2 with several assessors)."""
+    """Share of the responses of csv and html that every assessor labels (default 0.2 with several assessors)."""
     items_per_task: Annotated[Positive, Option(metavar="K")] = 1
-    """Mturk: responses on one page."""
+    """Responses on one page of mturk."""
     seed: Annotated[Seed, Option(metavar="S")] = 0
     """Seed of the orders."""
     out: Annotated[Path, Option(short="o", metavar="DIR")]

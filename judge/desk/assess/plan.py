@@ -45,7 +45,7 @@ class KeptLabels(Options, section="labels"):
     made: Literal["blind", "postedit"] = "blind"
     """Whether a judge's grade is shown."""
     judgments: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
-    """Postedit: the judge's grades, judgments.jsonl or its folder."""
+    """The judge's grades for postedit: judgments.jsonl or its folder."""
 
 
 class AssessPlan(LabeledPool, Assessors, KeptLabels, DeskAddress):

@@ -66,7 +66,7 @@ class ComparedJudges(Options, section="asking"):
     """Judges that are asked, and under which prompts."""
 
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
-    """Criterion/variant, or a file of your own, also one that judgments are under; may be repeated."""
+    """Prompt, as criterion/variant or a file of your own, also one that judgments are under; may be repeated."""
     models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
     """A judge; may be repeated."""
     cascades: Annotated[tuple[str, ...], Option("cascade", metavar="CHECKER@LOW:HIGH", repeat=True)] = ()
