@@ -133,8 +133,10 @@ class Options(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
-        fields = "".join(f"\n    {name}: {field.description}" for name, field in cls.model_fields.items())
-        cls.__doc__ = f"{cls.__doc__ or ''}\n\nArgs:{fields}"
+        fields = {name: field for _, group in groups_of(cls) for name, field in group.items()}
+        told = "".join(f"\n    {name}: {' '.join((field.description or '').split())}" for name, field in fields.items())
+        cls.__doc__ = f"{cls.__doc__ or ''}\n\nArgs:{told}"
+        cls.__signature__ = inspect.Signature([_parameter(name, field) for name, field in fields.items()])
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -162,13 +164,9 @@ class Options(BaseModel):
         return {name: getattr(self, name) for name in group.model_fields if name in type(self).model_fields}
 
 
-class Call(Options):
-    """What the manifest records of the call that made a plan."""
-
-    argv: Annotated[tuple[str, ...], Option(hidden=True)] = ()
-    """The command line."""
-    chosen: Annotated[dict[str, Any], Option(hidden=True)] = Field(default_factory=dict)
-    """The options that are not the default, by their names on the command line; `--extend` takes them over."""
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
 
 
 def _several(value: Any) -> Iterable[Any]:
@@ -272,3 +270,12 @@ def _groups(plan: type[Options]) -> Iterator[type[Options]]:
         if issubclass(base, Options) and base is not Options:
             yield from _groups(base)
     yield plan
+
+
+class Call(Options):
+    """What the manifest records of the call that made a plan."""
+
+    argv: Annotated[tuple[str, ...], Option(hidden=True)] = ()
+    """The command line."""
+    chosen: Annotated[dict[str, Any], Option(hidden=True)] = Field(default_factory=dict)
+    """The options that are not the default, by their names on the command line; `--extend` takes them over."""
