@@ -1,9 +1,11 @@
 import sys
+from typing import Any
 
 import pytest
 
 from judge.errors import UsageError
 from judge.harness.engine import check_engine, open_engine
+from judge.harness.run_inputs import Plan, read_run
 from judge.models.model import ModelOptions
 
 
@@ -15,26 +17,24 @@ def _ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "address", "workers", "cascade", "said"),
+    ("options", "said"),
     [
-        (None, "head:6379", None, False, "--address and --workers are for an engine"),
-        (None, None, 2, False, "--address and --workers are for an engine"),
-        ("spark", None, None, False, "engine 'spark': expected one of ray"),
-        ("ray", None, None, True, "--engine ray cannot ask a cascade"),
-        ("ray", None, 0, False, "0 workers: expected one or more"),
-        ("ray", "head", None, False, "head: expected HOST:PORT"),
-        ("ray", "ray://head:10001", None, False, "ray://head:10001: expected HOST:PORT"),
-        ("ray", "head:0", None, False, "head:0: expected HOST:PORT"),
-        ("ray", "head:65536", None, False, "head:65536: expected HOST:PORT"),
-        ("ray", "he\x1b[1mad", None, False, r"he\\x1b\[1mad: expected HOST:PORT"),
+        ({"address": "head:6379"}, "--address and --workers are for an engine"),
+        ({"workers": 2}, "--address and --workers are for an engine"),
+        ({"engine": "spark"}, "engine: invalid choice: 'spark'"),
+        ({"engine": "ray", "cascade": "checker/overlap@0.1:0.9"}, "--engine ray cannot ask a cascade"),
+        ({"engine": "ray", "workers": 0}, "workers: expected 1 or more, found 0"),
+        ({"engine": "ray", "address": "head"}, "head: expected HOST:PORT"),
+        ({"engine": "ray", "address": "ray://head:10001"}, "ray://head:10001: expected HOST:PORT"),
+        ({"engine": "ray", "address": "head:0"}, "head:0: expected HOST:PORT"),
+        ({"engine": "ray", "address": "head:65536"}, "head:65536: expected HOST:PORT"),
+        ({"engine": "ray", "address": "he\x1b[1mad"}, r"he\\x1b\[1mad: expected HOST:PORT"),
     ],
 )
 @pytest.mark.usefixtures("_ray")
-def test_options_that_fit_no_engine_are_refused(
-    engine: str | None, address: str | None, workers: int | None, cascade: bool, said: str
-) -> None:
+def test_options_that_fit_no_engine_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        check_engine(engine, address, workers, cascade=cascade)
+        read_run(Plan(runs="absent", **options))
 
 
 @pytest.mark.parametrize("address", [None, "local", "head:6379", "[::1]:6379"])
