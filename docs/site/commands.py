@@ -93,7 +93,7 @@ def _usage(parser: argparse.ArgumentParser) -> str:
 
 
 def _tables(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """The arguments, and the options, each with its meaning and default."""
+    """The arguments, and the options, each with its meaning."""
     formatter = parser._get_formatter()
     left_out = (argparse._HelpAction, argparse._SubParsersAction)
     kept = [action for action in parser._actions if not isinstance(action, left_out)]
@@ -101,15 +101,15 @@ def _tables(parser: argparse.ArgumentParser) -> Iterator[str]:
         ("argument", [action for action in kept if not action.option_strings]),
         ("option", [action for action in kept if action.option_strings]),
     ):
-        rows = [(_name(action), _meaning(formatter, action), _default(action)) for action in shown]
-        if rows:
-            yield table((header, "meaning", "default"), rows)
+        if shown:
+            yield table((header, "meaning"), [(_name(action), _meaning(formatter, action)) for action in shown])
 
 
 def _meaning(formatter: argparse.HelpFormatter, action: argparse.Action) -> str:
     said = cell(formatter._expand_help(action)) if action.help else ""
-    choices = ", ".join(code(str(choice)) for choice in action.choices or ())
-    return said if not choices or action.metavar else f"{said} ({choices})".strip()
+    if action.choices and not action.metavar:
+        said += f" ({', '.join(code(str(choice)) for choice in action.choices)})"
+    return f"{said} (required)" if action.required and action.option_strings else said
 
 
 def _name(action: argparse.Action) -> str:
@@ -121,19 +121,8 @@ def _name(action: argparse.Action) -> str:
 
 
 def _value(action: argparse.Action) -> str:
-    metavar = action.metavar or action.dest.upper().replace("_", "-")
-    if isinstance(metavar, tuple):
-        return " ".join(metavar)
+    metavar = str(action.metavar or action.dest.upper().replace("_", "-"))
     return f"{metavar} ..." if action.nargs in ("+", "*") else metavar
-
-
-def _default(action: argparse.Action) -> str:
-    if action.required and action.option_strings:
-        return "required"
-    if action.default in (None, False, argparse.SUPPRESS) or action.default == [] or action.default == ():
-        return ""
-    values = action.default if isinstance(action.default, (list, tuple)) else [action.default]
-    return ", ".join(code(str(value)) for value in values)
 
 
 def _described(command: str, written: Mapping[str, str]) -> list[str]:
