@@ -16,7 +16,7 @@ from judge.gold.desk import desk_content
 from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, text_digest
-from judge.pool.build import Candidate, build_pool
+from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool
 from judge.records import Problem
 from judge.runs.document import open_document
@@ -83,7 +83,7 @@ def import_gold(
     if with_pool:
         if not content.candidates:
             raise UsageError(f"{source} has no texts to make a pool of")
-        pool = build_pool(content.candidates, None, TokenCounter(), over_limit="flag", limit=250, rule="bare")
+        pool = build_pool(content.candidates, evidence_of(), LengthRule(TokenCounter()))
     return Imported(rows, pool, tuple(content.notes))
 
 

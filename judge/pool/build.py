@@ -8,6 +8,7 @@ two responses.
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
 
 import msgspec
 
@@ -67,15 +68,45 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFC", text).strip()
 
 
+class LengthRule(NamedTuple):
+    """How long a response may be, and what becomes of a longer one."""
+
+    count_tokens: Callable[[str], TokenCount]
+    """Counts a text's tokens and finds where it exceeds the limit."""
+    over_limit: OverLimit = "flag"
+    limit: int = 250
+    """The token limit, for the detail of an exclusion."""
+    rule: TokenRule = "bare"
+    """The token rule, likewise."""
+
+    def within(self, text: str) -> str | None:
+        """The text that will be judged; None if the response is excluded."""
+        if self.over_limit == "flag" or self.count_tokens(text).cut is None:
+            return text
+        if self.over_limit == "exclude":
+            return None
+        text, _ = truncated(text, self.count_tokens)
+        return text if text.strip() else None
+
+    def exclusion(self, candidate: Candidate) -> Exclusion:
+        """The exclusion of a response that is too long."""
+        tokens = self.count_tokens(normalize(candidate.text))
+        detail = (
+            f"over {self.limit} tokens by the {self.rule} rule: "
+            f"bare {tokens.bare}, english {tokens.english}, whitespace {tokens.whitespace}"
+        )
+        return Exclusion(candidate.run_id, candidate.turn_id, candidate.rank, "over_limit", detail)
+
+
+Evidence = Callable[[Provenance], tuple[str, Passage | None]]
+"""From a used passage to its key, and to the passage if it has a text."""
+
+
 def build_pool(
     candidates: Iterable[Candidate],
-    collection: Mapping[str, Passage] | None,
-    count_tokens: Callable[[str], TokenCount],
+    evidence: Evidence,
+    lengths: LengthRule,
     *,
-    over_limit: OverLimit,
-    limit: int,
-    rule: TokenRule,
-    verified: bool = False,
     screen: Screen | None = None,
     previous: Pool | None = None,
     excluded: Iterable[Exclusion] = (),
@@ -88,12 +119,8 @@ def build_pool(
 
     Args:
         candidates: The responses that may be judged.
-        collection: Passages by id; their texts are the only evidence. None: the texts that the runs gave are evidence.
-        count_tokens: Counts a text's tokens and finds where it exceeds the limit.
-        over_limit: What becomes of a response over the token limit.
-        limit: The token limit, for the detail of an exclusion.
-        rule: The token rule, for the detail of an exclusion.
-        verified: The texts that the runs gave are known to be the collection's.
+        evidence: From `evidence_of`.
+        lengths: What becomes of a long response.
         screen: Excludes low-quality responses, which then get no id; None screens none.
         previous: The pool to extend. Its responses keep id, text and passages, even where no run holds them any more,
             so that an id never changes its meaning. A run of `previous` that is among the candidates is replaced whole.
@@ -104,33 +131,11 @@ def build_pool(
     Raises:
         InputError: A passage of `previous` has another text now, or two conversations have one id.
     """
-    exclusions = list(excluded)
-    current = {row.run_id for row in exclusions}
     passages = dict(previous.passages) if previous else {}
-    changed: set[str] = set()
-    groups: dict[Distinct, list[_Member]] = {}
-    for candidate in candidates:
-        current.add(candidate.run_id)
-        whole = normalize(candidate.text)
-        text = _within_limit(whole, count_tokens, over_limit)
-        if text is None:
-            exclusions.append(_over_limit(candidate, count_tokens(whole), limit, rule))
-            continue
-        keys: set[str] = set()
-        for provenance in candidate.used:
-            key, passage = _evidence(provenance, collection, verified)
-            keys.add(key)
-            if passage and passages.setdefault(key, passage).text != passage.text:
-                changed.add(key)
-        entry = RunEntry(candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text))
-        distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
-        groups.setdefault(distinct, []).append(_Member(text != whole, entry))
-    if changed:
-        raise InputError(
-            "passages have other texts than in the pool that is to be extended; pool into a new folder",
-            [_changed(key) for key in sorted(changed, key=passage_order)],
-        )
-
+    groups, too_long = _grouped(candidates, evidence, lengths, passages)
+    exclusions = [*excluded, *too_long]
+    current = {member.entry.run_id for members in groups.values() for member in members}
+    current |= {row.run_id for row in exclusions}
     kept = {distinct_key(response): response for response in previous.responses} if previous else {}
     responses = [_merge(response, groups.get(key, ()), current) for key, response in kept.items()]
     first = max((int(response.response_id[1:]) + 1 for response in kept.values()), default=0)
@@ -142,7 +147,7 @@ def build_pool(
             ]
             continue
         number = first + len(responses) - len(kept)
-        responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], count_tokens, unit))
+        responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], lengths.count_tokens, unit))
     wanted = {key for response in responses for key in response.passages}
     if previous:
         wanted |= previous.passages.keys()
@@ -156,6 +161,36 @@ def build_pool(
     )
 
 
+def _grouped(
+    candidates: Iterable[Candidate], evidence: Evidence, lengths: LengthRule, passages: dict[str, Passage]
+) -> tuple[dict[Distinct, list[_Member]], list[Exclusion]]:
+    """The candidates by what is pooled once, and those that are too long; passages with a text are added."""
+    groups: dict[Distinct, list[_Member]] = {}
+    too_long: list[Exclusion] = []
+    changed: set[str] = set()
+    for candidate in candidates:
+        whole = normalize(candidate.text)
+        text = lengths.within(whole)
+        if text is None:
+            too_long.append(lengths.exclusion(candidate))
+            continue
+        keys: set[str] = set()
+        for provenance in candidate.used:
+            key, passage = evidence(provenance)
+            keys.add(key)
+            if passage and passages.setdefault(key, passage).text != passage.text:
+                changed.add(key)
+        entry = RunEntry(candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text))
+        distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
+        groups.setdefault(distinct, []).append(_Member(text != whole, entry))
+    if changed:
+        raise InputError(
+            "passages have other texts than in the pool that is to be extended; pool into a new folder",
+            [_changed(key) for key in sorted(changed, key=passage_order)],
+        )
+    return groups, too_long
+
+
 def _screened(distinct: Distinct, passages: Mapping[str, Passage], screen: Screen | None) -> tuple[str, str] | None:
     """Reason and detail why the screen excludes a response; None if it does not."""
     if screen is None:
@@ -163,16 +198,6 @@ def _screened(distinct: Distinct, passages: Mapping[str, Passage], screen: Scree
     _, text, keys = distinct
     texts = [passages[key].text for key in keys if key in passages]
     return screen(text, texts, len(texts) == len(keys))
-
-
-def _within_limit(text: str, count_tokens: Callable[[str], TokenCount], over_limit: OverLimit) -> str | None:
-    """The text that will be judged; None if the response is excluded."""
-    if over_limit == "flag" or count_tokens(text).cut is None:
-        return text
-    if over_limit == "exclude":
-        return None
-    text, _ = truncated(text, count_tokens)
-    return text if text.strip() else None
 
 
 def _canonical(key: Distinct) -> tuple[object, ...]:
@@ -204,28 +229,27 @@ def passage_order(key: str) -> tuple[object, _WholeKey]:
     return natural_key(head + mark)[0], _WholeKey(key)
 
 
-def _evidence(
-    provenance: Provenance, collection: Mapping[str, Passage] | None, verified: bool
-) -> tuple[str, Passage | None]:
-    """The key of a used passage, and the passage if it has a text."""
-    passage_id, text = provenance.passage_id, provenance.text
-    if collection is not None:
-        passage = collection.get(passage_id)
-        return passage_id, passage if passage and passage.text.strip() else None
-    if text is None or not text.strip():
-        return passage_id, None
-    if verified:
-        # The hash list accepts a text with or without outer white space: the pool keeps one form.
-        return passage_id, Passage(passage_id, text.strip(), "verified")
-    return run_key(passage_id, text), Passage(passage_id, text, "run")
+def evidence_of(collection: Mapping[str, Passage] | None = None, *, verified: bool = False) -> Evidence:
+    """What a used passage is evidence by.
 
+    Args:
+        collection: Passages by id; their texts are the only evidence. None: the texts that the runs gave are evidence.
+        verified: The texts that the runs gave are known to be the collection's.
+    """
 
-def _over_limit(candidate: Candidate, tokens: TokenCount, limit: int, rule: str) -> Exclusion:
-    detail = (
-        f"over {limit} tokens by the {rule} rule: "
-        f"bare {tokens.bare}, english {tokens.english}, whitespace {tokens.whitespace}"
-    )
-    return Exclusion(candidate.run_id, candidate.turn_id, candidate.rank, "over_limit", detail)
+    def evidence(provenance: Provenance) -> tuple[str, Passage | None]:
+        passage_id, text = provenance.passage_id, provenance.text
+        if collection is not None:
+            passage = collection.get(passage_id)
+            return passage_id, passage if passage and passage.text.strip() else None
+        if text is None or not text.strip():
+            return passage_id, None
+        if verified:
+            # The hash list accepts a text with or without outer white space: the pool keeps one form.
+            return passage_id, Passage(passage_id, text.strip(), "verified")
+        return run_key(passage_id, text), Passage(passage_id, text, "run")
+
+    return evidence
 
 
 def _changed(key: str) -> Problem:

@@ -12,7 +12,7 @@ from judge.files.processes import mapped, processes_for
 from judge.passages import check_texts, listed, read_passages, same_text
 from judge.passages.hashes import Hashes
 from judge.pool.admission import Submission, admit
-from judge.pool.build import Candidate, Screen, build_pool, exclusion_order, normalize
+from judge.pool.build import Candidate, LengthRule, Screen, build_pool, evidence_of, exclusion_order, normalize
 from judge.pool.records import OverLimit, Pool, PooledTurn
 from judge.pool.selection import Selection
 from judge.records import JudgedUnit, Passage, Problem, Record
@@ -216,14 +216,11 @@ def make_pool(
     elif hashes is not None:
         pooled = _verified(pooled, hashes)
     steps(Step("pooling"))
+    count = submitted.count_tokens
     return build_pool(
         pooled,
-        collection,
-        submitted.count_tokens,
-        over_limit=over_limit,
-        limit=submitted.count_tokens.limit,
-        rule=submitted.count_tokens.rule,
-        verified=hashes is not None,
+        evidence_of(collection, verified=hashes is not None),
+        LengthRule(count, over_limit, count.limit, count.rule),
         screen=screen,
         previous=previous,
         excluded=submitted.exclusions,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
-from judge.pool.build import Candidate, build_pool, normalize, passage_order
+from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of, normalize, passage_order
 from judge.pool.records import Pool, RunEntry
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage
@@ -43,10 +43,13 @@ def cand(run_id: str, turn_id: str, text: str, *used: Provenance, rank: int = 1)
     return Candidate(run_id, turn_id, rank, text, used, "used")
 
 
+USUAL = {"limit": 250, "over_limit": "flag", "rule": "bare"}
+
+
 def pool_of(*found: Candidate, **options: Any) -> Pool:
-    limit = options.pop("limit", 250)
-    settings: dict[str, Any] = {"over_limit": "flag", "rule": "bare", "collection": None} | options
-    return build_pool(found, settings.pop("collection"), counter(limit), limit=limit, **settings)
+    limit, over, rule = (options.pop(name, usual) for name, usual in USUAL.items())
+    evidence = evidence_of(options.pop("collection", None), verified=options.pop("verified", False))
+    return build_pool(found, evidence, LengthRule(counter(limit), over, limit, rule), **options)
 
 
 def ids(pool: Pool) -> list[tuple[str, str, str]]:
@@ -184,7 +187,7 @@ def test_truncation_goes_on_until_the_rest_is_within_the_limit_on_its_own() -> N
     def count(text: str) -> TokenCount:
         return TokenCount(counts[text][0], 0, 0, counts[text][1])
 
-    pool = build_pool([cand("r", "1_1", "a b c")], None, count, over_limit="truncate", limit=2, rule="english")
+    pool = build_pool([cand("r", "1_1", "a b c")], evidence_of(), LengthRule(count, "truncate", 2, "english"))
     assert ids(pool) == [("R00000", "1_1", "a")]
 
 
@@ -192,7 +195,7 @@ def test_a_text_of_which_the_limit_leaves_nothing_is_excluded() -> None:
     def count(text: str) -> TokenCount:
         return TokenCount(2, 2, 1, 0 if text else None)
 
-    pool = build_pool([cand("r", "1_1", "a")], None, count, over_limit="truncate", limit=1, rule="bare")
+    pool = build_pool([cand("r", "1_1", "a")], evidence_of(), LengthRule(count, "truncate", 1, "bare"))
     assert (pool.responses, [row.reason for row in pool.exclusions]) == ((), ["over_limit"])
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from judge.files.trec import response_run, safe_name
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
-from judge.pool.build import build_pool
+from judge.pool.build import LengthRule, build_pool, evidence_of
 from judge.pool.selection import Selection, candidates
 from judge.runs.check.codes import CODES
 from judge.runs.check.validate import validate_run
@@ -116,7 +116,7 @@ def survive(folder, content):
 def survive_pooling(run, excluded):
     """All files of the pool can be written, and the pool can be read back."""
     found, dropped = candidates(run, Selection(depth=2))
-    pool = build_pool(found, None, count_words, over_limit="flag", limit=2, rule="bare", excluded=[*excluded, *dropped])
+    pool = build_pool(found, evidence_of(), LengthRule(count_words), excluded=[*excluded, *dropped])
     stored = pool_jsonl(pool), passages_jsonl(pool), excluded_tsv(pool.exclusions)
     assert read_pool(*stored[:2], "out", stored[2]) == pool
     assert json.loads(bank_json(pool)) == {one.response_id: one.text for one in pool.responses}

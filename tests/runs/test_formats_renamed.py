@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from judge.errors import InputError
-from judge.pool.build import build_pool
+from judge.pool.build import LengthRule, build_pool, evidence_of
 from judge.pool.selection import PassageRelevance, Selection, candidates
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import TARGETS, convert_run
@@ -87,7 +87,7 @@ def outcome(path, turns, format=None):
         none = PassageRelevance({turn.turn_id: {} for turn in usable.turns})
         for selection in (Selection(depth=2), Selection(relevance=none)):
             chosen, left = candidates(usable, selection)
-            pool = build_pool(chosen, None, words, over_limit="truncate", limit=250, rule="bare", excluded=left)
+            pool = build_pool(chosen, evidence_of(), LengthRule(words, "truncate"), excluded=left)
             made.append(pool)
     return in_full(made)
 
