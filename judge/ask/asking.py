@@ -93,6 +93,8 @@ class JobForecast(Record, frozen=True):
     """How many of each thing that the job is about."""
     models: tuple[ModelForecast, ...]
     """What each model would be asked."""
+    notes: tuple[str, ...] = ()
+    """What is left out, a sentence each."""
 
 
 class Judge:

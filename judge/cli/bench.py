@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from judge.ask.asking import ModelForecast
+from judge.ask.asking import JobForecast
 from judge.ask.options import ASKING
 from judge.cli.declared import FileOfOptions, refuse_unused
 from judge.cli.printing import TableFormat, print_fact, print_grids, progress, say
@@ -12,7 +12,7 @@ from judge.evaluate.cards.card import JudgeCard
 from judge.evaluate.cards.comparison import ReadCard, judge_grids
 from judge.evaluate.cards.page import card_grids, verdict
 from judge.files.plan import Options
-from judge.harness.evaluation.bench import BenchInputs, BenchOutcome, BenchPlan, bench_judges, forecast_bench
+from judge.harness.evaluation.bench import BenchOutcome, BenchPlan, bench_judges, forecast_bench
 from judge.harness.evaluation.bench_cards import CardsPlan, compare_bench
 from judge.harness.evaluation.bench_data import DatasetsPlan, list_datasets
 from judge.models.backends import backend_facts
@@ -43,7 +43,7 @@ def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: Ta
         refuse_unused(plan, (*ASKING, "prompts", "journal"), needless)
         refuse_unused(trial, ["dry_run"], needless)
     if trial.dry_run:
-        _print_forecast(*forecast_bench(plan))
+        _print_forecast(forecast_bench(plan))
         return 0
     if not judges.stored:
         say_lacking_log(plan.out)
@@ -102,14 +102,15 @@ def _say_verdict(card: JudgeCard) -> None:
         say(f"{card.judge}: {verdict(card)}")
 
 
-def _print_forecast(inputs: BenchInputs, counts: ModelForecast) -> None:
-    print_fact("judge", inputs.judge.name)
-    of_datasets = ", ".join(f"{len(drawn.items)} of {drawn.dataset.name}" for drawn, _ in inputs.sets)
-    print_fact("judgments", f"{counts.judgments}: {of_datasets}")
-    print_fact("  from the journal", str(counts.recalled))
-    print_fact("  without evidence", str(counts.without_evidence))
-    print_fact("  by a shared call", str(counts.shared))
-    print_fact("calls to be made", str(counts.calls))
-    for note in inputs.notes:
+def _print_forecast(forecast: JobForecast) -> None:
+    (row,) = forecast.models
+    of_datasets = ", ".join(f"{number} of {name}" for name, number in forecast.counts.items())
+    print_fact("judge", row.model)
+    print_fact("judgments", f"{row.judgments}: {of_datasets}")
+    print_fact("  from the journal", str(row.recalled))
+    print_fact("  without evidence", str(row.without_evidence))
+    print_fact("  by a shared call", str(row.shared))
+    print_fact("calls to be made", str(row.calls))
+    for note in forecast.notes:
         say(f"note: {note}")
-    print_forecast([counts])
+    print_forecast(forecast.models)

@@ -5,13 +5,13 @@ judge named after its file), or the judges are asked (--prompt and --model, each
 --pool).
 """
 
+from judge.ask.asking import JobForecast
 from judge.ask.options import ASKING
 from judge.calibrate.report.terminal import summary
 from judge.cli.declared import FileOfOptions, JsonOutput, refuse_unused
 from judge.cli.printing import columns, print_fact, print_json, progress, say
 from judge.cli.spending import DryRunOption, print_forecast, say_accounts, say_lacking_log
 from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.harness.calibration.plan import CalibrationForecast
 from judge.harness.calibration.session import forecast_calibration
 from judge.text.cells import count
 
@@ -50,20 +50,22 @@ def main(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, file: F
     return 1 if plan.requirements and not outcome.trusted else 0
 
 
-def _print_forecast(forecast: CalibrationForecast, *, as_json: bool) -> None:
+def _print_forecast(forecast: JobForecast, *, as_json: bool) -> None:
+    counts = dict(forecast.counts)
     if as_json:
-        print_json(forecast)
+        judgments = counts.pop("test_judgments")
+        print_json({**counts, "by_model": forecast.models, "test_judgments": judgments})
         return
-    print_fact("responses", f"{forecast.responses:,} of the pool have gold that is not held out")
-    if forecast.unmatched:
-        print_fact("not in the pool", count(forecast.unmatched, "gold grade"))
-    for row in forecast.by_model:
+    print_fact("responses", f"{counts['responses']:,} of the pool have gold that is not held out")
+    if counts["unmatched"]:
+        print_fact("not in the pool", count(counts["unmatched"], "gold grade"))
+    for row in forecast.models:
         print_fact("judge", row.model)
         print_fact("judgments", f"{row.judgments:,}")
         print_fact("  without evidence", f"{row.without_evidence:,}")
         print_fact("  from the journal", f"{row.recalled:,}")
         print_fact("  by a shared call", f"{row.shared:,}")
         print_fact("calls to be made", f"{row.calls:,}")
-    if forecast.test_judgments:
-        print_fact("test grades", f"at most {count(forecast.test_judgments, 'judgment')} on top, by the chosen judges")
-    print_forecast(forecast.by_model)
+    if counts["test_judgments"]:
+        print_fact("test grades", f"at most {count(counts['test_judgments'], 'judgment')} on top, by the chosen judges")
+    print_forecast(forecast.models)

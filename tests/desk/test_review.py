@@ -313,7 +313,7 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         prompts = Review(asked.plan(), SEAT).shelf.prompts()[0]
         question = Rewording(prompts[GRADED], prompts["groundedness/strict"], "server/m", 10)
         forecast = cost(asked.plan(), question)
-        assert (forecast.responses, forecast.by_model[0].recalled, forecast.by_model[0].calls) == (10, 20, 0)
+        assert (forecast.counts["responses"], forecast.models[0].recalled, forecast.models[0].calls) == (10, 20, 0)
 
 
 @pytest.mark.slow
@@ -347,7 +347,7 @@ def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
     paid = asked.mock.stats()["paid"]
     assert review.job.error is not None and "what was paid for is kept" in review.job.error
     assert 0 < paid < 2 * len(asked.dev)
-    assert cost(asked.plan(), question).by_model[0].recalled == paid
+    assert cost(asked.plan(), question).models[0].recalled == paid
     with Visitor(review.app) as visitor:
         visitor.enter("/review/", SEAT.token)
         assert "No result." in visitor.get("/review/rerun").text

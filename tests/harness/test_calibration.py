@@ -746,15 +746,15 @@ def test_a_dry_run_counts_what_will_be_asked_and_opens_no_seal(tmp_path: Path, s
     )  # fmt: skip
     dev = len((split / "dev.jsonl").read_text(encoding="utf-8").splitlines())
     before = forecast_calibration(plan)
-    (row,) = before.by_model
+    (row,) = before.models
     # Two prompts, each asked twice.
-    assert (before.responses, before.unmatched, row.judgments, row.calls) == (dev, 0, 4 * dev, 4 * dev)
-    assert before.test_judgments == 2 * (120 - dev)
+    assert (row.judgments, row.calls) == (4 * dev, 4 * dev)
+    assert before.counts == {"responses": dev, "unmatched": 0, "test_judgments": 2 * (120 - dev)}
     assert not (tmp_path / "out").exists() and not asked.requests
     assert read_ledger(split / "seal.json") == ()
     calibrate_judges(plan, NOW)
-    assert len(asked.requests) == row.calls + before.test_judgments
-    (after,) = forecast_calibration(plan).by_model
+    assert len(asked.requests) == row.calls + before.counts["test_judgments"]
+    (after,) = forecast_calibration(plan).models
     assert (after.recalled, after.calls) == (4 * dev, 0)
     assert len(read_ledger(split / "seal.json")) == 1
 
@@ -767,7 +767,7 @@ def test_a_dry_run_counts_open_test_grades_and_grades_of_responses_that_are_not_
     strange = msgspec.structs.replace(rows[0], turn_id=f"{rows[0].topic_id}_99")
     options = asking(tmp_path, write_gold(tmp_path / "gold.jsonl", [*rows, strange]), prompts=[GRADED])
     found = forecast_calibration(CalibrationPlan(**options))
-    assert (found.responses, found.unmatched, found.test_judgments) == (60, 1, 60)
+    assert found.counts == {"responses": 60, "unmatched": 1, "test_judgments": 60}
 
 
 def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(
@@ -775,7 +775,7 @@ def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     options = asking(tmp_path, gold, models=["openai/gpt-4.1-mini"])
-    (row,) = forecast_calibration(CalibrationPlan(**options)).by_model
+    (row,) = forecast_calibration(CalibrationPlan(**options)).models
     assert row.calls == 120 and row.cost is not None and row.cost > 0
     with pytest.raises(UsageError, match="--dry-run goes with --model"):
         forecast_calibration(CalibrationPlan(gold=[gold], judgments=[gold]))
@@ -842,7 +842,7 @@ def test_paid_answers_are_recalled_without_a_server_and_without_an_address(tmp_p
 def test_a_dry_run_counts_the_checker_of_a_cascade_too(tmp_path: Path, gold: Path) -> None:
     options = asking(tmp_path, gold, models=["openai/gpt-4.1-mini"], prompts=["groundedness/sentences"],
                      gold_scale=GRADED, cascades=["checker/overlap@0.1:0.8", "checker/overlap@0.2:0.8"])  # fmt: skip
-    of_judge, of_checker = forecast_calibration(CalibrationPlan(**options)).by_model
+    of_judge, of_checker = forecast_calibration(CalibrationPlan(**options)).models
     assert (of_judge.model, of_judge.judgments) == ("openai/gpt-4.1-mini", 120)
     assert (of_checker.model, of_checker.judgments, of_checker.cost) == ("checker/overlap", 120, 0.0)
     assert of_checker.prompt_tokens == 0

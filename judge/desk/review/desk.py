@@ -149,7 +149,7 @@ class Review:
             expected = await asyncio.to_thread(cost, self.plan, question) if self.plan.asks else None
         except JudgeError as error:
             problem = str(error)
-        row = expected.by_model[0] if expected else None
+        row = expected.models[0] if expected else None
         return self._show(
             visit,
             "review_ask.html",

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from judge.ask.asking import JOURNAL
+from judge.ask.asking import JOURNAL, JobForecast
 from judge.ask.options import AskingOptions
 from judge.ask.progress import Progress
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
@@ -24,7 +24,6 @@ from judge.files.paths import file_in
 from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.gold.rows import GoldRow
 from judge.harness.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
-from judge.harness.calibration.plan import CalibrationForecast
 from judge.harness.calibration.session import forecast_calibration
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
@@ -133,7 +132,7 @@ def _spread(pool: Pool, rows: Sequence[GoldRow], criterion: str, items: int) -> 
     return msgspec.structs.replace(pool, responses=responses)
 
 
-def cost(plan: ReviewPlan, question: Rewording) -> CalibrationForecast:
+def cost(plan: ReviewPlan, question: Rewording) -> JobForecast:
     """What asking would send; nothing is sent or written.
 
     Raises:

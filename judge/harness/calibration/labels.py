@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JournalPlace, Judge
+from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.group import group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
@@ -36,7 +36,7 @@ from judge.harness.calibration.comparison import (
 )
 from judge.harness.calibration.costs import PlannedCascades, group_costs
 from judge.harness.calibration.look import LookRecord, check_dev, open_test
-from judge.harness.calibration.plan import ASKING, CalibrationForecast, CalibrationPlan
+from judge.harness.calibration.plan import ASKING, CalibrationPlan
 from judge.harness.manifest import MANIFEST
 from judge.models.backends import judges_in
 from judge.models.model import recorded_options
@@ -318,8 +318,11 @@ def _asked(inputs: CalibrationInputs, chosen: Sequence[Column], endpoints: Mappi
     }
 
 
-def forecast_models(inputs: CalibrationInputs) -> CalibrationForecast:
+def forecast_models(inputs: CalibrationInputs) -> JobForecast:
     """Count what `ask_models` would send beyond what the journals hold; sealed grades stay closed.
+
+    Of the responses with test grades only the chosen judges are asked, so their calls come on top, `test_judgments` at
+    most. The checkers of cascades come last.
 
     Raises:
         UsageError: As for `open_judges`.
@@ -338,12 +341,12 @@ def forecast_models(inputs: CalibrationInputs) -> CalibrationForecast:
         test = opened.seal.test
         held_out = min(test.rows, len(test.items) * len(criteria)) * plan.samples
     matched, unmatched = match(opened.dev, opened.asking.pool, str(plan.gold[0]))
-    return CalibrationForecast(
-        responses=len({response for response, criterion in matched if criterion in criteria}),
-        unmatched=sum(row.criterion in criteria for row in unmatched),
-        by_model=rows,
-        test_judgments=held_out,
-    )
+    counts = {
+        "responses": len({response for response, criterion in matched if criterion in criteria}),
+        "unmatched": sum(row.criterion in criteria for row in unmatched),
+        "test_judgments": held_out,
+    }
+    return JobForecast(counts, rows)
 
 
 def _answer_files(results: Sequence[Judgment | Failure]) -> dict[str, bytes]:

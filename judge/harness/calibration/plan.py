@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from judge.ask.asking import ModelForecast
 from judge.ask.cascade import check_cascade
 from judge.ask.opening import MOST_SAMPLES
 from judge.ask.options import AskingOptions, JournalOption
@@ -13,24 +12,9 @@ from judge.calibrate.intake import OffScale
 from judge.errors import UsageError
 from judge.files.plan import Option, Options, Seed
 from judge.gold import seal_of
-from judge.records import Record
 from judge.text.ids import Cluster
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
-
-
-class CalibrationForecast(Record, frozen=True):
-    """What carrying out a plan would send."""
-
-    responses: int
-    """Pooled responses with gold outside the test part."""
-    unmatched: int
-    """Gold grades, outside the test part, of responses that are not in the pool."""
-    by_model: tuple[ModelForecast, ...]
-    """What each model would be asked about these responses, and what that costs; the checkers of cascades come last."""
-    test_judgments: int
-    """Judgments of responses with test grades, at most. For each criterion only the judge that is chosen is asked, so
-    their calls come on top and have no price yet."""
 
 
 class ComparedLabels(Options, section="reading"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from judge.ask.account import JudgeAccount
+from judge.ask.asking import JobForecast
 from judge.ask.labels import FAILURES
 from judge.ask.progress import Progress, job_progress
 from judge.calibrate import calibrate
@@ -27,7 +28,7 @@ from judge.harness.calibration.certified import certified
 from judge.harness.calibration.comparison import CalibrationInputs, judged_criteria, make_comparison, read_inputs
 from judge.harness.calibration.labels import LabeledGold, ask_models, forecast_models, stored_labels
 from judge.harness.calibration.look import LookRecord, gold_look, log_look, looked_often
-from judge.harness.calibration.plan import CalibrationForecast, CalibrationPlan
+from judge.harness.calibration.plan import CalibrationPlan
 from judge.harness.earlier import reported
 from judge.pool.conversation import turns_shown
 from judge.pool.records import Pool
@@ -116,7 +117,7 @@ def forecast_calibration(
     *,
     pool: Pool | None = None,
     known: Sequence[StrPath] = (),
-) -> CalibrationForecast:
+) -> JobForecast:
     """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed.
 
     The arguments are those of `calibrate_judges`.

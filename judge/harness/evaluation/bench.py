@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, Judge, ModelForecast
+from judge.ask.asking import Asking, JobForecast, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
 from judge.ask.opening import ask_free, judging_options, open_judge, recalls, takes
@@ -235,7 +235,7 @@ def bench_judges(
         return _bench_stored(plan, shown.steps) if plan.model is None else _bench_asked(read_bench(plan), shown)
 
 
-def forecast_bench(plan: BenchPlan) -> tuple[BenchInputs, ModelForecast]:
+def forecast_bench(plan: BenchPlan) -> JobForecast:
     """Count what `bench_judges` would send beyond what the journal in the output folder holds, and the shared one.
 
     Raises:
@@ -244,8 +244,8 @@ def forecast_bench(plan: BenchPlan) -> tuple[BenchInputs, ModelForecast]:
     """
     inputs = read_bench(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
-        (row,) = asking.forecast(inputs.judge, inputs.tasks).rows
-    return inputs, row
+        rows = asking.forecast(inputs.judge, inputs.tasks).rows
+    return JobForecast({drawn.dataset.name: len(drawn.items) for drawn, _ in inputs.sets}, rows, inputs.notes)
 
 
 def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
