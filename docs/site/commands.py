@@ -1,14 +1,13 @@
 """A page for each command, from its parser: what to type, arguments, options, defaults, examples, exit codes."""
 
 import argparse
-import importlib
 import re
 from collections.abc import Iterator, Mapping
 
-from docs.site.docstrings import first_sentence, markdown
+from docs.site.docstrings import markdown
 from docs.site.markdown import cell, code, fenced, table
 from docs.site.pages import relative, subjects, title
-from judge.cli import COMMANDS, ROOMS, command_parser
+from judge.cli import COMMANDS, PARTS, command_parser
 from judge.cli.examples import EXAMPLES
 from judge.cli.parser import EXIT_CODES, GENERAL
 
@@ -22,8 +21,8 @@ def command_pages(written: Mapping[str, str]) -> dict[str, str]:
         written: The pages that people wrote; those that name a command most often are linked.
     """
     pages = {page_of(command): _page(command, written) for command in COMMANDS}
-    rooms = "".join(
-        f"## {room.capitalize()}\n\n{_what(room)}\n\n"
+    parts = "".join(
+        f"## {part.capitalize()}\n\n"
         + table(
             ("command", "what it does"),
             [
@@ -32,20 +31,14 @@ def command_pages(written: Mapping[str, str]) -> dict[str, str]:
             ],
         )
         + "\n\n"
-        for room, commands in ROOMS.items()
+        for part, commands in PARTS.items()
     )
-    opening = "# Commands\n\nIn the order of the pipeline; the whole line comes first.\n\n"
+    opening = "# Commands\n\nThe main line comes first, in its order.\n\n"
     ending = "## For every command\n\n" + fenced(GENERAL.partition("\n")[2]) + "\n\n" + exit_codes() + "\n"
-    return {FIRST: opening + rooms + ending} | pages
+    return {FIRST: opening + parts + ending} | pages
 
 
 FIRST = "reference/commands/index.md"
-
-
-def _what(room: str) -> str:
-    """What a room is, as its package says it."""
-    said = first_sentence(importlib.import_module(f"judge.{room}").__doc__).partition(": ")[2]
-    return said[:1].upper() + said[1:]
 
 
 def page_of(command: str) -> str:

@@ -7,7 +7,6 @@ import judge
 from docs.site.docstrings import fields, markdown
 from docs.site.markdown import cell, code, table
 from docs.site.statistics import signature
-from judge.cli import ROOMS
 
 PAGE = "reference/python.md"
 
@@ -32,12 +31,10 @@ def names_page() -> dict[str, str]:
         "before a name is asked for. Each job is a plan and a function that takes it; commands and Python share them.",
         markdown((judge.__doc__ or "").partition("\n\n")[2]),
     ]
-    order = list(dict.fromkeys([*ROOMS, *rooms]))
-    for room in order:
-        if room in rooms:
-            parts.append(f"## {room.capitalize()}")
-            for name in sorted(rooms[room], key=str.lower):
-                parts += _entry(name, *homes()[name])
+    for room in rooms:
+        parts.append(f"## {room.capitalize()}")
+        for name in sorted(rooms[room], key=str.lower):
+            parts += _entry(name, *homes()[name])
     return {PAGE: "\n\n".join(part for part in parts if part) + "\n"}
 
 

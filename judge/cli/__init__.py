@@ -18,36 +18,36 @@ from judge.files.bundle import __version__
 from judge.models.secrets import redact
 from judge.text.safe import printable
 
-ROOMS = {
-    "harness": {
-        "demo": "write the bundled example to a folder and judge it",
-        "doctor": "check this machine and judges before a run",
+PARTS = {
+    "main line": {
+        "validate": "list every problem of the runs in a folder; write fixed copies",
+        "pool": "pool the runs of a folder without judging anything",
         "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
+        "gold": "plan, label, import, check and split gold grades",
+        "calibrate": "find out which judge can be trusted, and how far",
+        "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
+        "report": "one page on an output folder, to open in a browser, and the same as Markdown",
+        "release": "write the bundle that a track may publish: pseudonyms, no licensed texts",
+        "crowd": "from workers' labels to one grade per item",
+        "serve assess": "a desk in the browser at which assessors label pooled responses, blind",
+        "serve review": "a desk in the browser at which a prompt is improved on what judges and assessors disagree on",
+        "doctor": "check this machine and judges before a run",
+        "demo": "write the bundled example to a folder and judge it",
+    },
+    "beside it": {
+        "tokens": "what the token limit does under each way of counting",
+        "convert": "runs of one format to another, or to TREC runs of passages; judgments to Parquet",
+        "passages": "index a collection or its hash list; extract the passages of a pool",
+        "prompts": "list, show or check prompt files",
+        "models": "list or fetch the local models",
+        "journal": "check, rescue, count, export, join and read again the journals of paid completions",
+        "plan": "how many topics, turns and labels the next comparison of runs needs",
+        "completion": "print a script that completes commands and options in a shell",
+    },
+    "scale": {
         "requests": "write what a run still has to ask as files for batch engines",
         "batch": "hand requests to a provider's batch API, and collect what it brought",
         "completions import": "take what batch engines brought back into the journal of a run",
-        "release": "write the bundle that a track may publish: pseudonyms, no licensed texts",
-    },
-    "runs": {
-        "validate": "list every problem of the runs in a folder; write fixed copies",
-        "tokens": "what the token limit does under each way of counting",
-        "convert": "runs of one format to another, or to TREC runs of passages; judgments to Parquet",
-    },
-    "passages": {"passages": "index a collection or its hash list; extract the passages of a pool"},
-    "models": {
-        "models": "list or fetch the local models",
-        "journal": "check, rescue, count, export, join and read again the journals of paid completions",
-    },
-    "pool": {"pool": "pool the runs of a folder without judging anything"},
-    "ask": {"prompts": "list, show or check prompt files"},
-    "gold": {"gold": "plan, label, import, check and split gold grades"},
-    "results": {
-        "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
-        "plan": "how many topics, turns and labels the next comparison of runs needs",
-    },
-    "crowd": {
-        "crowd": "from workers' labels to one grade per item",
-        "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     },
     "nuggets": {
         "nuggets create": "ask a judge for a bank of nuggets",
@@ -59,11 +59,6 @@ ROOMS = {
         "nuggets agree": "a judge's matches against people's of the same pairs",
         "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
     },
-    "calibrate": {
-        "calibrate": "find out which judge can be trusted, and how far",
-        "probe": "test a judge itself on altered responses: injections, altered facts, other words",
-        "drift": "how far a judge's grades of the same responses moved between two dates",
-    },
     "evaluate": {
         "evaluate responses": "mean grade and share of positive grades of each run, by topic, depth and PTKB",
         "evaluate passages": "the passages of runs under the measures of the tracks",
@@ -71,25 +66,26 @@ ROOMS = {
         "evaluate spans": "spans of dialogues and passages under the measures of RCD-2020",
         "evaluate wording": "BLEU and ROUGE of responses against manual responses",
         "evaluate qrels": "two sets of grades: agreement, rankings of runs, holes and their bounds",
-        "reproduce": "a published table made again from its released files, beside the published one",
+    },
+    "trust": {
+        "probe": "test a judge itself on altered responses: injections, altered facts, other words",
+        "drift": "how far a judge's grades of the same responses moved between two dates",
         "bench": "measure a judge on public labels by people, and write its card",
         "bench compare": "judge cards side by side, with paired differences",
         "bench datasets": "which public labels are below a folder, and how to get the others",
     },
-    "report": {"report": "one page on an output folder, to open in a browser, and the same as Markdown"},
-    "desk": {
-        "serve assess": "a desk in the browser at which assessors label pooled responses, blind",
-        "serve review": "a desk in the browser at which a prompt is improved on what judges and assessors disagree on",
+    "reproduce": {
+        "reproduce": "a published table made again from its released files, beside the published one",
+        "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
     },
-    "cli": {"completion": "print a script that completes commands and options in a shell"},
 }
-"""Room to its commands, with a summary each; the whole line comes first, then the order of the pipeline.
+"""The parts of the program to their commands, with a summary each: the main line in its order, then the rest.
 
 A command lives in the module of its name in this folder, `crowd cast-regin` in `crowd_cast_regin.py`.
 """
 FAMILIES = frozenset({"bench", "evaluate"})
 """First words whose commands are the actions of one module."""
-COMMANDS = {name: summary for commands in ROOMS.values() for name, summary in commands.items()}
+COMMANDS = {name: summary for commands in PARTS.values() for name, summary in commands.items()}
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """How many more objects than before start a search for garbage in cycles.
@@ -214,8 +210,8 @@ def _dispatch(arguments: list[str]) -> int:
     if length:
         return call(" ".join(arguments[:length]), arguments[length:])
     listing = "\n".join(
-        f"  {room if not place else '':<10} {name:<16} {summary}"
-        for room, commands in ROOMS.items()
+        f"  {part if not place else '':<9} {name:<19} {summary}"
+        for part, commands in PARTS.items()
         for place, (name, summary) in enumerate(commands.items())
     )
     parser = CommandParser(
