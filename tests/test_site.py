@@ -19,6 +19,7 @@ from judge.ask.criteria import bundled_criteria
 from judge.cli import COMMANDS
 from judge.evaluate.datasets.catalog import DATASETS
 from judge.records import FailureReason
+from judge.report.sections.words import EXCLUDED
 from judge.runs.check.codes import CODES
 from judge.runs.formats import FORMATS
 from judge.stats.agreement import STATISTICS
@@ -55,7 +56,7 @@ def test_every_row_of_the_program_has_an_entry() -> None:
     pages = site()
     wanted = {
         "python": [f"### `{name}`\n" for name in judge.__all__ if not name.startswith("_")],
-        "codes": [f"| `{name}` |" for name in (*CODES, *FailureReason.__args__)],  # type: ignore[attr-defined]
+        "codes": [f"| `{name}` |" for name in (*CODES, *EXCLUDED, *FailureReason.__args__)],  # type: ignore[attr-defined]
         "formats": [f"## `{name}`\n" for name in FORMATS],
         "datasets": [f"| `{name}` |" for name in DATASETS],
         "prompts": [f"## `{criterion.prompt_id}`\n" for criterion in bundled_criteria()],

@@ -13,6 +13,7 @@ from judge.evaluate.cards.page import card_page
 from judge.evaluate.datasets.catalog import DATASETS
 from judge.harness.evaluation.bench_cards import CardsPlan, compare_bench
 from judge.records import Criterion, Level
+from judge.report.sections.words import EXCLUDED
 from judge.runs.check.codes import SECTIONS
 from judge.runs.formats import FORMATS, _module, rules_of
 
@@ -66,6 +67,10 @@ def _codes() -> str:
             table(header, cells),
         ]
     parts += [
+        "## Why a response is not judged",
+        "The reasons of `excluded.tsv`, beside the codes of errors and the flags of the screen (`screen_<code>`); "
+        "[Pooling](../pooling.md) explains them.",
+        table(("reason", "meaning"), [(code(name), cell(meaning)) for name, meaning in EXCLUDED.items()]),
         "## Why a judgment is missing",
         "A failure is never a grade. `failures.jsonl` has the reason and the raw reply of each.",
         table(("reason", "meaning"), [(code(name), cell(meaning)) for name, meaning in reasons().items()]),
