@@ -19,7 +19,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import nbclient
 import nbformat
-import pandas
 import polars
 import pytest
 from jupyter_client.kernelspec import KernelSpec
@@ -401,10 +400,10 @@ def test_records_in_a_record_become_columns_of_their_own() -> None:
 
 
 def test_a_table_becomes_a_data_frame() -> None:
-    frame = pandas.DataFrame(MEASURED.to_dicts())
+    frame = MEASURED.to_pandas()
     assert sorted(frame.columns) == sorted(COLUMNS)
     assert frame["mean.value"].max() == 0.5
-    other = polars.from_dicts(MEASURED.to_dicts(), infer_schema_length=None)
+    other = MEASURED.to_polars()
     assert (other.height, other["mean.high"].max()) == (151, 0.75)
     assert isinstance(other.schema["parts"], polars.List)
 

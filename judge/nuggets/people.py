@@ -24,7 +24,7 @@ from judge.stats.resampling import resampled
 from judge.stats.tables import topic_tables
 from judge.text.cells import count
 from judge.text.ids import Cluster, cluster_of, natural_key
-from judge.text.table import Cell, Table
+from judge.text.table import Cell, Table, fields, records_table
 
 STATISTICS_OF_MATCHES = ("percent", "kappa")
 """Of the labels as names, without an order: `contradicts` is not less than `does_not`."""
@@ -237,11 +237,9 @@ def _probability(unit: RunUnit, gold: PairLabels, inclusion: float | None) -> fl
 
 def corrected_grid(rows: Sequence[CorrectedRecall], measure: str) -> Table[Any]:
     """The runs with their recall by the judge, and corrected."""
-    lines: list[tuple[Cell, ...]] = [
-        (row.run_id, row.raw, row.people, row.corrected, row.method, row.bias) for row in rows
-    ]
     notes = (
         f"{measure}, by the judge and corrected by people's matches; means over the turns that the judge matched.",
         "bias: the judge minus people, where both matched.",
     )
-    return Table(lines, ("run", "judge", "people", "corrected", "method", "bias"), "Corrected", notes, places=3)
+    columns = fields("run=run_id judge=raw people corrected method bias")
+    return records_table(columns, rows, "Corrected", notes, places=3)

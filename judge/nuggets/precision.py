@@ -20,7 +20,7 @@ from judge.records import Estimate, Record
 from judge.results.turns import HARNESS
 from judge.stats.means import mean_interval
 from judge.text.ids import Cluster, cluster_of, natural_key
-from judge.text.table import Cell, Table
+from judge.text.table import Cell, Table, fields, records_table
 
 PRECISIONS: Mapping[str, frozenset[ClaimLabel]] = {
     "nugget_precision": frozenset({"nugget"}),
@@ -227,15 +227,6 @@ def _bound(units: Iterable[ClaimUnit]) -> float | None:
 
 def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Table[Any]:
     """The runs with their precision and F, in natural order."""
-    lines: list[tuple[Cell, ...]] = [
-        (
-            row.run_id,
-            *(row.means[name] for name in names),
-            row.f1_bound,
-            *(row.units, row.labeled, row.no_claim, row.missing, row.unanswered),
-        )
-        for row in rows
-    ]
     notes = (
         *(f"{name}: {_ABOUT[name]}." for name in names),
         "Means are over the labeled units, f1 over those of them whose every nugget is matched. A unit that claims "
@@ -243,8 +234,9 @@ def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Tab
         "f1_bound: over all units; one without a response or a claim counts as 0, and what is missing as in the bound "
         "of recall. Topics with nuggets of their own and of their turns have no f1 and count in neither.",
     )
-    columns = ("run", *names, "f1_bound", "units", "labeled", "no_claim", "missing", "unanswered")
-    return Table(lines, columns, "Precision", notes, places=3)
+    means = " ".join(f"{name}=means.{name}" for name in names)
+    columns = fields(f"run=run_id {means} f1_bound units labeled no_claim missing unanswered")
+    return records_table(columns, rows, "Precision", notes, places=3)
 
 
 def claims_grid(units: Iterable[ClaimUnit], names: Sequence[str]) -> Table[Any]:

@@ -19,7 +19,7 @@ from judge.results.turns import HARNESS, first_ranked, turns_of_runs
 from judge.stats.means import mean_interval
 from judge.stats.separation import shared_ranks
 from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.text.table import Cell, Table
+from judge.text.table import Cell, Table, fields, records_table
 
 SUPPORT: Mapping[MatchLabel, float] = {"supports": 1.0, "partly": 0.5, "does_not": 0.0, "contradicts": 0.0}
 """What a nugget counts in a weighted recall."""
@@ -262,29 +262,14 @@ def _ranked(rows: Sequence[NuggetScore]) -> list[NuggetScore]:
 
 def score_grid(rows: Iterable[NuggetScore], main: str) -> Table[Any]:
     """The runs under one measure, best bound first."""
-    lines: list[tuple[Cell, ...]] = [
-        (
-            row.rank,
-            row.run_id,
-            row.mean,
-            row.bound,
-            row.units,
-            row.matched,
-            row.incomplete,
-            row.left_out,
-            row.unanswered,
-        )
-        for row in rows
-        if row.measure == main
-    ]
-    columns = ("rank", "run", "mean", "bound", "units", "matched", "incomplete", "left_out", "unanswered")
+    columns = fields("rank run=run_id mean bound units matched incomplete left_out unanswered")
     notes = (
         f"{main}: {MEASURES[main].about}.",
         "units: turns with nuggets, and topics with nuggets of their own, that the run had to answer. mean: over those "
         "of which every nugget is matched, with its interval over topics.",
         "bound: over all of them; a missing match counts as does_not, an unanswered turn as 0. Ranks go by it.",
     )
-    return Table(lines, columns, "Runs", notes, places=3)
+    return records_table(columns, (row for row in rows if row.measure == main), "Runs", notes, places=3)
 
 
 def measures_grid(rows: Sequence[NuggetScore]) -> Table[Any]:

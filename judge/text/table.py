@@ -80,6 +80,18 @@ class Tabular(Protocol[_Row]):
         kept = [key for key in keys if key not in parts or any(row.get(key) is not None for row in rows)]
         return [{key: row.get(key) for key in kept} for row in rows]
 
+    def to_pandas(self) -> Any:
+        """A data frame of pandas with the columns of `to_dicts`."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts())
+
+    def to_polars(self) -> Any:
+        """A data frame of polars with the columns of `to_dicts`."""
+        import polars
+
+        return polars.from_dicts(self.to_dicts(), infer_schema_length=None)
+
     def _named(self) -> Iterable[object]:
         """The rows as records or mappings."""
         return self
@@ -250,6 +262,14 @@ def _path(parts: Sequence[str]) -> Callable[[Any], object]:
         return record
 
     return cell
+
+
+def records_table(
+    columns: TsvColumns, records: Iterable[object], title: str, notes: Iterable[str] = (), places: int = 4
+) -> Table[Any]:
+    """A table with a line for each record."""
+    lines = (tuple(cell(record) for cell in columns.values()) for record in records)
+    return Table(lines, columns, title, notes, places)
 
 
 def records_tsv(columns: TsvColumns, records: Iterable[object], places: int = 6) -> str:

@@ -5,10 +5,14 @@ from typing import Any
 
 from judge.evaluate.spans.files import MergedRun
 from judge.evaluate.spans.overlap import ScriptFigures, SpanScore
-from judge.text.table import Cell, Table
+from judge.text.table import Cell, Table, TsvColumns, fields, records_table
 
-SPANS = ("run", "over", "overlap", "s3", "s4", "s5", "jaccard", "groups", "skipped")
-SCRIPT = ("run", "analyzer", "overlap", "s3", "s4", "s5", "jaccard", "groups", "crossed", "reason")
+SPANS: TsvColumns = {
+    **fields("run=run_id over overlap s3=s3.value s4=s4.value s5=s5.value jaccard"),
+    "groups": lambda score: len(score.groups),
+    "skipped": lambda score: len(score.skipped),
+}
+SCRIPT = fields("run=run_id analyzer overlap s3 s4 s5 jaccard groups crossed reason")
 GROUPS = ("run", "over", "topics", "overlap", "s3", "s4", "s5", "jaccard", "predicted", "gold", "skipped")
 PASSAGES = ("run", "qrels", "over", "AP", "P@5", "RR", "topics")
 
@@ -27,8 +31,8 @@ def span_grids(
     grids: dict[str, Table[Any]] = {}
     if scores:
         read = (_FIGURES, _interval("group"))
-        grids["spans"] = Table(map(_span_line, scores), SPANS, "Spans, by topic id", read)
-        grids["script"] = Table(map(_script_line, script), SCRIPT, "Spans, as the organizers' script pairs lines")
+        grids["spans"] = records_table(SPANS, scores, "Spans, by topic id", read)
+        grids["script"] = records_table(SCRIPT, script, "Spans, as the organizers' script pairs lines")
     if passages:
         lines = tuple(map(_passage_line, passages))
         grids["passages"] = Table(lines, PASSAGES, "Passages", (_interval("conversation"),))
@@ -58,16 +62,6 @@ def group_grid(scores: Iterable[SpanScore]) -> Table[Any]:
         ]
         lines += [(*head, " ".join(of.topics), *(None,) * 7, of.reason) for of in score.skipped]
     return Table(lines, GROUPS, "Groups", places=6)
-
-
-def _span_line(score: SpanScore) -> tuple[Cell, ...]:
-    parts = (each.value for each in (score.s3, score.s4, score.s5))
-    return (score.run_id, score.over, score.overlap, *parts, score.jaccard, len(score.groups), len(score.skipped))
-
-
-def _script_line(of: ScriptFigures) -> tuple[Cell, ...]:
-    figures = (of.overlap, of.s3, of.s4, of.s5, of.jaccard)
-    return (of.run_id, of.analyzer, *figures, of.groups, of.crossed, of.reason)
 
 
 def _passage_line(run: MergedRun) -> tuple[Cell, ...]:
