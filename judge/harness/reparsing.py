@@ -9,7 +9,7 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import inquiry, is_filler
 from judge.ask.labels import FAILURES, JUDGMENTS
-from judge.ask.records import Failure, Judgment, Unreadable
+from judge.ask.records import Failure, Judgment, Unreadable, Verdict
 from judge.ask.stored_results import read_results
 from judge.errors import InputError, UsageError
 from judge.files.paths import JobPlan, StrPath
@@ -148,8 +148,8 @@ def _prompts(
     return prompts, tuple(f"{file} has changed since these judgments were made" for file in changed)
 
 
-def _said(result: Judgment | Failure) -> str:
-    if isinstance(result, Failure):
+def _said(result: Judgment | Failure | Verdict | Unreadable) -> str:
+    if isinstance(result, Failure | Unreadable):
         return result.reason
     return "unable" if result.unable else str(result.grade)
 
@@ -179,6 +179,4 @@ def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse,
             asked = talk.send(entry.completion)
     except StopIteration as stop:
         verdict, completion = stop.value.verdict, stop.value.completion
-    if not isinstance(verdict, Unreadable):
-        return "unable" if verdict.unable else str(verdict.grade)
-    return ASKED_AGAIN if is_filler(completion, first.form) else verdict.reason
+    return ASKED_AGAIN if isinstance(verdict, Unreadable) and is_filler(completion, first.form) else _said(verdict)

@@ -57,12 +57,7 @@ class JournalView:
     be missing.
 
     Args:
-        places: The journals: files, or addresses of the databases of shared ones.
-
-    Raises:
-        UsageError: A database cannot be used as its address says.
-        InputError: One of them is no journal of this version.
-        OperationalError: A database cannot be reached.
+        places: The journals: files, or addresses of the databases of shared ones. Errors are those of `open_store`.
     """
 
     _known: set[int] | None = None
@@ -173,12 +168,7 @@ class Journal(JournalView):
 
     Args:
         place: A file, which is made if it is not there, or the address of a database; None for one in memory.
-        max_wait: Most seconds for which a database that is away is waited for.
-
-    Raises:
-        UsageError: The address cannot be read, or the server refuses the user or the database.
-        InputError: The place is no journal of this version, is a link, or another process holds the file.
-        OperationalError: The server cannot be reached.
+        max_wait: Most seconds for which a database that is away is waited for. Errors are those of `open_store`.
     """
 
     _known: set[int]
@@ -233,7 +223,8 @@ class Journal(JournalView):
             OperationalError: The file is not there any more, or another process recorded an answer of its own because
                 a lease of this one had ended.
         """
-        self.store.tick()
+        if not self.shared:
+            self.store.tick()
         if self._replaced:
             raise OperationalError(
                 f"{self.store.name}: this process was not heard of for longer than a lease, and another one asked "
@@ -425,8 +416,8 @@ def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.
         max_wait: Most seconds for which a database that is away is waited for.
 
     Raises:
-        UsageError: The database cannot be used as its address says.
-        InputError: The place holds no journal of this version, or another process holds the file.
+        UsageError: The address cannot be read, or the server refuses the user or the database.
+        InputError: The place holds no journal of this version, is a link, or another process holds the file.
         OperationalError: The database cannot be reached.
     """
     store: Store
@@ -454,19 +445,14 @@ def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300
     """Open the journal that a job writes.
 
     Args:
-        file: The journal's file, for a job that has a journal of its own. Where the job shares one, it takes over what
-            this file holds.
-        shared: The address of the database of a shared journal; None for a journal of one's own.
-        max_wait: As for `Journal`, which has the errors too.
+        file: The file of the job's own journal.
+        shared: The address of the database of a shared journal, which takes over what the file holds; None for none.
+        max_wait: As for `Journal`.
     """
-    if shared is None:
-        if is_database(file):
-            raise UsageError("the address of a shared journal stands where a file has to be: give it as `shared`")
-        return Journal(file)
     check_database(shared)
     with contextlib.ExitStack() as opened:
-        journal = opened.enter_context(Journal(shared, max_wait))
-        if Path(file).exists():
+        journal = opened.enter_context(Journal(shared or file, max_wait))
+        if shared and Path(file).exists():
             journal.adopt(file)
         opened.pop_all()
     return journal

@@ -8,7 +8,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeGuard, TypeVar
+from typing import Annotated, Any, TypeGuard, TypeVar
 
 import msgspec
 
@@ -18,31 +18,33 @@ from judge.records import Record
 SCHEMA_VERSION = "3"
 OLDER_VERSIONS = ("1", "2")
 """Schema versions that are converted: the first had no checksums, and both had the address in the digest."""
-COLUMNS = (
-    *("digest", "judge", "parameters", "messages", "sample", "form", "criterion", "turn_id", "response_id"),
-    *("completion", "recorded", "checksum"),
-)
+
+
+class Line(msgspec.Struct):
+    """A row of the one table, as a line of an exported file has it: what is JSON in the row is JSON in the line."""
+
+    digest: str
+    judge: str
+    parameters: msgspec.Raw
+    messages: msgspec.Raw
+    sample: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    form: str
+    criterion: str
+    turn_id: str
+    response_id: str
+    completion: msgspec.Raw
+    recorded: str
+    checksum: str | None = None
+
+
+COLUMNS = Line.__struct_fields__
 Row = tuple[Any, ...]
-"""The values of COLUMNS."""
+"""The values of COLUMNS, JSON as text."""
 NAMES = ", ".join(COLUMNS)
+_TYPED = ", ".join(f"{name} {'BIGINT' if name == 'sample' else 'TEXT'} NOT NULL" for name in COLUMNS)
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    """
-    CREATE TABLE IF NOT EXISTS completion (
-        digest TEXT NOT NULL PRIMARY KEY,
-        judge TEXT NOT NULL,
-        parameters TEXT NOT NULL,
-        messages TEXT NOT NULL,
-        sample BIGINT NOT NULL,
-        form TEXT NOT NULL,
-        criterion TEXT NOT NULL,
-        turn_id TEXT NOT NULL,
-        response_id TEXT NOT NULL,
-        completion TEXT NOT NULL,
-        recorded TEXT NOT NULL,
-        checksum TEXT NOT NULL
-    )
-    """,
+    f"CREATE TABLE IF NOT EXISTS completion ({_TYPED}, PRIMARY KEY (digest))",
 )
 INSERT = f"INSERT INTO completion ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (digest) DO NOTHING"  # noqa: S608 - names of columns only
 SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import operator
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -227,9 +228,9 @@ class FileStore(Store):
         self._lock = threading.Lock()
         try:
             self._connection = self._made() if mode == "write" else self._opened()
+            self._status = path.stat() if path else None
         except (OSError, *_UNREADABLE) as error:
             raise self._unreadable(error, "used" if mode == "write" else "read") from error
-        self._identity = self._there()
 
     def _made(self) -> sqlite3.Connection:
         """The file for this process alone, with the tables of this version."""
@@ -280,21 +281,15 @@ class FileStore(Store):
             return self._opened(unlocked=True)
         return connection
 
-    def _there(self) -> tuple[int, int] | None:
-        """What the file system calls the file; None if it is not there."""
-        try:
-            status = self._path.stat() if self._path is not None else None
-        except OSError:
-            return None
-        return (status.st_dev, status.st_ino) if status else None
-
     def _check_there(self) -> None:
         """Refuse to go on where the file was moved, removed or replaced: what is written now would be lost."""
-        if self._there() != self._identity:
-            raise OperationalError(
-                f"{self.name}: was moved, removed or replaced while it was in use, so nothing more is asked; the "
-                "completions that were paid for are where the file went"
-            )
+        with contextlib.suppress(OSError):
+            if self._path is None or self._status is None or os.path.samestat(self._path.stat(), self._status):
+                return
+        raise OperationalError(
+            f"{self.name}: was moved, removed or replaced while it was in use, so nothing more is asked; the "
+            "completions that were paid for are where the file went"
+        )
 
     def run(self, work: Callable[[Any], _Result], wrong: type[JudgeError] = InputError) -> _Result:
         """Do work with the connection in a transaction of its own, which is on the disk then."""

@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,6 +27,7 @@ from judge.models.journal_rows import (
     OLDER_VERSIONS,
     SCHEMA_VERSION,
     DamagedRow,
+    Line,
     Recorded,
     Row,
     check_row,
@@ -61,25 +62,8 @@ _ADDRESS = ("base_url", "api_base", "replicas", "environment")
 # ---------------------------------------------------------------- reading
 
 
-class _Line(msgspec.Struct):
-    """A row of COLUMNS; what is JSON in the journal is JSON in the line."""
-
-    digest: str
-    judge: str
-    parameters: msgspec.Raw
-    messages: msgspec.Raw
-    sample: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-    form: str
-    criterion: str
-    turn_id: str
-    response_id: str
-    completion: msgspec.Raw
-    recorded: str
-    checksum: str | None = None
-
-
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Line).decode
+_decode = msgspec.json.Decoder(Line).decode
 
 
 def read_journal(place: StrPath) -> Iterator[Recorded]:
@@ -172,17 +156,13 @@ class JournalReport(NamedTuple):
 
 
 def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
-    """Hand over the sound completions of a journal, as this version records them, and report on all of them.
-
-    Raises:
-        InputError: The journal cannot be read for another reason than damage.
-    """
+    """Hand over the sound completions of a journal, as this version records them, and report on all of them."""
     # By hashes of the digests: a journal may hold millions.
     sound: set[int] = set()
     problems: dict[str, str] = {}
     unsealed = 0
     for page in paged(store.scan(), _TOGETHER):
-        kept: dict[int, Row] = {}
+        kept: list[Row] = []
         for row in page:
             try:
                 today = _todays_row(row, store.version)
@@ -190,10 +170,10 @@ def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
             except DamagedRow as error:
                 problems.setdefault(str(row[0]), str(error))
             else:
-                kept[hash(row[0])] = today
+                kept.append(today)
+                sound.add(hash(row[0]))
                 unsealed += row[-1] is None
-        take([row for key, row in kept.items() if key not in sound])
-        sound |= kept.keys()
+        take(kept)
     with contextlib.suppress(InputError):
         for page in store.pages("digest"):
             for (digest,) in page:
@@ -308,16 +288,12 @@ def _new(path: StrPath) -> Path:
 
 
 def exported_lines(place: StrPath) -> Iterator[bytes]:
-    """The completions of a journal in the order of their digests, a line each, without keys and passwords.
-
-    Raises:
-        InputError: The file is missing, is no journal, or is damaged.
-    """
+    """The completions of a journal by their digests, a line each, without keys. Errors are those of `placed_rows`."""
     for row in _exported_rows(place):
         values = dict(zip(COLUMNS, row, strict=True))
         for name in ("parameters", "messages", "completion"):
-            values[name] = msgspec.Raw(values[name].encode())
-        yield _encode(_Line(**values)) + b"\n"
+            values[name] = msgspec.Raw(values[name])
+        yield _encode(Line(**values)) + b"\n"
 
 
 def export_journal(place: StrPath, out: StrPath) -> int:
@@ -329,8 +305,7 @@ def export_journal(place: StrPath, out: StrPath) -> int:
 
     Raises:
         UsageError: There is something at `out`, or Parquet is asked for and polars is not installed.
-        InputError: The journal is missing or damaged.
-        OperationalError: The file cannot be written.
+        OperationalError: The file cannot be written; other errors are those of `placed_rows`.
     """
     out = _new(out)
     if out.suffix.lower() == SUFFIX:
@@ -356,13 +331,11 @@ def export_journal(place: StrPath, out: StrPath) -> int:
 def _exported_rows(place: StrPath) -> Iterator[Row]:
     """The rows without secrets in what came back; a row that held one gets the checksum of what is left."""
     scrub = known_secrets().scrub
-    words = ("finish_reason", "model", "system_fingerprint", "endpoint", "raw")
+    names = ("text", "finish_reason", "model", "system_fingerprint", "endpoint", "raw")
     for _, row in placed_rows(place):
         completion = completion_of(row)
-        said = {name: value for name in words if (value := getattr(completion, name)) is not None}
-        clean = msgspec.structs.replace(
-            completion, text=scrub(completion.text), **{name: scrub(value) for name, value in said.items()}
-        )
+        said = {name: scrub(value) for name in names if (value := getattr(completion, name)) is not None}
+        clean = msgspec.structs.replace(completion, **said)
         yield row if clean == completion else sealed((*row[:9], msgspec.json.encode(clean).decode(), row[10]))
 
 
@@ -399,8 +372,7 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
 
     Raises:
         UsageError: There is something at `new`.
-        InputError: A journal is missing or damaged.
-        OperationalError: The new journal cannot be written.
+        OperationalError: The new journal cannot be written; other errors are those of `placed_rows`.
     """
     repeated = 0
     conflicts: list[Conflict] = []
