@@ -314,9 +314,13 @@ class Journal(JournalView):
             except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
                 self._failure = self._failure or self._in_words(error)
             self._tell([(job, self._failure) for job in writes])
-            if self.shared:
-                self._release({item for item in group if isinstance(item, str)} | {job.digests[0] for job in writes})
-                self._lease([job for job in group if isinstance(job, _Job) and not job.row])
+            released = {item for item in group if isinstance(item, str)} | {job.digests[0] for job in writes}
+            if self.shared and released:
+                # A server that is away for so long ends the run, and with it every lease.
+                with contextlib.suppress(JudgeError):
+                    self.store.release(sorted(released))
+            if leases := [job for job in group if isinstance(job, _Job) and not job.row]:
+                self._tell(self._leased(leases))
 
     def _gathered(self, timeout: float) -> list[_Job | str | None]:
         """What came, after a wait for it."""
@@ -354,25 +358,16 @@ class Journal(JournalView):
         self._known.update(hash(row[0]) for row in rows)
         return new, others
 
-    def _release(self, digests: set[str]) -> None:
-        # A server that is away for so long ends the run, and with it every lease.
-        with contextlib.suppress(JudgeError):
-            if digests:
-                self.store.release(sorted(digests))
-
-    def _lease(self, leases: Sequence[_Job]) -> None:
-        if not leases:
-            return
-        answers: list[tuple[_Job, object]]
+    def _leased(self, leases: Sequence[_Job]) -> list[tuple[_Job, object]]:
+        """Leases, each with what it ends with."""
         try:
             granted = self.store.take(sorted({job.digests[0] for job in leases}))
             # Only now: a completion may have been committed, and its lease removed, while the statement before began.
             rows = self.store.rows({digest for job in leases for digest in job.digests})
             self._known.update(map(hash, rows))
-            answers = [(job, self._answer(job.digests, granted, rows)) for job in leases]
+            return [(job, self._answer(job.digests, granted, rows)) for job in leases]
         except Exception as error:  # noqa: BLE001 - as in `_work`
-            answers = [(job, self._in_words(error)) for job in leases]
-        self._tell(answers)
+            return [(job, self._in_words(error)) for job in leases]
 
     def _answer(self, digests: Sequence[str], granted: set[str], rows: Mapping[str, Row]) -> object:
         """What a lease ends with; an exception is raised where it is waited for."""

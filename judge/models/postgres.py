@@ -102,6 +102,9 @@ _WRITING = {
     "tcp_keepalives_count": "3",
 }
 """Of a session that writes: one whose machine is gone or stands still must not hold rows that others wait for."""
+_ON_DISK = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
 _LONGEST_PAUSE = 2.0
 """Most seconds between two attempts to reach the server."""
 _WORDS_OF_REFUSAL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "permission denied",
@@ -214,29 +217,30 @@ class DatabaseStore(Store):
 
     def take(self, digests: Sequence[str]) -> set[str]:
         """Lease questions that have no completion, and give those that are ours now."""
-        taken = self.run(lambda one: one.execute(_TAKE, self._named(digests)).fetchall(), OperationalError)
-        return {row[0] for row in taken}
+        return {row[0] for row in self._done(_TAKE, digests)}
 
     def release(self, digests: Sequence[str]) -> None:
         """Let go of questions."""
-        self.run(lambda one: one.execute(_RELEASE, self._named(digests)), OperationalError)
+        self._done(_RELEASE, digests)
 
     def tick(self) -> None:
         """Extend our leases."""
         # Where this fails, the leases and completions that fail too say so.
         with contextlib.suppress(JudgeError):
-            self.run(lambda one: one.execute(_EXTEND, self._named()))
+            self._done(_EXTEND)
 
     def close(self) -> None:
         """Let go of every question and of the server."""
         if self._writing:
             with contextlib.suppress(JudgeError):
-                self.run(lambda one: one.execute(_RELEASE_ALL, self._named()))
+                self._done(_RELEASE_ALL)
         with self._lock:
             self._drop()
 
-    def _named(self, digests: Sequence[str] = ()) -> dict[str, object]:
-        return {"holder": self._holder, "lease": LEASE, "digests": msgspec.json.encode(digests).decode()}
+    def _done(self, statement: str, digests: Sequence[str] = ()) -> psycopg.Cursor[TupleRow]:
+        """Carry out a statement about leases."""
+        values = {"holder": self._holder, "lease": LEASE, "digests": msgspec.json.encode(digests).decode()}
+        return self.run(lambda one: one.execute(statement, values), OperationalError)
 
     def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = InputError) -> _Result:
         """Do work in a transaction; where the connection breaks, all of the work is done again.
@@ -284,22 +288,15 @@ class DatabaseStore(Store):
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             for name, value in (_SETTINGS | _WRITING if self._writing else _SETTINGS).items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
-            if not self._writing:
-                connection.read_only = True
-            elif _setting(connection, "synchronous_commit") == "off":
-                # A completion counts only once it is on the disk.
-                connection.execute("SET synchronous_commit = on")
-            if _setting(connection, "server_encoding") != "UTF8":
+            connection.read_only = None if self._writing else True
+            # A completion counts only once it is on the disk.
+            connection.execute(_ON_DISK)
+            if connection.execute("SELECT current_setting('server_encoding')").fetchone() != ("UTF8",):
                 raise InputError(f"{self.name}: the database's encoding must be UTF8, so that it holds every text")
         except BaseException:
             connection.close()
             raise
         return connection
-
-
-def _setting(connection: DatabaseConnection, name: str) -> str:
-    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
-    return str(row[0]) if row else ""
 
 
 def _in_words(error: psycopg.Error) -> str:

@@ -244,17 +244,6 @@ def test_a_journal_is_taken_over_in_transactions_of_a_bounded_size(
         assert len(journal) == 5
 
 
-def test_a_damaged_completion_is_named(tmp_path: Path) -> None:
-    with Journal(tmp_path / "j") as journal:
-        put(journal, "d", "Grade: 1")
-    connection = sqlite3.connect(tmp_path / "j")
-    connection.execute("UPDATE completion SET completion = '{'")
-    connection.commit()
-    connection.close()
-    with Journal(tmp_path / "j") as journal, pytest.raises(InputError, match="damaged at the completion d0"):
-        journal.get("d0")
-
-
 def test_a_journal_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         put(journal, "d", "Grade: 1")

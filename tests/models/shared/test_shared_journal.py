@@ -366,7 +366,7 @@ def test_a_process_that_stands_still_in_a_claim_blocks_nobody_for_long(
     other = postgres.DatabaseStore(url, 5.0, writing=True)
     with opened(url) as journal, contextlib.closing(other), contextlib.closing(other._connect()) as still:
         still.autocommit = False
-        still.execute(postgres._TAKE, other._named(DIGESTS[:1]))
+        still.execute(postgres._TAKE, {"holder": "still", "lease": 60, "digests": f'["{DIGESTS[0]}"]'})
         assert leased(journal, DIGESTS[0], DIGESTS[1]) == [True, True]
 
 
