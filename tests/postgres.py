@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -65,7 +66,16 @@ class Postgres:
 
     def kill(self) -> None:
         """Kill the server as a machine that loses its power does."""
+        children = []
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                if status.read_text().rpartition(")")[2].split()[1] == str(self._process.pid):
+                    children.append(int(status.parent.name))
         self._process.kill()
+        # Without it, a child may still answer what it is asked for a while.
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ OLDER_VERSIONS = ("1", "2")
 """Schema versions that are converted: the first had no checksums, and both had the address in the digest."""
 
 
-class Line(msgspec.Struct):
+class RowLine(msgspec.Struct):
     """A row of the one table, as a line of an exported file has it: what is JSON in the row is JSON in the line."""
 
     digest: str
@@ -37,7 +37,7 @@ class Line(msgspec.Struct):
     checksum: str | None = None
 
 
-COLUMNS = Line.__struct_fields__
+COLUMNS = RowLine.__struct_fields__
 Row = tuple[Any, ...]
 """The values of COLUMNS, JSON as text."""
 NAMES = ", ".join(COLUMNS)

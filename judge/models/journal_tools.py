@@ -27,9 +27,9 @@ from judge.models.journal_rows import (
     OLDER_VERSIONS,
     SCHEMA_VERSION,
     DamagedRow,
-    Line,
     Recorded,
     Row,
+    RowLine,
     check_row,
     completion_of,
     decoded,
@@ -63,7 +63,7 @@ _ADDRESS = ("base_url", "api_base", "replicas", "environment")
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(RowLine).decode
 
 
 def read_journal(place: StrPath) -> Iterator[Recorded]:
@@ -293,7 +293,7 @@ def exported_lines(place: StrPath) -> Iterator[bytes]:
         values = dict(zip(COLUMNS, row, strict=True))
         for name in ("parameters", "messages", "completion"):
             values[name] = msgspec.Raw(values[name])
-        yield _encode(Line(**values)) + b"\n"
+        yield _encode(RowLine(**values)) + b"\n"
 
 
 def export_journal(place: StrPath, out: StrPath) -> int:
