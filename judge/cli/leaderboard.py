@@ -7,85 +7,49 @@ how that part was drawn: `judge gold plan` records it, `judge gold import --incl
 sealed grades and logs the opening.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
-from judge.cli.options import add_cluster_option, add_own_prompts_option, refuse_unused
-from judge.cli.printing import USUAL, columns, print_json, print_text, progress, say
-from judge.cli.sensitivity import add_token_arguments, asks_for_tokens, show
+from judge.cli.declared import JsonOutput, refuse_unused
+from judge.cli.printing import USUAL, columns, print_json, print_table, print_text, progress, say
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
 from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
-from judge.harness.judged import read_judged
+from judge.harness.judged import JudgedFolder, read_judged
+from judge.harness.token_limit import TokenView, under_each_token_rule, under_token_rule
 from judge.results.corrected_tables import change_text, corrected_lines
 from judge.results.leaderboard import reading
 from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
+from judge.results.sensitivity import explained, sensitivity_cells, sensitivity_header
 from judge.text.cells import fold
 
 SCHEMA = 2
 """Version of what --gold --json prints."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("folder", type=Path, metavar="OUT", help="output folder of `judge run`")
-    parser.add_argument("--gold", type=Path, nargs="+", default=[], metavar="FILE", help="gold grades (JSONL)")
-    parser.add_argument(
-        "--test",
-        type=Path,
-        metavar="FILE",
-        help="sealed test grades of `judge gold split`, used together with --gold; each opening is logged",
-    )
-    parser.add_argument("--seal", type=Path, metavar="FILE", help="their seal (default: seal.json beside --test)")
-    parser.add_argument(
-        "--criterion",
-        metavar="NAME|PATH",
-        help="only this criterion; a prompt file of your own if the judgments are under one",
-    )
-    add_own_prompts_option(parser)
-    parser.add_argument(
-        "--target",
-        choices=("pool", "topics"),
-        default="pool",
-        help="corrected means of these responses (default), or of the runs on topics like these",
-    )
-    parser.add_argument(
-        "--families", type=Path, metavar="TSV", help="run or judge, tab, family of models behind it: flags SELF"
-    )
-    parser.add_argument(
-        "--fallback", choices=("family",), help="correct runs with fewer than 3 gold grades by their family's error"
-    )
-    add_cluster_option(parser, default=None)
-    parser.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="PATH",
-        help="write the corrected leaderboard, to a folder or to a file named .tsv or .md; without --gold, write the "
-        "leaderboard under a token rule to such a file",
-    )
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON, with --gold also the cautions")
-    add_token_arguments(parser)
-
-
-def main(args: argparse.Namespace) -> int:
+def main(plan: CorrectionPlan, view: TokenView, output: JsonOutput) -> int:
     """Read, correct if there is gold, print."""
-    with_gold = bool(args.gold) or args.test is not None
-    about_tokens = asks_for_tokens(args, with_gold=with_gold)
-    if with_gold or args.seal is not None:
-        _correct(args)
+    with_gold = bool(plan.gold) or plan.test is not None
+    if with_gold and view.first:
+        raise UsageError(
+            f"{view.first} and --gold do not go together: the correction is of the pool as it was judged; to correct "
+            "without the long responses, judge the runs with --over-limit exclude into another folder"
+        )
+    if view.token_sensitivity:
+        refuse_unused(plan, ["cluster"], "--token-sensitivity shows no intervals")
+    if with_gold or plan.seal is not None:
+        _correct(plan, output)
         return 0
-    if (args.out and not about_tokens) or args.fallback or args.target != "pool":
+    if (plan.out and not view.first) or plan.fallback or plan.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
-    refuse_unused(args, ["families"], "they are about a correction, which needs --gold")
+    refuse_unused(plan, ["families"], "they are about a correction, which needs --gold")
     with progress("reading judgments"):
-        judged = read_judged(args.folder, args.criterion, args.cluster, args.prompt)
+        judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
     for warning in judged.warnings:
         say(warning)
-    if about_tokens:
-        show(args, judged)
-    elif args.json:
+    if view.first:
+        _show(judged, view, plan.out, output)
+    elif output.as_json:
         print_json(judged.leaderboard)
     else:
         tables = judged.tables
@@ -93,35 +57,21 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _correct(args: argparse.Namespace) -> None:
+def _correct(plan: CorrectionPlan, output: JsonOutput) -> None:
     with progress("correcting means by gold"):
-        outcome = correct_leaderboard(
-            CorrectionPlan(
-                folder=args.folder,
-                gold=args.gold,
-                test=args.test,
-                seal=args.seal,
-                criterion=args.criterion,
-                prompts=args.prompt,
-                target=args.target,
-                families=args.families,
-                fallback=args.fallback,
-                cluster=args.cluster,
-                out=args.out,
-            )
-        )
+        outcome = correct_leaderboard(plan)
     for warning in outcome.warnings:
         say(warning)
-    if not args.json:
+    if not output.as_json:
         _print(outcome)
-        if args.out is not None:
-            say(f"the corrected leaderboard is in {args.out}")
+        if plan.out is not None:
+            say(f"the corrected leaderboard is in {plan.out}")
         return
     for caution in outcome.cautions:
         say(f"Warning: {caution}")
     seal = {} if outcome.seal is None else {"seal": outcome.seal}
     clustered = {"clustered": outcome.clustered} if outcome.clustered else {}
-    head = {"schema": SCHEMA, "target": args.target, "gold": outcome.gold, **seal, **clustered}
+    head = {"schema": SCHEMA, "target": plan.target, "gold": outcome.gold, **seal, **clustered}
     print_json({**head, "cautions": outcome.cautions, "rows": outcome.rows})
 
 
@@ -139,3 +89,36 @@ def _print(outcome: CorrectionOutcome) -> None:
         print_text(change_text(outcome.changes[criterion.name]))
     flags = flag_lines(outcome.rows, folder_unit(outcome.criteria), CORRECTED_FLAGS)
     print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)
+
+
+def _show(judged: JudgedFolder, view: TokenView, out: Path | None, output: JsonOutput) -> None:
+    """The leaderboard under one token rule, or under each."""
+    never_judged = sum(exclusion.reason == "over_limit" for exclusion in judged.pool.exclusions)
+    if never_judged:
+        say(f"Warning: {never_judged} responses over the limit were never judged; they are out under every rule")
+    if view.token_sensitivity:
+        _show_each_rule(judged, view, out, output)
+        return
+    seen = under_token_rule(judged, view, out)
+    if output.as_json:
+        print_json({"rule": seen.rule, "limit": seen.limit, "over_limit": seen.over_limit, "rows": seen.rows})
+    else:
+        print_leaderboard(seen.rows, judged.criteria, judged.banner, clustered=judged.clustered)
+        print()
+        print_text(seen.note)
+
+
+def _show_each_rule(judged: JudgedFolder, view: TokenView, out: Path | None, output: JsonOutput) -> None:
+    sensitivity, limit = under_each_token_rule(judged, view.token_limit, out)
+    if output.as_json:
+        print_json(sensitivity)
+        return
+    print_text(judged.banner)
+    print()
+    print_text(explained(limit))
+    for criterion in judged.criteria:
+        print()
+        print_text(f"{criterion.name}, prompt {criterion.prompt_id}")
+        header = sensitivity_header(limit)
+        joined = [place for place, name in enumerate(header) if name in ("mean", "rank") and place > 1]
+        print_table(header, sensitivity_cells(sensitivity, criterion.name), joined=joined)

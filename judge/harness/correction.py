@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,12 +13,14 @@ from judge.calibrate.report.plots import raw_vs_corrected
 from judge.draw.drawable import can_draw, undrawn
 from judge.errors import InputError, UsageError
 from judge.files.folder import make_folder, replace_folder, write_atomic
-from judge.files.paths import JobPlan, StrPath, in_folders
+from judge.files.paths import in_folders
+from judge.files.plan import Option
 from judge.files.stored import file_sha256, read_stored, sha256
 from judge.gold import GOLD_FILES, Look, match, open_sealed, read_seal, read_unsealed, seal_of
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
 from judge.harness.judged import JudgedFolder, read_judged
+from judge.harness.options import OwnPrompts
 from judge.records import Criterion
 from judge.results.corrected import cautions, change, corrected
 from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, corrected_tsv, too_few_topics
@@ -32,31 +34,31 @@ RECORD = "corrected.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class CorrectionPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge leaderboard --gold` can be told; paths may be strings."""
+class CorrectionPlan(OwnPrompts):
+    """Everything `judge leaderboard --gold` can be told."""
 
-    folder: StrPath
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
     """Output folder of `judge run`."""
-    gold: Sequence[StrPath] = ()
-    """Gold files."""
-    test: StrPath | None = None
-    """Sealed test grades, used as gold together with `gold`; each opening is logged."""
-    seal: StrPath | None = None
-    """Their seal; by default `seal.json` beside them."""
-    criterion: str | None = None
-    """Only this criterion, or the prompt file that the judgments are under."""
-    prompts: Sequence[StrPath] = ()
-    """Prompt files of your own, for judgments of several criteria under them."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Gold grades (JSONL)."""
+    test: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Sealed test grades of `judge gold split`, used together with --gold; each opening is logged."""
+    seal: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Their seal (default: seal.json beside --test)."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Only this criterion; a prompt file of your own if the judgments are under one."""
     target: Literal["pool", "topics"] = "pool"
-    """Whether the means are of the pooled responses, or of the runs on topics like these."""
-    families: StrPath | None = None
-    """Run or judge, a tab and the family of models behind it: flags SELF."""
+    """Corrected means of these responses, or of the runs on topics like these."""
+    families: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run or judge, tab, family of models behind it: flags SELF."""
     fallback: Literal["family"] | None = None
     """Correct runs with fewer than 3 gold grades by their family's error."""
     cluster: Cluster | None = None
-    """What intervals, ranks and ties are over; by default as the folder's own leaderboard."""
-    out: StrPath | None = None
-    """A folder for all files, or one file named .tsv or .md."""
+    """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
+    9-2 are one (default: as the folder was made)."""
+    out: Annotated[Path | None, Option(short="o", metavar="PATH")] = None
+    """Write the corrected leaderboard, to a folder or to a file named .tsv or .md; without --gold, write the
+    leaderboard under a token rule to such a file."""
 
 
 class CorrectionOutcome(msgspec.Struct, frozen=True):
@@ -97,11 +99,10 @@ def correct_leaderboard(
     _check(plan)
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
     judged = judged or read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
-    out = None if plan.out is None else Path(plan.out)
-    if out is not None:
-        make_folder(out.parent if _is_file(out) else out)
+    if plan.out is not None:
+        make_folder(plan.out.parent if _is_file(plan.out) else plan.out)
     gold = read_unsealed(plan.gold, "they are opened with --test, which puts it on record")
-    digest = sha256(b"\n".join(sorted(sha256(read_stored(Path(path))).encode() for path in plan.gold)))
+    digest = sha256(b"\n".join(sorted(sha256(read_stored(path)).encode() for path in plan.gold)))
     seal = seal_of(plan.test, plan.seal)
     sealed, warnings = _opened(plan, judged, gold, digest, seal, now) if seal is not None else ((), ())
     criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
@@ -116,13 +117,13 @@ def correct_leaderboard(
             for criterion in criteria
         },
         cautions=all_cautions,
-        warnings=(*judged.warnings, *_undrawn(out)),
+        warnings=(*judged.warnings, *_undrawn(plan.out)),
         gold=digest,
         seal=None if seal is None else read_seal(seal).commitment,
         clustered=judged.clustered,
     )
-    if out is not None:
-        _write(out, plan, outcome)
+    if plan.out is not None:
+        _write(plan.out, plan, outcome)
     return outcome
 
 
@@ -184,7 +185,7 @@ def _corrected(
     plan: CorrectionPlan, judged: JudgedFolder, gold: Sequence[GoldRow], warnings: Sequence[str] = ()
 ) -> tuple[tuple[Criterion, ...], tuple[CorrectedRow, ...], tuple[str, ...]]:
     """The criteria with gold, their rows, and the cautions to read with them."""
-    families = {} if plan.families is None else read_families(Path(plan.families))
+    families = {} if plan.families is None else read_families(plan.families)
     name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
     matched, unmatched = match(gold, judged.pool, name)
     criteria = tuple(prompt for prompt in judged.criteria if any(criterion == prompt.name for _, criterion in matched))
