@@ -4,14 +4,16 @@ PATH is a journal, the folder of `judge run` or `judge calibrate` that holds one
 shared one. No action asks a judge, and none changes a journal or writes over a file.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
-from judge.cli.options import add_actions
+from pydantic import BeforeValidator
+
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say
-from judge.files.paths import StrPath
+from judge.files.plan import Option, Options
 from judge.harness.manifest import JOURNAL
 from judge.harness.reparsing import ReparsePlan, reparse
 from judge.models.address import without_credentials
@@ -30,74 +32,63 @@ from judge.text.cells import count
 from judge.text.safe import printable
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the actions."""
-    commands = add_actions(parser, "verify|salvage|stats|export|reparse|merge")
-    verify = commands.add_parser("verify", help="list the completions that are not what was recorded")
-    salvage = commands.add_parser("salvage", help="write what is sound into a new journal")
-    stats = commands.add_parser("stats", help="say what each judge took: calls, tokens, money, time")
-    export = commands.add_parser("export", help="write the completions as JSON lines or Parquet, without keys")
-    reread = commands.add_parser("reparse", help="read every reply again, and list what would change")
-    merge = commands.add_parser("merge", help="write several journals into a new one; the first answer stays")
-    for action in (verify, salvage, stats, export):
-        action.add_argument(
-            "path", type=_place, metavar="PATH", help=f"a journal, a folder with its {JOURNAL}, or postgresql://…"
-        )
-    merge.add_argument(
-        "paths", type=_place, nargs="+", metavar="PATH", help="journals, their folders or exports, or postgresql://…"
-    )
-    reread.add_argument("path", type=Path, metavar="OUT", help="output folder of `judge run`")
-    reread.add_argument(
-        "--prompt",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="prompt file of your own that judgments are under; may be repeated",
-    )
-    for action in (verify, salvage, stats, reread, merge):
-        action.add_argument("--json", action="store_true", help="print the same as JSON")
-    for action in (salvage, merge):
-        action.add_argument("-o", "--out", type=Path, required=True, metavar="NEW", help="the new journal")
-    export.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="a new file, Parquet if it is named .parquet (default, as with -: JSON lines to standard output)",
-    )
+def _place(given: str | Path) -> str | Path:
+    """The address of a shared journal's database, or a journal, that of a folder that holds one."""
+    if isinstance(given, str) and is_database(given):
+        return given
+    path = Path(given)
+    return path / JOURNAL if path.is_dir() else path
 
 
-def main(args: argparse.Namespace) -> int:
-    """Carry out an action; 1 if something is not sound, not the same or in conflict."""
-    return _ACTIONS[args.action](args)
+Place = Annotated[str | Path, BeforeValidator(_place)]
 
 
-def _place(text: str) -> StrPath:
-    """A path, or the address of a shared journal's database, for argparse."""
-    return text if is_database(text) else Path(text)
+class JournalPath(Options):
+    """Which journal is read."""
+
+    path: Annotated[Place, Option(metavar="PATH", place="only")]
+    """A journal, a folder with its journal.sqlite, or postgresql://…"""
 
 
-def _journal(place: StrPath) -> StrPath:
-    return place / JOURNAL if isinstance(place, Path) and place.is_dir() else place
+class JournalPaths(Options):
+    """Which journals are read."""
+
+    paths: Annotated[tuple[Place, ...], Option(metavar="PATH", place="only")]
+    """Journals, their folders or exports, or postgresql://…"""
 
 
-def _verify(args: argparse.Namespace) -> int:
-    path = _journal(args.path)
-    report = verify_journal(path)
-    _print_report(report, as_json=args.json)
-    if report.problems and not is_database(path):
-        say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
+class NewJournal(Options):
+    """Where a journal is written."""
+
+    out: Annotated[Path, Option(short="o", metavar="NEW")]
+    """The new journal."""
+
+
+class ExportFile(Options):
+    """Where completions are written."""
+
+    out: Annotated[Path | None, Option(short="o", metavar="FILE")] = None
+    """A new file, Parquet if it is named .parquet (default, as with -: JSON lines to standard output)."""
+
+
+def verify(plan: JournalPath, output: JsonOutput) -> int:
+    """List the completions that are not what was recorded; 1 if there is one."""
+    report = verify_journal(plan.path)
+    _print_report(report, as_json=output.as_json)
+    if report.problems and not is_database(plan.path):
+        say(f"`judge journal salvage {plan.path} -o NEW` keeps what is sound")
     return 1 if report.problems else 0
 
 
-def _salvage(args: argparse.Namespace) -> int:
-    path = _journal(args.path)
-    report = salvage_journal(path, args.out)
-    _print_report(report, as_json=args.json)
+def salvage(plan: JournalPath, new: NewJournal, output: JsonOutput) -> int:
+    """Write what is sound into a new journal; 1 if something is not."""
+    report = salvage_journal(plan.path, new.out)
+    _print_report(report, as_json=output.as_json)
     if report.repeated:
         say(f"{count(report.repeated, 'completion')} repeated, asked the same at unlike addresses: the first one stays")
-    say(f"what is sound is in {args.out}; in place of {without_credentials(str(path))}, it lets the same command go on")
-    if not is_database(path) and (log := Path(f"{path}-wal")).exists():
+    old = without_credentials(str(plan.path))
+    say(f"what is sound is in {new.out}; in place of {old}, it lets the same command go on")
+    if not is_database(plan.path) and (log := Path(f"{plan.path}-wal")).exists():
         say(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
     return 1 if report.problems else 0
 
@@ -114,9 +105,10 @@ def _print_report(report: JournalReport, *, as_json: bool) -> None:
         print_listed(f"  {digest or 'the file'}: {why}")
 
 
-def _stats(args: argparse.Namespace) -> int:
-    spending = read_spending(_journal(args.path))
-    if args.json:
+def stats(plan: JournalPath, output: JsonOutput) -> int:
+    """Say what each judge took: calls, tokens, money, time."""
+    spending = read_spending(plan.path)
+    if output.as_json:
         print_json(spending)
         return 0
     for row in spending:
@@ -124,7 +116,7 @@ def _stats(args: argparse.Namespace) -> int:
         for name, text in _facts(row).items():
             print_fact(f"  {name}", text)
     if not spending:
-        say(f"{without_credentials(str(_journal(args.path)))}: holds no completion")
+        say(f"{without_credentials(str(plan.path))}: holds no completion")
     return 0
 
 
@@ -157,24 +149,25 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{word or 'not said'} {number:,}" for word, number in counts.items())
 
 
-def _export(args: argparse.Namespace) -> int:
-    path = _journal(args.path)
-    if args.out not in (None, Path("-")):
-        number = export_journal(path, args.out)
-        say(f"{count(number, 'completion')} in {args.out}")
+def export(plan: JournalPath, file: ExportFile) -> int:
+    """Write the completions as JSON lines or Parquet, without keys."""
+    if file.out not in (None, Path("-")):
+        number = export_journal(plan.path, file.out)
+        say(f"{count(number, 'completion')} in {file.out}")
         return 0
-    for line in exported_lines(path):
+    for line in exported_lines(plan.path):
         text = line.decode()
         # A terminal is not to be controlled by what strangers wrote; a file or a program gets the bytes as they are.
         sys.stdout.write(f"{printable(text.rstrip())}\n" if sys.stdout.isatty() else text)
     return 0
 
 
-def _reparse(args: argparse.Namespace) -> int:
-    outcome = reparse(ReparsePlan(folder=args.path, prompts=args.prompt))
+def reparse_replies(plan: ReparsePlan, output: JsonOutput) -> int:
+    """Read every reply again, and list what would change; 1 if something would."""
+    outcome = reparse(plan)
     for warning in outcome.warnings:
         say(f"warning: {warning}")
-    if args.json:
+    if output.as_json:
         print_json(outcome)
     else:
         print_fact("read again", str(outcome.read))
@@ -192,9 +185,10 @@ def _reparse(args: argparse.Namespace) -> int:
     return 1 if outcome.changes else 0
 
 
-def _merge(args: argparse.Namespace) -> int:
-    report = merge_journals([_journal(path) for path in args.paths], args.out)
-    if args.json:
+def merge(plan: JournalPaths, new: NewJournal, output: JsonOutput) -> int:
+    """Write several journals into a new one, of which the first answer stays; 1 if answers are in conflict."""
+    report = merge_journals(plan.paths, new.out)
+    if output.as_json:
         conflicts = [conflict._asdict() for conflict in report.conflicts]
         print_json({"completions": report.taken, "repeated": report.repeated, "conflicts": conflicts})
     else:
@@ -207,11 +201,11 @@ def _merge(args: argparse.Namespace) -> int:
     return 1 if report.conflicts else 0
 
 
-_ACTIONS = {
-    "verify": _verify,
-    "salvage": _salvage,
-    "stats": _stats,
-    "export": _export,
-    "reparse": _reparse,
-    "merge": _merge,
+ACTIONS = {
+    "verify": verify,
+    "salvage": salvage,
+    "stats": stats,
+    "export": export,
+    "reparse": reparse_replies,
+    "merge": merge,
 }

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -12,9 +13,10 @@ from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment, Unreadable, Verdict
 from judge.ask.stored_results import read_results
 from judge.errors import InputError, UsageError
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option
 from judge.harness.earlier import earlier_options, read_earlier_pool
 from judge.harness.manifest import JOURNAL
+from judge.harness.options import OwnPrompts
 from judge.models.forms import answer_labels
 from judge.models.journal import JournalView
 from judge.models.journal_rows import Recorded, question_digest
@@ -28,13 +30,11 @@ ASKED_AGAIN = "asked again"
 """What becomes of a judgment whose next request the journal does not answer."""
 
 
-class ReparsePlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge journal reparse` can be told; paths may be strings."""
+class ReparsePlan(OwnPrompts):
+    """Everything `judge journal reparse` can be told."""
 
-    folder: StrPath
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
     """Output folder of `judge run`."""
-    prompts: Sequence[StrPath] = ()
-    """Prompt files of your own that judgments are under."""
 
 
 class Reread(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
         InputError: The folder has no judgments or no journal, or one of them is damaged.
         UsageError: Its prompts cannot be found.
     """
-    folder = Path(plan.folder)
+    folder = plan.folder
     results = _results(folder)
     prompts, warnings = _prompts(results, plan.prompts)
     responses = {response.response_id: response for response in read_earlier_pool(folder).responses}
@@ -131,7 +131,7 @@ def _prompt_id(result: Judgment | Failure) -> str:
 
 
 def _prompts(
-    results: Sequence[Judgment | Failure], own: Sequence[StrPath]
+    results: Sequence[Judgment | Failure], own: Sequence[Path]
 ) -> tuple[dict[str, Criterion], tuple[str, ...]]:
     """The prompts behind the results by `criterion/variant`, and a warning for each that has changed since."""
     given = {prompt.prompt_id: prompt for prompt in map(find_criterion, own)}
