@@ -23,7 +23,6 @@ BLOCK = 25
 NEW, REPEAT = "new", "repeat"
 VITAL, OKAY = "vital", "okay"
 SourceKind = Literal["passages", "responses", "both"]
-SOURCE_KINDS: tuple[SourceKind, ...] = ("passages", "responses", "both")
 PassageGrades = Mapping[str, Mapping[str, int]]
 """Turn id to passage id to grade."""
 _NO_COUNT = TokenCount(bare=0, english=0, whitespace=0, cut=None)

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
 from judge.harness.nuggets.creation import NuggetCreatePlan, create_nuggets, forecast_creation, read_creation
 from judge.harness.nuggets.questions import bank_notes
-from judge.models.model import ModelOptions, Price
 from judge.nuggets.forms import read_bank
 from tests.conftest import PROJECT
 from tests.mock import Mock, start_mock, wait_for_paid
@@ -33,8 +31,8 @@ def server() -> Iterator[Mock]:
 
 
 def plan(mock: Mock, pooled: Path, out: Path, **more: object) -> NuggetCreatePlan:
-    given = {"topics": TOPICS, "options": ModelOptions(base_url=mock.base_url)} | more
-    return NuggetCreatePlan(pool=pooled, model="server/mock", out=out, **given)  # type: ignore[arg-type]
+    given = {"topics": TOPICS, "base_url": mock.base_url} | more
+    return NuggetCreatePlan(pool=pooled, model="server/mock", out=out, **given)
 
 
 def results(folder: Path) -> dict[str, bytes]:
@@ -80,7 +78,7 @@ def test_every_source_is_asked_once_and_never_again(server: Mock, pooled: Path, 
     assert again.nuggets == first.nuggets
     assert (server.stats()["paid"], results(tmp_path / "out")) == (paid, written)
     assert forecast_creation(plan(server, pooled, tmp_path / "out")).models[0].calls == 0
-    other = create_nuggets(plan(server, pooled, tmp_path / "other", settings=Settings(concurrency=1)))
+    other = create_nuggets(plan(server, pooled, tmp_path / "other", concurrency=1))
     assert other.nuggets == first.nuggets
     assert results(tmp_path / "other") == written
 
@@ -124,7 +122,7 @@ def test_qrels_leave_out_passages(server: Mock, pooled: Path, tmp_path: Path) ->
 def test_an_unreadable_source_is_a_failure_and_the_others_count(server: Mock, pooled: Path, tmp_path: Path) -> None:
     server.reset()
     server.script(HM, HM)
-    outcome = create_nuggets(plan(server, pooled, tmp_path, limit=1, settings=Settings(concurrency=1)))
+    outcome = create_nuggets(plan(server, pooled, tmp_path, limit=1, concurrency=1))
     (failed,) = outcome.failures
     assert (failed.step, failed.reason, failed.raw) == ("creation", "unreadable", "Hm.")
     assert (failed.passage is None) != (failed.response_id is None)
@@ -135,7 +133,7 @@ def test_an_unreadable_source_is_a_failure_and_the_others_count(server: Mock, po
 @pytest.mark.parametrize("step", ["merging", "importance"])
 def test_a_turn_without_a_readable_list_has_no_nuggets(server: Mock, pooled: Path, tmp_path: Path, step: str) -> None:
     server.reset()
-    one = plan(server, pooled, tmp_path, limit=1, settings=Settings(concurrency=1))
+    one = plan(server, pooled, tmp_path, limit=1, concurrency=1)
     sources = forecast_creation(one).models[0].calls
     before = [reply([f"Fact {n}."], "some") for n in range(sources)]
     # Two facts or more of different sources, so the second step has one call.
@@ -153,7 +151,7 @@ def test_a_turn_without_a_readable_list_has_no_nuggets(server: Mock, pooled: Pat
 
 def test_a_source_that_says_nothing_has_no_nugget_and_is_no_failure(server: Mock, pooled: Path, tmp_path: Path) -> None:
     server.reset()
-    one = plan(server, pooled, tmp_path, limit=1, settings=Settings(concurrency=1))
+    one = plan(server, pooled, tmp_path, limit=1, concurrency=1)
     server.script(*[reply([], "none")] * forecast_creation(one).models[0].calls)
     outcome = create_nuggets(one)
     assert not outcome.failures and not outcome.nuggets
@@ -162,9 +160,7 @@ def test_a_source_that_says_nothing_has_no_nugget_and_is_no_failure(server: Mock
 
 def test_a_budget_leaves_failures_and_the_next_call_goes_on(server: Mock, pooled: Path, tmp_path: Path) -> None:
     server.reset()
-    prices = {"*": Price(1e-4, 1e-4)}
-    settings = Settings(max_cost=1.0, prices=prices, concurrency=4)
-    short = create_nuggets(plan(server, pooled, tmp_path / "out", settings=settings))
+    short = create_nuggets(plan(server, pooled, tmp_path / "out", max_cost=1.0, price="100/100", concurrency=4))
     assert {failed.reason for failed in short.failures} == {"budget"}
     # The later steps would have to be paid from the same dollar.
     assert {failed.step for failed in short.failures} == {"creation", "merging"}
@@ -199,14 +195,9 @@ def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tm
 
 
 def test_a_server_that_does_not_answer_ends_the_run(pooled: Path, tmp_path: Path) -> None:
-    options = ModelOptions(base_url="http://127.0.0.1:9/v1")
-    settings = Settings(attempts=1, concurrency=4)
+    gone = {"base_url": "http://127.0.0.1:9/v1", "attempts": 1, "concurrency": 4}
     with pytest.raises(OperationalError):
-        create_nuggets(
-            NuggetCreatePlan(
-                pool=pooled, model="server/mock", out=tmp_path, topics=TOPICS, options=options, settings=settings
-            )
-        )
+        create_nuggets(NuggetCreatePlan(pool=pooled, model="server/mock", out=tmp_path, topics=TOPICS, **gone))
     assert created(tmp_path)["status"] == "unfinished"
 
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from judge.ask.settings import Settings
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
 from judge.harness.nuggets.questions import (
@@ -23,7 +22,6 @@ from judge.harness.nuggets.questions import (
     match_nuggets,
     read_questions,
 )
-from judge.models.model import ModelOptions, Price
 from judge.text.ids import is_own_turn
 from judge.text.sentences import split_sentences
 from tests.conftest import PROJECT
@@ -47,6 +45,7 @@ class Asked(NamedTuple):
     other_prompt: str
 
 
+GONE = "http://127.0.0.1:9/v1"
 MATCH = Asked(NuggetMatchPlan, match_nuggets, PAIRS, "nugget/yes_no")
 CLAIMS = Asked(NuggetClaimsPlan, label_claims, RESPONSES, "nugget_precision/passages")
 both = pytest.mark.parametrize("asked", [MATCH, CLAIMS], ids=["match", "claims"])
@@ -59,8 +58,7 @@ def server() -> Iterator[Mock]:
 
 
 def plan(mock: Mock, pooled: Path, out: Path, asked: Asked = MATCH, **more: object) -> Any:
-    options = ModelOptions(base_url=mock.base_url)
-    return asked.plan(pool=pooled, bank=BANK, model="server/mock", out=out, options=options, **more)  # type: ignore[arg-type]
+    return asked.plan(pool=pooled, bank=BANK, model="server/mock", out=out, base_url=mock.base_url, **more)
 
 
 def results(folder: Path, asked: Asked) -> dict[str, bytes]:
@@ -117,8 +115,7 @@ def test_a_budget_leaves_failures_and_the_next_call_goes_on(
     server: Mock, pooled: Path, tmp_path: Path, asked: Asked
 ) -> None:
     server.reset()
-    settings = Settings(max_cost=1.0, prices={"*": Price(1e-4, 1e-4)}, concurrency=4)
-    short = asked.ask(plan(server, pooled, tmp_path, asked, settings=settings))
+    short = asked.ask(plan(server, pooled, tmp_path, asked, max_cost=1.0, price="100/100", concurrency=4))
     assert {failed.reason for failed in short.failures} == {"budget"}
     assert len(short.answers) + len(short.failures) == asked.questions
     assert len(asked.ask(plan(server, pooled, tmp_path, asked)).answers) == asked.questions
@@ -182,11 +179,7 @@ def test_a_folder_with_other_answers_is_refused_before_anything_is_sent(
 
 
 def test_a_server_that_is_not_there_ends_the_run(pooled: Path, tmp_path: Path) -> None:
-    settings = Settings(attempts=1, concurrency=2)
-    gone = NuggetMatchPlan(
-        pool=pooled, bank=BANK, model="server/mock", out=tmp_path, settings=settings,
-        options=ModelOptions(base_url="http://127.0.0.1:9/v1"),
-    )  # fmt: skip
+    gone = NuggetMatchPlan(pool=pooled, bank=BANK, model="server/mock", out=tmp_path, attempts=1, base_url=GONE)
     with pytest.raises(OperationalError):
         match_nuggets(gone)
 
@@ -218,11 +211,9 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Moc
         assert main(["pool", "--runs", *given, "--topics", str(topics), "--out", str(tmp_path / name)]) == 0
 
     def of(name: str, **more: object) -> NuggetMatchPlan:
-        options = ModelOptions(base_url=server.base_url)
         out = tmp_path / f"out-{name}"
-        return NuggetMatchPlan(
-            pool=tmp_path / name, bank=bank, model="server/mock", out=out, prompt=prompt, options=options, **more
-        )  # type: ignore[arg-type]
+        of = {"pool": tmp_path / name, "bank": bank, "prompt": prompt, "base_url": server.base_url} | more
+        return NuggetMatchPlan(model="server/mock", out=out, **of)
 
     prepared = read_questions(of("alone"))
     asked = {pair.response.turn_id for pair in prepared.questions}
@@ -249,12 +240,11 @@ def test_a_response_whose_passages_have_no_text_is_not_asked_about(pooled: Path,
 def test_what_cannot_be_asked_is_refused(pooled: Path, tmp_path: Path) -> None:
     of = {"pool": pooled, "bank": BANK, "out": tmp_path / "out"}
     with pytest.raises(UsageError, match="checker/overlap labels sentences"):
-        label_claims(NuggetClaimsPlan(model="baseline/overlap", **of))  # type: ignore[arg-type]
+        label_claims(NuggetClaimsPlan(model="baseline/overlap", **of))
     with pytest.raises(UsageError, match="no prompt about claims"):
-        label_claims(NuggetClaimsPlan(model="checker/overlap", prompt="nugget", **of))  # type: ignore[arg-type]
-    gone = ModelOptions(base_url="http://127.0.0.1:9/v1")
+        label_claims(NuggetClaimsPlan(model="checker/overlap", prompt="nugget", **of))
     with pytest.raises(OperationalError):
-        label_claims(NuggetClaimsPlan(model="server/m", options=gone, settings=Settings(attempts=1), **of))  # type: ignore[arg-type]
+        label_claims(NuggetClaimsPlan(model="server/m", base_url=GONE, attempts=1, **of))
 
 
 def test_the_command_labels_and_scores(pooled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,16 +2,19 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place, write_atomic
-from judge.files.paths import JobPlan, StrPath, file_in
+from judge.files.paths import file_in
+from judge.files.plan import OneOf, Option, Options
 from judge.files.tabular import read_table
 from judge.nuggets.forms import (
     BANK,
     EDITS,
+    FORMS,
     WRITTEN,
     bank_bytes,
     edits_file,
@@ -30,23 +33,23 @@ from judge.text.cells import count
 from judge.text.safe import has_content, storable
 
 
-class NuggetConvertPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge nuggets convert` can be told; paths may be strings."""
+class NuggetConvertPlan(Options):
+    """Everything `judge nuggets convert` can be told."""
 
-    bank: StrPath
+    bank: Annotated[Path, Option(metavar="BANK", place="only")]
     """The bank to read, or its folder."""
-    to: str
-    """The form to write, one of WRITTEN."""
-    out: StrPath
+    to: Annotated[str, OneOf(WRITTEN)]
+    """The form to write."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
     """The file to write."""
-    form: str | None = None
-    """The form of the bank, a key of FORMS; None to see it from its content."""
-    vital_from: int | None = None
+    form: Annotated[str | None, OneOf(FORMS)] = None
+    """The form of BANK (default: seen from its content)."""
+    vital_from: Annotated[int | None, Option(metavar="GRADE")] = None
     """Nuggets without importance become vital if their passage has this grade or a higher one, else okay."""
-    made_by: str | None = None
+    made_by: Annotated[str | None, Option(metavar="NAME")] = None
     """Who made the nuggets that do not say so."""
-    edits: StrPath | None = None
-    """People's edits; by default those in the folder of the bank."""
+    edits: Annotated[Path | None, Option(metavar="FILE")] = None
+    """People's edits (default: edits.jsonl in the folder of the bank)."""
 
 
 class ConvertedBank(Record, frozen=True):
@@ -62,18 +65,13 @@ def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
     """Read a bank in any form and write it in another.
 
     Raises:
-        UsageError: There is no such form, the file would be written over itself, or a nugget has no grade that
-            `vital_from` could go by.
+        UsageError: The file would be written over itself, or a nugget has no grade that `vital_from` could go by.
         InputError: The bank is bad, or the form cannot hold its nuggets; every problem is listed.
     """
-    path, out = Path(plan.bank), Path(plan.out)
-    edits = edits_file(path) if plan.edits is None else Path(plan.edits)
-    if any(same_place(read, out) for read in (file_in(path, BANK), edits) if read is not None):
-        raise UsageError(f"{out}: would be written over what it is made of")
-    if plan.to not in WRITTEN:
-        known = " or ".join(WRITTEN)
-        raise UsageError(f"no form of bank called {plan.to!r} is written: expected {known} (--to)")
-    bank = read_bank(path, plan.form, plan.edits)
+    edits = edits_file(plan.bank) if plan.edits is None else plan.edits
+    if any(same_place(read, plan.out) for read in (file_in(plan.bank, BANK), edits) if read is not None):
+        raise UsageError(f"{plan.out}: would be written over what it is made of")
+    bank = read_bank(plan.bank, plan.form, plan.edits)
     nuggets = bank.nuggets
     if plan.vital_from is not None:
         ungraded = [nugget.nugget_id for nugget in nuggets if nugget.importance is None and nugget.relevance is None]
@@ -89,9 +87,9 @@ def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
             for nugget in nuggets
         )
     content = bank_bytes(nuggets, plan.to)
-    written = parse_bank(content, str(out), plan.to)
-    write_atomic(out, content)
-    return ConvertedBank(bank, written.nuggets, out)
+    written = parse_bank(content, str(plan.out), plan.to)
+    write_atomic(plan.out, content)
+    return ConvertedBank(bank, written.nuggets, plan.out)
 
 
 def _graded(nugget: Nugget, least: int) -> Nugget:
@@ -101,30 +99,30 @@ def _graded(nugget: Nugget, least: int) -> Nugget:
     return msgspec.structs.replace(nugget, importance="vital" if nugget.relevance >= least else "okay")
 
 
-class NuggetSheetPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge nuggets sheet` can be told; paths may be strings."""
+class NuggetSheetPlan(Options):
+    """Everything `judge nuggets sheet` can be told."""
 
-    bank: StrPath
-    """The bank, or its folder."""
-    out: StrPath
-    """The sheet to write."""
-    edits: StrPath | None = None
-    """The edits so far; by default those in the folder of the bank."""
-    topics: StrPath | None = None
+    bank: Annotated[Path, Option(metavar="BANK", place="only")]
+    """Bank of nuggets in any form, or its folder."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """The sheet to write, such as sheet.csv."""
+    edits: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Edits so far (default: edits.jsonl in the folder of the bank)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics file, to show what the user said."""
 
 
-class NuggetImportPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge nuggets import` can be told; paths may be strings."""
+class NuggetImportPlan(Options):
+    """Everything `judge nuggets import` can be told."""
 
-    sheet: StrPath
+    sheet: Annotated[Path, Option(metavar="SHEET", place="only")]
     """The sheet as people filled it in."""
-    bank: StrPath
-    """The bank, or its folder."""
-    edited_by: str
+    bank: Annotated[Path, Option(metavar="FILE|DIR")]
+    """The bank of the sheet, or its folder."""
+    edited_by: Annotated[str, Option(metavar="NAME")]
     """Who changed the sheet."""
-    edits: StrPath | None = None
-    """The file of edits, which holds the edits so far and is written; by default that in the folder of the bank."""
+    edits: Annotated[Path | None, Option(metavar="FILE")] = None
+    """File of edits to write (default: edits.jsonl in the bank's folder)."""
 
 
 class ImportedEdits(Record, frozen=True):
@@ -149,15 +147,15 @@ def write_nugget_sheet(plan: NuggetSheetPlan) -> int:
         UsageError: The sheet would be written over what it is made of.
         InputError: An input is bad; every problem is listed.
     """
-    file, edits, out = file_in(plan.bank, BANK), _edits_so_far(plan.bank, plan.edits), Path(plan.out)
-    given = [path for path in (file, edits, plan.topics) if path is not None]
-    if any(same_place(out, Path(path)) for path in given):
-        raise UsageError(f"{out}: would be written over what it is made of")
+    edits = edits_file(plan.bank) if plan.edits is None else plan.edits
+    given = [path for path in (file_in(plan.bank, BANK), edits, plan.topics) if path is not None]
+    if any(same_place(plan.out, path) for path in given):
+        raise UsageError(f"{plan.out}: would be written over what it is made of")
     made = read_made_bank(plan.bank).nuggets
     earlier = () if edits is None else read_edits(edits)
     turns = {} if plan.topics is None else turns_by_id(read_topics(plan.topics))
     said = {turn_id: turn.utterance for turn_id, turn in turns.items()}
-    write_atomic(out, bank_sheet(made, earlier, said, str(edits)))
+    write_atomic(plan.out, bank_sheet(made, earlier, said, str(edits)))
     return len(made) + sum(edit.action == "add" for edit in earlier)
 
 
@@ -170,23 +168,19 @@ def import_nugget_edits(plan: NuggetImportPlan) -> ImportedEdits:
     """
     if not has_content(plan.edited_by) or not storable(plan.edited_by):
         raise UsageError("--edited-by: expected a name")
-    if plan.edits is None and not Path(plan.bank).is_dir():
+    if plan.edits is None and not plan.bank.is_dir():
         raise UsageError(f"{plan.bank}: not a folder, so the file of edits needs a name (--edits)")
-    out = Path(plan.bank) / EDITS if plan.edits is None else Path(plan.edits)
-    if any(same_place(out, path) for path in (file_in(plan.bank, BANK), Path(plan.sheet))):
+    out = plan.bank / EDITS if plan.edits is None else plan.edits
+    if any(same_place(out, path) for path in (file_in(plan.bank, BANK), plan.sheet)):
         raise UsageError(f"{out}: would be written over what it is made of")
     made = read_made_bank(plan.bank).nuggets
     earlier = read_edits(out) if out.exists() else ()
     problems: list[Problem] = []
-    path = Path(plan.sheet)
-    _, rows = read_table(path, problems, needed=NEEDED)
+    _, rows = read_table(plan.sheet, problems, needed=NEEDED)
     if problems:
-        raise InputError(f"{path}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}", problems)
-    edits = sheet_edits(rows, made, earlier, plan.edited_by, str(path))
+        reason = f"not usable as a sheet of nuggets: {count(len(problems), 'problem')}"
+        raise InputError(f"{plan.sheet}: {reason}", problems)
+    edits = sheet_edits(rows, made, earlier, plan.edited_by, str(plan.sheet))
     nuggets = len(edited(made, edits, str(out)))
     write_atomic(out, edits_jsonl(edits))
     return ImportedEdits(edits, nuggets, out)
-
-
-def _edits_so_far(bank: StrPath, edits: StrPath | None) -> Path | None:
-    return edits_file(bank) if edits is None else Path(edits)

@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import model_validator
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, Judge
 from judge.ask.criteria import find_criterion
-from judge.ask.opening import check_turns, judging_options
+from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
@@ -18,17 +20,16 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.errors import UsageError
 from judge.files.folder import check_apart, replace_folder
 from judge.files.line_stream import json_bytes, jsonl_bytes
-from judge.files.paths import StrPath
+from judge.files.plan import Option, Positive
 from judge.files.progress import ProgressLine
 from judge.files.stored import sha256
 from judge.harness.manifest import job_manifest
-from judge.harness.nuggets.questions import CREATED, NuggetJobPlan, check_same, nugget_turns, open_nugget_judge
+from judge.harness.nuggets.questions import CREATED, NuggetJobPlan, check_same, nugget_turns
 from judge.nuggets.creation import (
     BLOCK,
     NEW,
     OKAY,
     REPEAT,
-    SOURCE_KINDS,
     VITAL,
     NuggetSource,
     SourceKind,
@@ -51,7 +52,6 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
 from judge.text.cells import count
-from judge.text.hints import did_you_mean
 from judge.text.table import Table
 
 MOST = 30
@@ -59,23 +59,29 @@ MOST = 30
 _LABELS = {NUGGET_MERGING: (NEW, REPEAT), NUGGET_IMPORTANCE: (VITAL, OKAY)}
 
 
-class NuggetCreatePlan(NuggetJobPlan, frozen=True, kw_only=True):
-    """Everything `judge nuggets create` can be told; paths may be strings."""
+class NuggetCreatePlan(NuggetJobPlan):
+    """Everything `judge nuggets create` can be told."""
 
-    sources: SourceKind = "both"
-    """What nuggets are taken from: passages, responses, or both."""
-    qrels: StrPath | None = None
-    """Passage qrels: only passages that they grade as relevant are sources."""
-    relevant_from: int = 1
-    """The least grade of a relevant passage."""
-    most: int = MOST
+    sources: Annotated[SourceKind, Option("from")] = "both"
+    """What nuggets are taken from."""
+    qrels: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Passage qrels: take only passages that they grade as relevant."""
+    relevant_from: Annotated[int, Option(metavar="GRADE")] = 1
+    """With --qrels: least grade of a relevant passage."""
+    most: Annotated[Positive, Option(metavar="N")] = MOST
     """Most nuggets of a turn."""
-    creation: StrPath = NUGGET_CREATION
-    """The prompt for the nuggets of a source, as `nugget_creation/variant` or a path."""
-    merging: StrPath = NUGGET_MERGING
-    """The prompt that tells new candidates from repeats, as `nugget_merging/variant` or a path."""
-    importance: StrPath = NUGGET_IMPORTANCE
-    """The prompt that says how important nuggets are, as `nugget_importance/variant` or a path."""
+    creation: Annotated[str | Path, Option("creation-prompt", metavar="NAME|PATH")] = NUGGET_CREATION
+    """Prompt for the nuggets of one source (default nugget_creation/graded)."""
+    merging: Annotated[str | Path, Option("merging-prompt", metavar="NAME|PATH")] = NUGGET_MERGING
+    """Prompt that tells new nuggets from repeats (default nugget_merging/graded)."""
+    importance: Annotated[str | Path, Option("importance-prompt", metavar="NAME|PATH")] = NUGGET_IMPORTANCE
+    """Prompt that says which nuggets are vital (default nugget_importance/graded)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.qrels is not None and self.sources == "responses":
+            raise UsageError("--qrels says which passages are relevant, and --from responses takes none")
+        return self
 
 
 class CreationInputs(Record, frozen=True):
@@ -109,14 +115,13 @@ def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInput
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or the folder has a bank of something else; every problem is listed.
     """
-    _check(plan)
     prompts = (
         _prompt(plan.creation, NUGGET_CREATION),
         _prompt(plan.merging, NUGGET_MERGING),
         _prompt(plan.importance, NUGGET_IMPORTANCE),
     )
-    judge = open_nugget_judge(plan, prompts, keys=keys)
-    pool = read_pool_folder(Path(plan.pool), *(() if plan.sources == "responses" else ("passages.jsonl",)))
+    judge = open_judge((plan.model,), plan.options, prompts, plan.settings, keys=keys and not recalls(plan))
+    pool = read_pool_folder(plan.pool, *(() if plan.sources == "responses" else ("passages.jsonl",)))
     check_unit(prompts, pool.unit)
     turns = nugget_turns(plan, pool)
     found = _sources(plan, prompts, pool, turns)
@@ -133,27 +138,10 @@ def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInput
         "most": plan.most,
         "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION, "block": BLOCK},
     }
-    out = Path(plan.out)
-    check_apart(out, [pool_file(Path(plan.pool)), *(Path(path) for path in (plan.topics, plan.qrels) if path)])
-    check_same(out / CREATED, configured, "a bank made with other", "judge nuggets create")
+    check_apart(plan.out, [pool_file(plan.pool), *(path for path in (plan.topics, plan.qrels) if path)])
+    check_same(plan.out / CREATED, configured, "a bank made with other", "judge nuggets create")
     sources = {turn_id: found.by_turn[turn_id] for turn_id in spread_evenly(tuple(found.by_turn), plan.limit)}
     return CreationInputs(plan, judge, prompts, pool, turns, found, sources, configured)
-
-
-def _check(plan: NuggetCreatePlan) -> None:
-    """Refuse options that do not go together.
-
-    Raises:
-        UsageError: There are some.
-    """
-    if plan.sources not in SOURCE_KINDS:
-        raise UsageError(
-            f"--from {plan.sources}{did_you_mean(plan.sources, SOURCE_KINDS)}: expected {', '.join(SOURCE_KINDS)}"
-        )
-    if plan.most < 1:
-        raise UsageError(f"--most {plan.most}: expected 1 or more")
-    if plan.qrels is not None and plan.sources == "responses":
-        raise UsageError("--qrels says which passages are relevant, and --from responses takes none")
 
 
 def _sources(
@@ -167,7 +155,7 @@ def _sources(
     """
     relevance = None
     if plan.qrels is not None:
-        relevance = read_relevance(Path(plan.qrels), minimum=plan.relevant_from, known=list(turns) or None)
+        relevance = read_relevance(plan.qrels, minimum=plan.relevant_from, known=list(turns) or None)
     found = turn_sources(pool, plan.sources, relevance.grades if relevance else None, plan.relevant_from)
     if not found.by_turn:
         raise UsageError(f"{plan.pool}: no {_named(plan)} to take nuggets from{_why(found)}")
@@ -175,7 +163,7 @@ def _sources(
     return found
 
 
-def _prompt(name: StrPath, criterion: str) -> Criterion:
+def _prompt(name: str | Path, criterion: str) -> Criterion:
     """The prompt of a step.
 
     Raises:
@@ -241,7 +229,7 @@ def create_nuggets(
     """
     with job_progress(progress, report) as shown:
         inputs = read_creation(plan)
-        out, judge = Path(plan.out), inputs.judge
+        out, judge = plan.out, inputs.judge
         with Asking.of(plan, inputs.pool, inputs.turns, shown) as asking:
             asking.prepare(judge.models[0])
             # Left by a job that is stopped too, so that nothing else is asked into its folder.
@@ -341,7 +329,7 @@ def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], acc
         FAILURES: jsonl_bytes(failures),
         CREATED: job_manifest(status, inputs.configured, **counts),
     }
-    replace_folder(Path(inputs.plan.out), files, RECORD)
+    replace_folder(inputs.plan.out, files, RECORD)
     return NuggetCreation(Table(nuggets), Table(failures), len(with_nuggets), without, account, notes)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -11,23 +11,21 @@ from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, Judge
 from judge.ask.criteria import find_criterion
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
+from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Judgment
-from judge.ask.settings import Settings
 from judge.ask.subjects import NUGGET, NUGGET_PRECISION, check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.files.folder import check_apart, replace_folder
 from judge.files.line_stream import jsonl_bytes
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Option, Positive
 from judge.files.progress import ProgressLine
 from judge.files.stored import read_stored, sha256
 from judge.harness.manifest import MANIFEST, job_manifest
 from judge.harness.nuggets.scoring import read_pool_with_runs
-from judge.models.journal import check_database
-from judge.models.model import ModelOptions
 from judge.nuggets.forms import bank_bytes, read_bank
 from judge.nuggets.label_files import CLAIMS, LABEL_FAILURES, MATCHES
 from judge.nuggets.questions import (
@@ -82,37 +80,30 @@ class NuggetCommand(NamedTuple):
     """Files of the pool to read beside its runs and exclusions, where the prompt shows passages."""
 
 
-class NuggetJobPlan(JobPlan, frozen=True, kw_only=True):
-    """What every job that asks a judge about nuggets can be told; paths may be strings."""
+class NuggetJobPlan(AskingOptions, JournalOption):
+    """What every job that asks a judge about nuggets can be told."""
 
-    pool: StrPath
-    """The output folder with the pool and its passages, or its `pool.jsonl`."""
-    model: str
-    """The judge, as `backend/model`."""
-    out: StrPath
-    """The folder for what the judge said, and journal."""
-    journal: str | None = None
-    """Address of a database, `postgresql://…`, whose journal several processes share; by default the journal is a file
-    in `out`."""
-    topics: StrPath | None = None
-    """Topics file, for prompts that show the conversation; the pool has that of interactive runs."""
-    options: ModelOptions = ModelOptions()
-    """How the model is called: endpoint, temperature, longest reply, seed, timeout, threads."""
-    settings: Settings = Settings()
-    """How many calls run at once, how often one is tried, and what may be spent."""
-    limit: int | None = None
-    """Ask only about so many turns, responses or pairs, spread over the pool."""
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder with the pool, or its pool.jsonl."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, for a prompt that shows the conversation."""
+    limit: Annotated[Positive | None, Option(metavar="N")] = None
+    """Ask only about N turns, responses or pairs, spread over the pool."""
+    model: Annotated[str, Option(metavar="BACKEND/MODEL")]
+    """The judge."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder for the answers and the journal."""
 
 
-class NuggetAskPlan(NuggetJobPlan, frozen=True, kw_only=True):
+class NuggetAskPlan(NuggetJobPlan):
     """The part of the plans of `judge nuggets match` and `claims` that is the same."""
 
     command: ClassVar[NuggetCommand]
     """What is asked."""
-    bank: StrPath
-    """The bank of nuggets."""
-    prompt: StrPath
-    """The prompt, as `criterion/variant` or a path."""
+    bank: Annotated[Path, Option(metavar="FILE|DIR")]
+    """Bank of nuggets in any form, or its folder."""
+    prompt: str | Path
+    """The prompt."""
 
 
 class QuestionInputs(Record, frozen=True):
@@ -127,21 +118,6 @@ class QuestionInputs(Record, frozen=True):
     questions: tuple[NuggetQuestion, ...]
     tasks: tuple[Task, ...]
     """A task for each of them."""
-
-
-def open_nugget_judge(plan: NuggetJobPlan, prompts: Sequence[Criterion], *, keys: bool) -> Judge:
-    """The judge of a plan.
-
-    Args:
-        plan: The plan.
-        prompts: What it is asked.
-        keys: Refuse a model without its key where no journal can have its completions; a dry run needs none.
-
-    Raises:
-        UsageError: It cannot be asked.
-    """
-    check_database(plan.journal)
-    return open_judge((plan.model,), plan.options, prompts, plan.settings, keys=keys and not recalls(plan))
 
 
 def nugget_turns(plan: NuggetJobPlan, pool: Pool) -> dict[str, Turn]:
@@ -163,9 +139,9 @@ def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
     row = plan.command
     prompt = find_criterion(plan.prompt)
     row.check(prompt)
-    judge = open_nugget_judge(plan, (prompt,), keys=keys)
+    judge = open_judge((plan.model,), plan.options, (prompt,), plan.settings, keys=keys and not recalls(plan))
     bank = read_bank(plan.bank)
-    pool = read_pool_with_runs(Path(plan.pool), *(row.beside if "passages" in prompt.inputs else ()))
+    pool = read_pool_with_runs(plan.pool, *(row.beside if "passages" in prompt.inputs else ()))
     check_unit((prompt,), pool.unit)
     turns = nugget_turns(plan, pool)
     configured = {
@@ -180,9 +156,8 @@ def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
     if not questions:
         raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
     check_turns((prompt,), {question.response.turn_id for question in questions}, turns, plan.topics)
-    out = Path(plan.out)
-    check_apart(out, [pool_file(Path(plan.pool)), Path(plan.bank)])
-    check_same(out / NUGGETS, configured, f"{row.what} made with another", row.command)
+    check_apart(plan.out, [pool_file(plan.pool), plan.bank])
+    check_same(plan.out / NUGGETS, configured, f"{row.what} made with another", row.command)
     questions = spread_evenly(questions, plan.limit)
     tasks = tuple(question_task(question, prompt) for question in questions)
     return QuestionInputs(judge, prompt, pool, turns, configured, questions, tasks)
@@ -220,9 +195,9 @@ class _Created(msgspec.Struct):
     status: str
 
 
-def bank_notes(bank: StrPath) -> tuple[str, ...]:
+def bank_notes(bank: Path) -> tuple[str, ...]:
     """A sentence if a bank is that of a creation which did not cover every source; none for any other bank."""
-    path = Path(bank) / CREATED
+    path = bank / CREATED
     try:
         status = msgspec.json.decode(read_stored(path), type=_Created).status if path.is_file() else "complete"
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -265,7 +240,7 @@ def _ask(
 ) -> NuggetAnswers:
     """Ask a judge, and write its answers."""
     inputs, row = read_questions(plan), plan.command
-    out, judge, questions = Path(plan.out), inputs.judge, inputs.questions
+    judge, questions = inputs.judge, inputs.questions
 
     def manifest(status: str, labels: Any = None, missing: Any = None, models: Any = None) -> bytes:
         facts = {row.counted: len(questions), "labels": labels, "missing": missing, "models": models}
@@ -274,7 +249,7 @@ def _ask(
     with job_progress(progress, report) as shown, Asking.of(plan, inputs.pool, inputs.turns, shown) as asking:
         asking.prepare(judge.models[0])
         # Left by a run that is stopped too, so that nothing else is asked into its folder.
-        replace_folder(out, {NUGGETS: manifest("unfinished")}, row.record, more=True)
+        replace_folder(plan.out, {NUGGETS: manifest("unfinished")}, row.record, more=True)
         results = asking.ask(judge, inputs.tasks)
         notes = (*bank_notes(plan.bank), *asking.notes(judge.models, results))
     answers, missing = answers_of(questions, results, inputs.prompt, row.answer_of)
@@ -288,11 +263,11 @@ def _ask(
             sorted({answer.model for answer in answers if answer.model}),
         ),
     }
-    replace_folder(out, files, row.record)
+    replace_folder(plan.out, files, row.record)
     return NuggetAnswers(Table(answers), Table(missing), asking.accounts[0], notes)
 
 
-class NuggetMatchPlan(NuggetAskPlan, frozen=True, kw_only=True):
+class NuggetMatchPlan(NuggetAskPlan):
     """Everything `judge nuggets match` can be told; a question is about a pair of response and nugget."""
 
     command = NuggetCommand(
@@ -306,7 +281,8 @@ class NuggetMatchPlan(NuggetAskPlan, frozen=True, kw_only=True):
         answers_file=MATCHES,
         record="matches.sha256",
     )
-    prompt: StrPath = NUGGET
+    prompt: Annotated[str | Path, Option(metavar="NAME|PATH")] = NUGGET
+    """Prompt of the criterion nugget (default nugget/graded)."""
 
 
 def match_nuggets(
@@ -327,7 +303,7 @@ def match_nuggets(
     return _ask(plan, report, progress)
 
 
-class NuggetClaimsPlan(NuggetAskPlan, frozen=True, kw_only=True):
+class NuggetClaimsPlan(NuggetAskPlan):
     """Everything `judge nuggets claims` can be told; a question is about the sentences of a response."""
 
     command = NuggetCommand(
@@ -342,7 +318,8 @@ class NuggetClaimsPlan(NuggetAskPlan, frozen=True, kw_only=True):
         record="claims.sha256",
         beside=("passages.jsonl",),
     )
-    prompt: StrPath = NUGGET_PRECISION
+    prompt: Annotated[str | Path, Option(metavar="NAME|PATH")] = NUGGET_PRECISION
+    """Prompt of the criterion nugget_precision (default nugget_precision/graded)."""
 
 
 def label_claims(

@@ -1,12 +1,15 @@
 """Recall and precision of runs, and a judge beside people: what `judge nuggets score` and `agree` do, in Python."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
 
 from judge.errors import UsageError
 from judge.files.folder import check_apart, replace_folder
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import OneOf, Option, Seed, pairs
+from judge.harness.options import ClusterUnit
 from judge.nuggets.forms import read_bank
 from judge.nuggets.label_files import read_claims_of, read_labels_of
 from judge.nuggets.labels import PairLabels
@@ -37,38 +40,41 @@ from judge.pool.folder import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Record
 from judge.text.cells import count
-from judge.text.hints import did_you_mean
-from judge.text.ids import Cluster, check_cluster, cluster_of, clustering
+from judge.text.ids import cluster_of, clustering
 from judge.text.table import Table
 
 RECORD = "scores.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
 
-class NuggetScorePlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge nuggets score` can be told; paths may be strings, and one may stand where several may."""
+class NuggetMatches(ClusterUnit):
+    """Matches of the responses of a pool with a bank."""
 
-    pool: StrPath
-    """The output folder with the pool."""
-    bank: StrPath
-    """The bank of nuggets."""
-    matches: Sequence[StrPath]
-    """Files of matches or folders of `judge nuggets match`; of several judges the majority counts."""
-    claims: Sequence[StrPath] = ()
-    """Files of labels of claims or folders of `judge nuggets claims`, for precision; of several judges the majority
-    counts."""
-    gold: Sequence[StrPath] = ()
-    """People's matches of a part of the responses, to correct those of judges by."""
-    inclusion: float | None = None
-    """The probability with which units were drawn for people, where the rows do not say it."""
-    renamed: Mapping[str, str] = {}
-    """Name of a run in the matches to its id in the pool."""
-    main: str = MAIN
-    """The recall that runs are ranked by and that is corrected."""
-    cluster: Cluster = "topic"
-    """What the intervals are over."""
-    out: StrPath | None = None
-    """The folder for the tables; None to write none."""
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder with the pool."""
+    bank: Annotated[Path, Option(metavar="FILE|DIR")]
+    """Bank of nuggets in any form, or its folder."""
+    matches: Annotated[tuple[Path, ...], Option(metavar="FILE|DIR")]
+    """Folders of `judge nuggets match`, or files of matches; of several judges the majority counts."""
+    renamed: Annotated[dict[str, str], BeforeValidator(pairs), Option("rename", metavar="NAME=RUN", repeat=True)] = (
+        Field(default_factory=dict)
+    )
+    """The run of the pool that the matches call NAME; may be repeated."""
+
+
+class NuggetScorePlan(NuggetMatches):
+    """Everything `judge nuggets score` can be told."""
+
+    claims: Annotated[tuple[Path, ...], Option(metavar="FILE|DIR")] = ()
+    """Labels of claims, or folders of `judge nuggets claims`: precision, and F with strict recall."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """People's matches of a part of the responses, to correct the recall by a judge."""
+    inclusion: Annotated[float | None, Field(gt=0, le=1), Option(metavar="P")] = None
+    """Probability with which units were drawn for --gold, where its rows do not say it."""
+    main: Annotated[str, OneOf(RECALLS)] = MAIN
+    """Recall that runs are ranked by."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder for the tables."""
 
 
 class NuggetScores(Record, frozen=True):
@@ -97,11 +103,10 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    _check(plan)
-    folder, bank, pool = Path(plan.pool), read_bank(plan.bank), read_pool_with_runs(Path(plan.pool))
-    files = [*map(Path, plan.matches), *map(Path, plan.gold), *map(Path, plan.claims)]
+    bank, pool = read_bank(plan.bank), read_pool_with_runs(plan.pool)
+    files = [*plan.matches, *plan.gold, *plan.claims]
     if plan.out is not None:
-        check_apart(Path(plan.out), [pool_file(folder), Path(plan.bank), *files])
+        check_apart(plan.out, [pool_file(plan.pool), plan.bank, *files])
     known = read_labels_of(plan.matches, bank, pool, plan.renamed)
     units = run_units(pool, bank, known)
     if not units:
@@ -128,7 +133,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     if plan.out is not None:
         written = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
         written |= {f"{stem}.tsv": grid.files(stem)[f"{stem}.tsv"] for stem, grid in lines.items()}
-        replace_folder(Path(plan.out), written, RECORD, inputs=files)
+        replace_folder(plan.out, written, RECORD, inputs=files)
     return NuggetScores(
         scores=Table(scores),
         units=Table(units),
@@ -138,20 +143,6 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
         grids=tuple(grids.values()),
         notes=notes,
     )
-
-
-def _check(plan: NuggetScorePlan) -> None:
-    """Refuse options that cannot be.
-
-    Raises:
-        UsageError: There are some.
-    """
-    check_cluster(plan.cluster)
-    if plan.main not in RECALLS:
-        hint = did_you_mean(plan.main, RECALLS)
-        raise UsageError(f"no recall called {plan.main!r}{hint} (there are {', '.join(RECALLS)})")
-    if plan.inclusion is not None and not 0 < plan.inclusion <= 1:
-        raise UsageError(f"--inclusion {plan.inclusion}: expected a probability above 0 and at most 1")
 
 
 def _corrected(
@@ -214,26 +205,13 @@ def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunU
     return tuple(notes)
 
 
-SEED = 2023
+class NuggetAgreePlan(NuggetMatches):
+    """Everything `judge nuggets agree` can be told."""
 
-
-class NuggetAgreePlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge nuggets agree` can be told; paths may be strings, and one may stand where several may."""
-
-    pool: StrPath
-    """The output folder with the pool."""
-    bank: StrPath
-    """The bank of nuggets."""
-    gold: Sequence[StrPath]
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")]
     """People's matches."""
-    matches: Sequence[StrPath]
-    """Files or folders of a judge's matches; of several judges the majority counts."""
-    renamed: Mapping[str, str] = {}
-    """Name of a run in the matches to its id in the pool."""
-    cluster: Cluster = "topic"
-    """What the intervals are over."""
-    seed: int = SEED
-    """Of the resamples."""
+    seed: Annotated[Seed, Option("resampling-seed", metavar="N")] = 2023
+    """Seed of the resamples."""
 
 
 def compare_matches(plan: NuggetAgreePlan) -> MatchAgreement:
@@ -243,8 +221,7 @@ def compare_matches(plan: NuggetAgreePlan) -> MatchAgreement:
         UsageError: The gold is of judges, the matches are of people, or they share no pair.
         InputError: An input is bad; every problem is listed.
     """
-    check_cluster(plan.cluster)
-    bank, pool = read_bank(plan.bank), read_pool_with_runs(Path(plan.pool))
+    bank, pool = read_bank(plan.bank), read_pool_with_runs(plan.pool)
     people = read_labels_of(plan.gold, bank, pool, plan.renamed)
     judge = read_labels_of(plan.matches, bank, pool, plan.renamed)
     if not people.people or judge.people:
