@@ -40,20 +40,20 @@ def _place(given: str | Path) -> str | Path:
     return path / JOURNAL if path.is_dir() else path
 
 
-Place = Annotated[str | Path, BeforeValidator(_place)]
+_Place = Annotated[str | Path, BeforeValidator(_place)]
 
 
 class JournalPath(Options):
     """Which journal is read."""
 
-    path: Annotated[Place, Option(metavar="PATH", place="only")]
+    path: Annotated[_Place, Option(metavar="PATH", place="only")]
     """A journal, a folder with its journal.sqlite, or postgresql://…"""
 
 
 class JournalPaths(Options):
     """Which journals are read."""
 
-    paths: Annotated[tuple[Place, ...], Option(metavar="PATH", place="only")]
+    paths: Annotated[tuple[_Place, ...], Option(metavar="PATH", place="only")]
     """Journals, their folders or exports, or postgresql://…"""
 
 
