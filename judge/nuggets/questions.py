@@ -102,41 +102,39 @@ def match_of(question: NuggetQuestion, result: Judgment, criterion: Criterion) -
     (nugget,) = question.nuggets
     said = next(level.label for level in criterion.scale.levels if level.grade == result.grade)
     return MatchedNugget(
-        turn_id=question.response.turn_id,
         nugget_id=nugget.nugget_id,
         label=cast("MatchLabel", said),
-        response_id=question.response.response_id,
-        text_sha256=text_digest(question.response.text),
         nugget_sha256=digest(nugget.text),
-        judge=result.judge,
         expected=result.expected,
         probabilities=result.probabilities,
-        rationale=result.rationale,
-        model=result.model,
-        prompt=f"{result.criterion}/{result.variant}",
-        prompt_digest=result.criterion_digest,
-        request_digest=result.request_digest,
-        repaired=result.repaired,
+        **_facts(question, result),
     )
 
 
 def claims_of(question: NuggetQuestion, result: Judgment, criterion: Criterion) -> ResponseClaims:
     """The answer about all sentences of a response as their labels."""
     return ResponseClaims(
-        turn_id=question.response.turn_id,
-        response_id=question.response.response_id,
         labels=cast("tuple[ClaimLabel, ...]", tuple(result.sentences)),
         passages="passages" in criterion.inputs,
-        text_sha256=text_digest(question.response.text),
         nuggets_sha256=nuggets_digest(question.nuggets),
-        judge=result.judge,
-        rationale=result.rationale,
-        model=result.model,
-        prompt=f"{result.criterion}/{result.variant}",
-        prompt_digest=result.criterion_digest,
-        request_digest=result.request_digest,
-        repaired=result.repaired,
+        **_facts(question, result),
     )
+
+
+def _facts(question: NuggetQuestion, result: Judgment) -> dict[str, Any]:
+    """What every answer says of its response and its judge, by the names of fields."""
+    return {
+        "turn_id": question.response.turn_id,
+        "response_id": question.response.response_id,
+        "text_sha256": text_digest(question.response.text),
+        "judge": result.judge,
+        "rationale": result.rationale,
+        "model": result.model,
+        "prompt": f"{result.criterion}/{result.variant}",
+        "prompt_digest": result.criterion_digest,
+        "request_digest": result.request_digest,
+        "repaired": result.repaired,
+    }
 
 
 def answers_of(
