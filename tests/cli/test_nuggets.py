@@ -102,10 +102,13 @@ def test_scores_go_to_stdout_and_notes_to_stderr(tmp_path: Path, capsys: pytest.
     capsys.readouterr()
     for more, message in (
         (["--gold", str(people)], "--matches has those of people"),
-        (["--inclusion", "0"], "expected a probability above 0"),
         (["--out", str(folder)], "this is where"),
     ):
         assert main([*command, *more]) == 2
+        assert message in capsys.readouterr().err
+    for wrong, message in (("0", "expected a number above 0"), ("1.5", "expected 1 or less")):
+        with pytest.raises(SystemExit):
+            main([*command, "--inclusion", wrong])
         assert message in capsys.readouterr().err
 
 
