@@ -217,7 +217,7 @@ def test_a_folder_of_another_bank_is_refused(server: Mock, pooled: Path, tmp_pat
     ("more", "message"),
     [
         ({"topics": None}, "so a topics file is needed"),
-        ({"sources": "both "}, "expected passages, responses, both"),
+        ({"sources": "both "}, "choose from passages, responses, both"),
         ({"most": 0}, "expected 1 or more"),
         ({"creation": "nugget/graded"}, "not a prompt of this step"),
         ({"importance": "nugget_merging"}, "not a prompt of this step"),
