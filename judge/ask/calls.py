@@ -5,13 +5,14 @@ A call waits for money and for its turn, is made again while its failures may pa
 
 import asyncio
 import functools
-import random
+import itertools
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import tenacity
 
 from judge.ask.budget import Budget
 from judge.ask.estimates import TYPICAL_REPLY, estimated_tokens, grades_of
@@ -25,8 +26,8 @@ from judge.models.model import FREE, Model
 from judge.models.records import Completion, Request
 from judge.text.steps import duration
 
-LONGEST_BACKOFF = 60.0
-"""Most seconds between two attempts of a call where the provider names no time."""
+_BACKOFF = tenacity.wait_random_exponential(max=60.0)
+"""Seconds between two attempts of a call where the provider names no time."""
 _CERTAIN = 5
 """Least refusals in a row after which a provider is believed to take no calls."""
 _PAUSE = 1.0
@@ -56,52 +57,10 @@ class AnsweredInForm(Exception):
         self.digest = digest
 
 
-class StopRule:
-    """Says when a judge that does not answer ends a run, by the calls that were given up in a row.
-
-    Args:
-        judge: The name of the judge.
-        settings: A run that makes more calls at once gives up more of them in a row.
-    """
-
-    def __init__(self, judge: str, settings: Settings) -> None:
-        self._judge = judge
-        self._settings = settings
-        self.row = 0
-        """Calls given up since the last answer."""
-        self.heard = False
-        """Whether the judge has answered a question, in this run or in the journal."""
-        self.refused = False
-        """Whether it has refused a request for what the request is."""
-        self._error: OperationalError | None = None
-
-    def answered(self) -> None:
-        """The judge has answered a call."""
-        self.row, self.heard = 0, True
-
-    def given_up(self, error: TransientError, request: Request) -> OperationalError | None:
-        """Count a call that was given up after a last failure; the error that is to end the run, if one is."""
-        self.row += 1
-        self._error = OperationalError(
-            f"{self._judge} does not answer: {self.row} calls in a row were given up after {self._settings.attempts} "
-            f"attempts each, the last: {error}{self.about(request)}"
-        )
-        fewest = _UNREADABLE if self.heard else _FEWEST
-        return self._error if self.row >= max(fewest, self._settings.concurrency) else None
-
-    def at_the_end(self) -> OperationalError | None:
-        """The error of a run that asked all and was never answered; it was too short to be ended before."""
-        return None if self.heard or self.refused else self._error
-
-    def about(self, request: Request) -> str:
-        """Which response a call was about, where others had an answer: its text may be the cause."""
-        if not self.heard:
-            return ""
-        return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
-
-
 class Calls:
     """The calls of one loop to one judge; all of them share one pace and one budget.
+
+    A judge that does not answer ends them, by the calls that were given up in a row.
 
     Args:
         questions: The judge's questions.
@@ -119,12 +78,10 @@ class Calls:
         tell: Callable[[], None],
         clock: Clock,
     ) -> None:
-        self._questions = questions
         self._model = questions.model
         self._journal = journal
         self._settings = settings
         self._account = questions.account
-        self.rule = StopRule(self._model.name, settings)
         self._tell = tell
         self._clock = clock
         self.budget = Budget(self._model, settings.max_cost, settings.known_prices)
@@ -133,6 +90,21 @@ class Calls:
         """Why no further call begins; None while calls may begin."""
         self.at_once = 0
         """Calls in flight at most; so many paid completions may be on their way to the disk."""
+        self.given_up = 0
+        """Calls given up since the last answer."""
+        self.heard = False
+        """Whether the judge has answered a question, in this run or in the journal."""
+        self._silence: OperationalError | None = None
+        """The error of a run in which the judge answers nothing."""
+        self._refused = False
+        """Whether the judge has refused a request for what the request is."""
+        self._again = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            stop=tenacity.stop_after_attempt(settings.attempts),
+            wait=_pause_after,
+            sleep=self.pause,
+            reraise=True,
+        )
         self._free = _FREE_UNWRITTEN if self._model.price() == FREE else 0
         self._unwritten: dict[str, asyncio.Future[None]] = {}
         """What writes the completion of each digest."""
@@ -171,10 +143,13 @@ class Calls:
         """What writes a completion to the disk; None if nothing does."""
         return None if digest is None else self._unwritten.get(digest)
 
-    async def written(self) -> None:
-        """Wait until every completion is on the disk."""
+    async def end(self) -> None:
+        """Wait until every completion is on the disk, and raise what stopped the calls, or that none was answered."""
         if self._unwritten:
             await asyncio.wait(list(self._unwritten.values()))
+        self.check()
+        if self._silence is not None and not (self.heard or self._refused):
+            raise self._silence
 
     async def pause(self, seconds: float) -> None:
         """Wait so long, or until the calls are stopped."""
@@ -204,7 +179,7 @@ class Calls:
         self.check()
         recorded = await self._until_stopped(self._journal.lease(*forms))
         if recorded is not None:
-            self.rule.heard = True
+            self.heard = True
             if recorded[0] != digest:
                 raise AnsweredInForm(recorded[0])
             return recorded[1]
@@ -238,18 +213,16 @@ class Calls:
         """Pay for a call and make it."""
         reserved = await self._afford(request)
         try:
-            completion = await self._sent(request)
-            self.rule.answered()
-            completion = self.budget.charge(request, storable(completion))
+            completion = self.budget.charge(request, storable(await self._sent(request)))
+            self.given_up, self.heard = 0, True
         except TransientError as error:
-            if (end := self.rule.given_up(error, request)) is not None:
-                self.stop(end)
+            self._give_up(error, request)
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
-            raise AuthenticationError(f"{error}{self.rule.about(request)}") from error
+            raise AuthenticationError(f"{error}{self._about(request)}") from error
         except CallError:
-            self.rule.refused = True
+            self._refused = True
             raise
         finally:
             self.budget.release(reserved)
@@ -275,37 +248,58 @@ class Calls:
             self._paid.clear()
             await self._paid.wait()
 
+    def _give_up(self, error: TransientError, request: Request) -> None:
+        """Count a call that was given up after a last failure; end the calls once no answer is to be expected."""
+        self.given_up += 1
+        self._silence = OperationalError(
+            f"{self._model.name} does not answer: {self.given_up} calls in a row were given up after "
+            f"{self._settings.attempts} attempts each, the last: {error}{self._about(request)}"
+        )
+        if self.given_up >= max(_UNREADABLE if self.heard else _FEWEST, self._settings.concurrency):
+            self.stop(self._silence)
+
+    def _about(self, request: Request) -> str:
+        """Which response a call was about, where others had an answer: its text may be the cause."""
+        if not self.heard:
+            return ""
+        return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
+
     async def _sent(self, request: Request) -> Completion:
-        """Send a request in its turn, and again while its failures may pass; refusals for a rate limit do not count."""
+        """Send a request, and again while its failures may pass."""
         tokens = estimated_tokens(request) + counted_reply(self._model, request) if self._pace.limits else 0
-        sent = failed = 0
+        attempt = functools.partial(self._attempt, request, tokens, itertools.count(1))
+        try:
+            return await attempt()
+        except TransientError as error:
+            first = [error]
+
+        async def next_attempt() -> Completion:
+            if first:
+                raise first.pop()
+            return await attempt()
+
+        # tenacity takes a quarter of the CPU of a call, so it is told of a first attempt only once that has failed.
+        return await self._again(next_attempt)
+
+    async def _attempt(self, request: Request, tokens: int, numbers: Iterator[int]) -> Completion:
+        """Send a request in its turn, and again where it is refused for a rate limit, which is no failure."""
         while True:
-            ticket = self._at_once(tokens) or await self._in_line(tokens)
-            sent, started = sent + 1, self._clock.now()
+            ticket = await self._in_line(tokens)
+            number, started = next(numbers), self._clock.now()
             try:
                 completion = await self._model.complete(request)
             except RateLimitError as error:
-                self._refused(ticket, error)
+                self._refused_for_limit(ticket, error)
                 await self.pause(error.retry_after or 0.0)
             except TransientError as error:
                 self._check_wish(error)
                 self._pace.hold(error.retry_after)
-                failed += 1
-                if failed == self._settings.attempts:
-                    raise
-                await self.pause(_backoff(failed) if error.retry_after is None else error.retry_after)
+                raise
             else:
                 self._pace.answered(ticket, self._model.limits)
                 self._wake()
                 latency = completion.latency or round(self._clock.now() - started, 3)
-                return msgspec.structs.replace(completion, attempts=sent, latency=latency)
-
-    def _at_once(self, tokens: int) -> Ticket | None:
-        """Send a call of so many tokens now; None if it has to get into line."""
-        if self._line.locked() or self._pace.wait(tokens) > 0:
-            return None
-        self.check()
-        return self._pace.sent(tokens)
+                return msgspec.structs.replace(completion, attempts=number, latency=latency)
 
     async def _in_line(self, tokens: int) -> Ticket:
         """Wait until a call of so many tokens may be sent, after those that wait already."""
@@ -335,7 +329,7 @@ class Calls:
         if self._first is not None:
             self._first.cancel()
 
-    def _refused(self, ticket: Ticket, error: RateLimitError) -> None:
+    def _refused_for_limit(self, ticket: Ticket, error: RateLimitError) -> None:
         """Take note of a refusal for a rate limit.
 
         Raises:
@@ -386,6 +380,8 @@ def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalEr
     )
 
 
-def _backoff(failed: int) -> float:
-    """Seconds until the next attempt: random within a window that doubles with each failure."""
-    return random.uniform(0.0, min(LONGEST_BACKOFF, 2.0 ** (failed - 1)))  # noqa: S311 - no secret
+def _pause_after(failed: tenacity.RetryCallState) -> float:
+    """Seconds until the next attempt: as the provider asks, else random within a window that doubles each time."""
+    error = failed.outcome and failed.outcome.exception()
+    wish = error.retry_after if isinstance(error, TransientError) else None
+    return _BACKOFF(failed) if wish is None else wish

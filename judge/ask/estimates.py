@@ -59,7 +59,8 @@ def learned_rates(calls: int, size: int, prompt_tokens: int, completion_tokens: 
 
 def prompt_bytes(messages: Sequence[Message]) -> int:
     """The bytes of messages in UTF-8."""
-    return sum(len(message.content.encode("utf-8", "replace")) for message in messages)
+    texts = (message.content for message in messages)
+    return sum(len(text if text.isascii() else text.encode("utf-8", "replace")) for text in texts)
 
 
 def grades_of(request: Request) -> int:
