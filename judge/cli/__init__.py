@@ -83,7 +83,7 @@ PARTS = {
 
 A command lives in the module of its name in this folder, `crowd cast-regin` in `crowd_cast_regin.py`.
 """
-FAMILIES = frozenset({"bench", "evaluate", "nuggets"})
+FAMILIES = frozenset({"bench", "evaluate", "nuggets", "serve"})
 """First words whose commands are the actions of one module."""
 COMMANDS = {name: summary for commands in PARTS.values() for name, summary in commands.items()}
 

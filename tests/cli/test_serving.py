@@ -3,7 +3,7 @@
 import pytest
 
 from judge.cli import main
-from judge.cli.serving import say_links
+from judge.cli.serve import say_links
 from judge.desk.guard import Seat
 from judge.desk.server import listen
 
