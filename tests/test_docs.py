@@ -136,8 +136,6 @@ def parsed(command: str) -> argparse.Namespace:
     name = " ".join(words[:length])
     args = command_parser(name).parse_args(words[length:])
     module = command_module(name)
-    if hasattr(module, "add_arguments"):
-        return args
     function = module.ACTIONS[args.action] if hasattr(module, "ACTIONS") else module.main
     for parameter in inspect.signature(function).parameters.values():
         for field, declared in parameter.annotation.model_fields.items():

@@ -174,33 +174,20 @@ def _general(arguments: list[str]) -> list[str]:
 
 def command_parser(name: str) -> CommandParser:
     """The parser of a command, with those of its actions."""
+    # Imported here, because it would slow down `judge --help`.
+    from judge.cli.declared import declare_command
+
     module = command_module(name)
     parser = CommandParser(prog=f"judge {name}", description=module.__doc__)
-    if hasattr(module, "add_arguments"):
-        module.add_arguments(parser)
-    else:
-        # Imported here, because it would slow down `judge --help`.
-        from judge.cli.declared import declare_command
-
-        declare_command(parser, module)
+    declare_command(parser, module)
     return parser
 
 
 def call(name: str, words: Sequence[str]) -> int:
     """Do what a command line says; errors are raised."""
-    module, parser = command_module(name), command_parser(name)
-    if not hasattr(module, "add_arguments"):
-        # Imported here, because it would slow down `judge --help`.
-        from judge.cli.declared import parse_command
+    from judge.cli.declared import parse_command
 
-        return parse_command(parser, module, words)()
-    from judge.cli.config import announce, parse
-
-    args = parse(parser, words)
-    if announce(parser.prog, args):
-        return 0
-    code: int = module.main(args)
-    return code
+    return parse_command(command_parser(name), command_module(name), words)()
 
 
 def _dispatch(arguments: list[str]) -> int:

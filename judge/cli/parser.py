@@ -106,18 +106,6 @@ class _Gathered(argparse.Action):
         _take(namespace, self.dest, [*before, *(values if isinstance(values, list) else [values])])
 
 
-class OneOrMore(argparse.Action):
-    """Takes a value, and a list of values when it is repeated: a command that was given one is recorded as before."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        """Take a further value."""
-        before = getattr(namespace, self.dest) if self.dest in namespace.given else []
-        earlier = before if isinstance(before, list) else [before]
-        _take(namespace, self.dest, [*earlier, values] if earlier else values)
-
-
 class _Flag(argparse._StoreTrueAction):
     """Says yes; saying it twice says no more."""
 

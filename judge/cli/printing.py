@@ -3,7 +3,6 @@
 A table keeps to the width of the terminal, and emphasis is for where a person watches.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -218,16 +217,6 @@ def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[st
         elif listed[kind] == shown + 1:
             rest = totals[kind] - shown
             yield f"{problem.file}: {problem.severity} {problem.code}: {rest} more (--all lists them)"
-
-
-def add_form_option(parser: argparse.ArgumentParser, *others: str) -> None:
-    """Declare `--format`; a command that knows `others` writes them itself."""
-    parser.add_argument(
-        "--format",
-        choices=("table", *FORMS, *others),
-        default="table",
-        help="how the tables are printed (default table)",
-    )
 
 
 class TableFormat(Options, section="output"):

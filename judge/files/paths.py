@@ -6,9 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar, cast, get_args, get_origin
-
-import msgspec
+from typing import TypeVar, cast
 
 from judge.errors import InputError
 from judge.files.plan import Options
@@ -77,20 +75,7 @@ def _in_folder(path: Path, names: Sequence[str]) -> Path:
     raise InputError(f"{path}: a folder without {' or '.join(names)}; name the file")
 
 
-_Plan = TypeVar("_Plan", bound="JobPlan | Options")
-
-
-class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the plans of jobs: a path may be a string, and one value may be given in place of several."""
-
-    def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            if isinstance(value, os.PathLike) and not isinstance(value, Path):
-                value = Path(value)
-            if name in _sequences(type(self)) and value is not None:
-                value = several(value)
-            msgspec.structs.force_setattr(self, name, value)
+_Plan = TypeVar("_Plan", bound=Options)
 
 
 def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
@@ -109,14 +94,4 @@ def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
         if given is not None:
             files = tuple(file_in(path, *wanted) for path in several(given))
             changed[field] = files if isinstance(given, tuple) else files[0]
-    return plan.with_values(**changed) if isinstance(plan, Options) else msgspec.structs.replace(plan, **changed)
-
-
-@functools.cache
-def _sequences(kind: type[JobPlan]) -> frozenset[str]:
-    """Names of the fields that hold a sequence."""
-    return frozenset(
-        field.name
-        for field in msgspec.structs.fields(kind)
-        if Sequence in {get_origin(part) for part in (field.type, *get_args(field.type))}
-    )
+    return plan.with_values(**changed)

@@ -19,7 +19,7 @@ from judge.files.folder import check_apart, check_own_folder, make_folder, remov
 from judge.files.limits import MAX_PROBLEMS, stopped
 from judge.files.line_stream import LineStream, decode_rows
 from judge.files.parquet import SUFFIX, Schema, write_parquet
-from judge.files.paths import JobPlan, StrPath
+from judge.files.plan import Options
 from judge.harness.reparsing import MEMBER_FAILURES, MEMBERS
 from judge.records import Problem, Record
 from judge.text.steps import Step, Steps, quiet
@@ -40,12 +40,12 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _TOO_LARGE = f"an integer that no column holds: expected {_LEAST} to {_MOST}"
 
 
-class ResultsConvertPlan(JobPlan, frozen=True, kw_only=True):
-    """Everything `judge convert --to parquet` can be told; paths may be strings."""
+class ResultsConvertPlan(Options):
+    """Everything `judge convert --to parquet` can be told."""
 
-    folder: StrPath
+    folder: Path
     """Output folder of `judge run`."""
-    out: StrPath
+    out: Path
     """The folder for the Parquet files."""
 
 
@@ -68,7 +68,7 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
             stands where a table has to be.
         OperationalError: The disk cannot be written, or another process converts into `out`.
     """
-    folder, out = Path(plan.folder), Path(plan.out)
+    folder, out = plan.folder, plan.out
     need_extra("crowd", f"--to {PARQUET}")
     if not (folder / JUDGMENTS).is_file():
         raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
