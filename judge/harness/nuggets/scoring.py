@@ -210,7 +210,7 @@ class NuggetAgreePlan(NuggetMatches):
 
     gold: Annotated[tuple[Path, ...], Option(metavar="FILE")]
     """People's matches."""
-    seed: Annotated[Seed, Option("resampling-seed", metavar="N")] = 2023
+    resampling_seed: Annotated[Seed, Option(metavar="N")] = 2023
     """Seed of the resamples."""
 
 
@@ -230,4 +230,4 @@ def compare_matches(plan: NuggetAgreePlan) -> MatchAgreement:
     clusters = {key: cluster_of(topics[key[0]], plan.cluster) for key in people.labels}
     if not people.labels.keys() & judge.labels.keys():
         raise UsageError("people and the judge matched no pair in common")
-    return match_agreement(people, judge, clusters, plan.seed)
+    return match_agreement(people, judge, clusters, plan.resampling_seed)
