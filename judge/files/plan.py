@@ -183,8 +183,9 @@ def _path(value: Any, shape: Shape) -> Any:
     if isinstance(value, str) and "\0" in value:
         raise ValueError("expected a text without NUL")
     # Pydantic takes no text with bytes of a file name that are no UTF-8.
-    is_path = isinstance(value, str) and (shape.of is Path or any("\ud800" <= letter <= "\udfff" for letter in value))
-    return Path(value) if is_path or isinstance(value, os.PathLike) else value
+    no_utf8 = shape.of is str and isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
+    is_path = isinstance(value, os.PathLike) or (shape.of is Path and isinstance(value, str))
+    return Path(value) if is_path or no_utf8 else value
 
 
 def _reasons(plan: type[Options], error: ValidationError) -> dict[str, str]:
@@ -275,7 +276,7 @@ def _groups(plan: type[Options]) -> Iterator[type[Options]]:
 class Call(Options):
     """What the manifest records of the call that made a plan."""
 
-    argv: Annotated[tuple[str, ...], Option(hidden=True)] = ()
-    """The command line."""
+    argv: Annotated[tuple[Any, ...], Option(hidden=True)] = ()
+    """The command line, whose words may be no UTF-8."""
     chosen: Annotated[dict[str, Any], Option(hidden=True)] = Field(default_factory=dict)
     """The options that are not the default, by their names on the command line; `--extend` takes them over."""
