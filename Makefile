@@ -5,14 +5,18 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
   && echo $$p && break; done)
 
-.PHONY: demo test fast lint docs pictures clean
+.PHONY: demo test test-all fast lint docs pictures clean
 
 demo: $(VENV)/.core
 	$(BIN)/judge demo
 
 test: $(VENV)/.dev
 	$(BIN)/judge models pull smollm2-135m
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long"
+	@echo "make test-all adds browsers, PostgreSQL, Ray, local models, crashes, the soak, simulations, the documents' commands"
+
+test-all: test
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m long
 
 # After every edit: no process, no model, no simulation.
 fast: $(VENV)/.dev

@@ -69,8 +69,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test as fast or slow, so that nobody keeps a list.
 
     Slow is what says so itself, what takes many examples (hypothesis) and what reads the real data. The rest is fast.
+    Long is what says so itself and what needs a browser or PostgreSQL; it is slow too.
     """
     for item in items:
+        if {"page", "browser", "postgres"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.long)
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(pytest.mark.slow)
         if "shared" in getattr(item, "fixturenames", ()) or is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow") is None:
