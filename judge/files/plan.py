@@ -43,6 +43,8 @@ class Option(NamedTuple):
     """Whether the place in the line says what the value is, without a name or beside it."""
     hidden: bool = False
     """Python alone has it."""
+    section: str = ""
+    """The heading of this field and of those after it, if it is another than before."""
 
 
 class OneOf:
@@ -263,7 +265,13 @@ def groups_of(plan: type[Options]) -> Iterator[tuple[str, dict[str, FieldInfo]]]
     for group in _groups(plan):
         names = [name for name in inspect.get_annotations(group) if name in plan.model_fields and name not in seen]
         seen.update(names)
-        yield group.section, {name: plan.model_fields[name] for name in names}
+        title, fields = group.section, dict[str, FieldInfo]()
+        for name in names:
+            if (new := option_of(name, plan.model_fields[name]).section) and fields:
+                yield title, fields
+                fields = {}
+            title, fields[name] = new or title, plan.model_fields[name]
+        yield title, fields
 
 
 def _groups(plan: type[Options]) -> Iterator[type[Options]]:

@@ -43,49 +43,6 @@ Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
 
 
-class PassageOptions(Options, section="passages"):
-    """Where the texts of used passages come from."""
-
-    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
-    """The collection's passages: JSONL, TREC-web, folders of them, .gz .bz2 .zst too, an index of `judge passages
-    index`, a Lucene index; if given, only their texts count as evidence."""
-    passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
-    """The collection's list of passage MD5s, or an index of it: no other text counts as evidence."""
-    missing_passages: MissingPassages = "skip-response"
-    """Where a used passage has no text: stop, leave the response without a grade (default), or judge it by the passages
-    that have one."""
-
-
-class SelectionOptions(Options, section="pooling"):
-    """Which responses are pooled."""
-
-    depth: Annotated[Positive, Option(metavar="K")] = 1
-    """Responses per turn and run, by rank."""
-    over_limit: OverLimit = "flag"
-    """What to do with a response over the token limit."""
-    only_turns: Annotated[Path | None, Option("turns", metavar="FILE")] = None
-    """Pool only these turns, one id per line."""
-    passage_qrels: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Pool only responses with a relevant used passage, by these grades of passages."""
-    min_relevance: Annotated[Positive | None, Option(metavar="N")] = None
-    """Lowest relevant grade (default 1)."""
-    max_rank: Annotated[Positive | None, Option(metavar="N")] = None
-    """Last rank looked at for a relevant passage (default --depth; CAsT 2022: at least 3)."""
-    select_runs: Annotated[str | Path | None, Option(metavar="FILE|RULE")] = Field(
-        None,
-        description="Pool only the runs of this file, one id per line, or those that a rule chooses: "
-        f"{', '.join(RUN_RULES)}.",
-    )
-    measure: str | None = Field(
-        None,
-        description=f"Measure by which the rules compare runs, as ir-measures names it (default {DEFAULT_MEASURE}).",
-    )
-    teams: Annotated[Path | None, Option(metavar="TSV")] = None
-    """Run, tab, team, where the runs do not name their team."""
-    extend: Annotated[Path | None, Option(metavar="OUT")] = None
-    """Add to the pool of an earlier output folder, keeping its ids."""
-
-
 class ScreenOptions(Options, section="screen"):
     """How low-quality responses are looked for."""
 
@@ -116,9 +73,42 @@ class ScreenOptions(Options, section="screen"):
         return self
 
 
-class Pooling(RunFiles, ResponseLimits, PassageOptions, SelectionOptions, ScreenOptions):
+class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     """Which responses of the runs are pooled, and how."""
 
+    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """The collection's passages: JSONL, TREC-web, folders of them, .gz .bz2 .zst too, an index of `judge passages
+    index`, a Lucene index; if given, only their texts count as evidence."""
+    passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The collection's list of passage MD5s, or an index of it: no other text counts as evidence."""
+    missing_passages: MissingPassages = "skip-response"
+    """Where a used passage has no text: stop, leave the response without a grade (default), or judge it by the passages
+    that have one."""
+    depth: Annotated[Positive, Option(metavar="K", section="pooling")] = 1
+    """Responses per turn and run, by rank."""
+    over_limit: OverLimit = "flag"
+    """What to do with a response over the token limit."""
+    only_turns: Annotated[Path | None, Option("turns", metavar="FILE")] = None
+    """Pool only these turns, one id per line."""
+    passage_qrels: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Pool only responses with a relevant used passage, by these grades of passages."""
+    min_relevance: Annotated[Positive | None, Option(metavar="N")] = None
+    """Lowest relevant grade (default 1)."""
+    max_rank: Annotated[Positive | None, Option(metavar="N")] = None
+    """Last rank looked at for a relevant passage (default --depth; CAsT 2022: at least 3)."""
+    select_runs: Annotated[str | Path | None, Option(metavar="FILE|RULE")] = Field(
+        None,
+        description="Pool only the runs of this file, one id per line, or those that a rule chooses: "
+        f"{', '.join(RUN_RULES)}.",
+    )
+    measure: str | None = Field(
+        None,
+        description=f"Measure by which the rules compare runs, as ir-measures names it (default {DEFAULT_MEASURE}).",
+    )
+    teams: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run, tab, team, where the runs do not name their team."""
+    extend: Annotated[Path | None, Option(metavar="OUT")] = None
+    """Add to the pool of an earlier output folder, keeping its ids."""
     unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
     """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
 

@@ -50,8 +50,15 @@ class ProbedResponses(Options, section="reading"):
     """With --runs: the collection's passages."""
 
 
-class Probing(Options, section="probing"):
-    """How responses are drawn and altered, and what a shift is held to."""
+class ProbedJudges(JudgedPrompts, section="asking"):
+    """Who is asked, and what."""
+
+    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
+    """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b); may be repeated."""
+
+
+class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, JournalOption, section="probing"):
+    """Everything `judge probe` can be told."""
 
     items: Annotated[Positive, Option(metavar="N")] = 30
     """Responses that are drawn."""
@@ -61,19 +68,7 @@ class Probing(Options, section="probing"):
     """The shift, in levels of the scale, that does not matter."""
     resampling_seed: Annotated[Seed, Option(metavar="N")] = 2023
     """Seed of the draw and of the alterations."""
-
-
-class ProbedJudges(JudgedPrompts, section="asking"):
-    """Who is asked, and what."""
-
-    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
-    """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b); may be repeated."""
-
-
-class ProbePlan(ProbedResponses, Probing, ProbedJudges, AskingOptions, JournalOption, section="output"):
-    """Everything `judge probe` can be told."""
-
-    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    out: Annotated[Path, Option(short="o", metavar="DIR", section="output")]
     """Folder for tables, picture, twins and journal."""
     certificate: Annotated[Path | None, Option(metavar="FILE")] = None
     """The certificate (`certificate.json`) of this very judge; a copy that tells of the probe is written into --out."""

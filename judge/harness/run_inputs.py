@@ -20,7 +20,7 @@ from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.files.folder import same_place
 from judge.files.paths import file_in
-from judge.files.plan import Call, OneOf, Option, Options, Positive
+from judge.files.plan import Call, OneOf, Option, Positive
 from judge.harness.engine import EngineName, check_engine
 from judge.harness.manifest import GROWING, check_folder, configuration
 from judge.harness.options import DEFAULT_CRITERIA, JudgedPrompts
@@ -34,8 +34,8 @@ from judge.text.steps import Steps, quiet
 DEFAULT_OUT = Path("judge-out")
 
 
-class RunJudge(JudgedPrompts, section="asking"):
-    """Who judges, and what is asked at once."""
+class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, JournalOption, Call, section="asking"):
+    """What `judge run` and `judge requests` can be told alike."""
 
     model: Annotated[tuple[str | Model, ...], Option(metavar="BACKEND/MODEL", repeat=True)] = ()
     """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b), in Python also a `FunctionJudge`; may be repeated for
@@ -43,30 +43,17 @@ class RunJudge(JudgedPrompts, section="asking"):
     together: bool = False
     """Ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of its
     own."""
-
-
-class JuryOptions(Options, section="a jury: each model under each prompt, as one judge"):
-    """How several grades become one."""
-
-    jury: Annotated[str | None, OneOf(JURIES)] = None
+    jury: Annotated[str | None, OneOf(JURIES), Option(section="a jury: each model under each prompt, as one judge")] = (
+        None
+    )
     """From the members' grades to one."""
     samples: Annotated[Positive, Option(metavar="N")] = 1
     """Ask every member N times, each with a vote of its own."""
     families: Annotated[Path | None, Option(metavar="TSV")] = None
     """Run or judge, tab, family of models behind it: warns of members that share one or judge their own."""
-
-
-class TrialOptions(Options, section="the loop"):
-    """How much is judged."""
-
-    limit: Annotated[Positive | None, Option(metavar="N")] = None
+    limit: Annotated[Positive | None, Option(metavar="N", section="the loop")] = None
     """Judge only N responses per criterion, spread over the pool."""
-
-
-class RunOutput(JournalOption, section="output"):
-    """Where results go."""
-
-    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    out: Annotated[Path | None, Option(short="o", metavar="DIR", section="output")] = None
     """Output folder (default judge-out, or that of --extend)."""
     certificate: Annotated[Path | None, Option(metavar="FILE")] = None
     """The `certificate.json` of `judge calibrate`; every output says whether this run is what it certifies."""
@@ -77,24 +64,15 @@ class RunOutput(JournalOption, section="output"):
     """Write over results of another configuration in --out."""
 
 
-class RunOptions(Pooling, RunJudge, JudgeOptions, JuryOptions, LoopOptions, TrialOptions, RunOutput, Call):
-    """What `judge run` and `judge requests` can be told alike."""
-
-
-class FirstJudge(Options, section="asking"):
-    """A checker that judges first."""
+class Plan(RunOptions, section="asking"):
+    """Everything `judge run` can be told."""
 
     cascade: Annotated[str | None, Option(metavar="CHECKER@LOW:HIGH")] = None
     """Let a checker judge groundedness by sentences first, and keep what it is sure of: every sentence is supported
     with a probability of at most LOW or at least HIGH; the model is asked the rest."""
     cascade_url: Annotated[str | None, Option(metavar="URL")] = None
     """Address of that checker, where it is behind a server."""
-
-
-class Plan(RunOptions, FirstJudge, section="the loop"):
-    """Everything `judge run` can be told."""
-
-    engine: EngineName | None = None
+    engine: Annotated[EngineName | None, Option(section="the loop")] = None
     """Where the calls are made (default: in this process); ray: by workers of a Ray cluster, which share all of these
     limits; results are the same."""
     address: Annotated[str | None, Option(metavar="HOST:PORT")] = None

@@ -11,10 +11,16 @@ from judge.files.plan import Option
 ASKING_AGAIN = "asking again needs --gold (dev grades), --pool (the responses that they are of) and --model"
 
 
-class AskingAgain(AskingOptions, section="asking again"):
-    """Who is asked again, and about what."""
+class ReviewPlan(AskingOptions, DeskAddress):
+    """Everything `judge serve review` can be told."""
 
-    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
+    """Output folder of `judge calibrate`."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt to edit beside those of the calibration; the file of one of your own."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder for new wordings and reruns (default: OUT-review)."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE", section="asking again")] = ()
     """Dev grades to ask again on; no test grades."""
     pool: Annotated[Path | None, Option(metavar="PATH")] = None
     """Folder of `judge run`, or its pool.jsonl: the responses that the grades are of."""
@@ -24,17 +30,6 @@ class AskingAgain(AskingOptions, section="asking again"):
     """Topics, for prompts that show the conversation."""
     gold_scale: Annotated[str | Path | None, Option(metavar="PROMPT")] = None
     """Prompt whose scale the gold is on (default: the wording before)."""
-
-
-class ReviewPlan(AskingAgain, DeskAddress):
-    """Everything `judge serve review` can be told."""
-
-    folder: Annotated[Path, Option(metavar="OUT", place="only")]
-    """Output folder of `judge calibrate`."""
-    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
-    """Prompt to edit beside those of the calibration; the file of one of your own."""
-    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
-    """Folder for new wordings and reruns (default: OUT-review)."""
 
     @property
     def home(self) -> Path:

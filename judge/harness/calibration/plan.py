@@ -17,8 +17,8 @@ from judge.text.ids import Cluster
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
 
 
-class ComparedLabels(Options, section="reading"):
-    """What is compared with what."""
+class ComparedJudges(Options, section="reading"):
+    """What is compared with what: labels and judges that are asked."""
 
     gold: Annotated[tuple[Path, ...], Option(metavar="FILE")]
     """Gold grades: JSONL, or four columns."""
@@ -44,12 +44,9 @@ class ComparedLabels(Options, section="reading"):
     """Topics, for prompts that show the conversation and for the list of disagreements."""
     families: Annotated[Path | None, Option(metavar="TSV")] = None
     """Run or judge, tab, family of models behind it."""
-
-
-class ComparedJudges(Options, section="asking"):
-    """Judges that are asked, and under which prompts."""
-
-    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    prompts: Annotated[
+        tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True, section="asking")
+    ] = ()
     """Prompt, as criterion/variant or a file of your own, also one that judgments are under; may be repeated."""
     models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
     """A judge; may be repeated."""
@@ -71,8 +68,8 @@ Draws = Annotated[int, Field(ge=200, le=1_000_000)]
 """A number of resamples; with fewer, the verdict would depend on the seed."""
 
 
-class Deciding(Options, section="deciding"):
-    """What a judge is held to."""
+class CalibrationPlan(ComparedJudges, AskingOptions, JournalOption, section="deciding"):
+    """Everything `judge calibrate` can be told."""
 
     requirements: Annotated[tuple[str, ...], Option("require", metavar="RULE", repeat=True)] = ()
     """Such as 'wkappa.lo>=0.4': exit 1 unless the verdict is TRUSTED; may be repeated."""
@@ -90,12 +87,7 @@ class Deciding(Options, section="deciding"):
     """Permutations per comparison."""
     resampling_seed: Annotated[Seed, Option(metavar="N")] = 2023
     """Seed of resamples and permutations."""
-
-
-class CalibrationPlan(ComparedLabels, ComparedJudges, AskingOptions, Deciding, JournalOption, section="output"):
-    """Everything `judge calibrate` can be told."""
-
-    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    out: Annotated[Path | None, Option(short="o", metavar="DIR", section="output")] = None
     """Write tables, report, plots and certificate here."""
 
 

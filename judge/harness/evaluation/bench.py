@@ -52,18 +52,13 @@ class BenchData(Options, section="reading"):
     """Judge only N items of each dataset, drawn at random."""
     resampling_seed: Annotated[int, Option(metavar="N")] = 2023
     """Seed of the draw of --limit and of resamples."""
-
-
-class BenchJudge(Options, section="asking"):
-    """Who is asked, and under which prompts."""
-
-    model: Annotated[str | None, Option(metavar="BACKEND/MODEL")] = None
+    model: Annotated[str | None, Option(metavar="BACKEND/MODEL", section="asking")] = None
     """The judge; in Python, None measures every judge whose labels were released with the data."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
     """Prompt for its criterion, as criterion/variant or a file of your own; may be repeated."""
 
 
-class BenchPlan(BenchData, BenchJudge, AskingOptions, JournalOption, section="output"):
+class BenchPlan(BenchData, AskingOptions, JournalOption, section="output"):
     """Everything `judge bench` can be told."""
 
     out: Annotated[Path, Option(short="o", metavar="DIR")]
