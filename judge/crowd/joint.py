@@ -83,7 +83,7 @@ def joint_diagnostic(labels: CrowdLabels, judges: Sequence[Labels]) -> Diagnosti
             "be made from workers and judges together: a judge must not vote on labels that are to calibrate it"
         )
     cast = [_cast(labels, judge) for judge in votes]
-    if not any(len(given.item) for given in cast):
+    if not any(len(item) for item, _, _ in cast):
         raise UsageError(f"{labels.criterion}: no judge has a grade of an item of the crowd (are the ids the same?)")
     W = len(labels.workers)
     joint = CrowdLabels(
@@ -92,17 +92,17 @@ def joint_diagnostic(labels: CrowdLabels, judges: Sequence[Labels]) -> Diagnosti
         workers=(*labels.workers, *(judge.judge for judge in votes)),
         items=labels.items,
         worker=np.concatenate(
-            [labels.worker, *(np.full(len(given.item), W + i, dtype=np.int32) for i, given in enumerate(cast))]
+            [labels.worker, *(np.full(len(item), W + i, dtype=np.int32) for i, (item, _, _) in enumerate(cast))]
         ),
-        item=np.concatenate([labels.item, *(given.item for given in cast)]),
-        code=np.concatenate([labels.code, *(given.code for given in cast)]),
+        item=np.concatenate([labels.item, *(item for item, _, _ in cast)]),
+        code=np.concatenate([labels.code, *(code for _, code, _ in cast)]),
     )
     fitted = AGGREGATORS["dawid-skene"](joint, AggregatorOptions())
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
     own = _crowd_without(labels)
     whole = majority(labels.counts, labels.grades)
-    agreement = _agreement(joint, np.concatenate([own, *(whole[given.item] for given in cast)]))
+    compared, same, deviation = _agreement(joint, np.concatenate([own, *(whole[item] for item, _, _ in cast)]))
     n = np.bincount(joint.worker, minlength=len(joint.workers))
     raters = tuple(
         Rater(
@@ -111,36 +111,27 @@ def joint_diagnostic(labels: CrowdLabels, judges: Sequence[Labels]) -> Diagnosti
             name=name,
             prompt=None if i < W else votes[i - W].prompt,
             labels=int(n[i]),
-            left_out=0 if i < W else cast[i - W].left_out,
+            left_out=0 if i < W else cast[i - W][2],
             accuracy=float(prior @ np.diagonal(confusion[i])) if n[i] else None,
             confusion=tuple(tuple(row) for row in confusion[i].tolist()) if n[i] else None,
-            compared=int(agreement.compared[i]),
-            same=float(agreement.same[i] / agreement.compared[i]) if agreement.compared[i] else None,
-            deviation=float(agreement.deviation[i] / agreement.compared[i]) if agreement.compared[i] else None,
+            compared=int(compared[i]),
+            same=float(same[i] / compared[i]) if compared[i] else None,
+            deviation=float(deviation[i] / compared[i]) if compared[i] else None,
         )
         for i, name in enumerate(joint.workers)
     )
     return Diagnostic(labels.criterion, labels.grades, raters, f"{DIAGNOSTIC}; {fitted.rule}")
 
 
-class _Cast(NamedTuple):
-    """A judge's labels of the crowd's items."""
-
-    item: NDArray[np.int32]
-    code: NDArray[np.int8]
-    left_out: int
-
-
-def _cast(labels: CrowdLabels, judge: Labels) -> _Cast:
+def _cast(labels: CrowdLabels, judge: Labels) -> tuple[NDArray[np.int32], NDArray[np.int8], int]:
+    """A judge's labels of the crowd's items: their items, their codes, and how many labels are left out."""
     where = {item: i for i, item in enumerate(labels.items)}
     code = {grade: i for i, grade in enumerate(labels.grades)}
     first = [(Item(label.turn_id, label.response_id), label.grade) for label in judge.labels if label.sample == 0]
     given = [(item, grade) for item, grade in first if grade is not None]
     pairs = [(where.get(item), code.get(grade)) for item, grade in given]
     kept = {item: grade for item, grade in pairs if item is not None and grade is not None}
-    return _Cast(
-        np.array(list(kept), dtype=np.int32), np.array(list(kept.values()), dtype=np.int8), len(given) - len(kept)
-    )
+    return (np.array(list(kept), dtype=np.int32), np.array(list(kept.values()), dtype=np.int8), len(given) - len(kept))
 
 
 def _crowd_without(labels: CrowdLabels) -> NDArray[np.int8]:
@@ -149,20 +140,15 @@ def _crowd_without(labels: CrowdLabels) -> NDArray[np.int8]:
     return rest[labels.item, labels.code]
 
 
-class _Agreement(NamedTuple):
-    """Sums over each rater's labels (R,)."""
-
-    compared: NDArray[np.int64]
-    same: NDArray[np.int64]
-    deviation: NDArray[np.float64]
-
-
-def _agreement(joint: CrowdLabels, reference: NDArray[np.int8]) -> _Agreement:
+def _agreement(
+    joint: CrowdLabels, reference: NDArray[np.int8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """For each rater the labels compared with a reference, the equal ones, and the sum of differences."""
     known = reference >= 0
     rater, said, expected = joint.worker[known], joint.code[known], reference[known]
     values = np.asarray(joint.grades, dtype=np.float64)
     R = len(joint.workers)
-    return _Agreement(
+    return (
         np.bincount(rater, minlength=R),
         np.bincount(rater[said == expected], minlength=R),
         np.bincount(rater, weights=values[said] - values[expected], minlength=R).astype(np.float64),

@@ -4,7 +4,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -103,16 +102,16 @@ def consensus(
         aggregator: One of JURIES.
         folder: As for `ResultWriter`.
     """
-    votes = _votes(criterion, members, results)
-    labels, codes = _labels(criterion, members, votes)
+    numbers, places, given = _votes(criterion, members, results)
+    labels, codes = _labels(criterion, members, numbers, given)
     aggregated = AGGREGATORS[aggregator](labels, AggregatorOptions()) if len(labels.code) else None
     where = {item: i for i, item in enumerate(labels.items)}
     names = member_names(members)
     judge = jury_name(aggregator)
-    rows = zip(*(map(results.__getitem__, places) for places in votes.places), strict=True)
+    rows = zip(*(map(results.__getitem__, places) for places in places), strict=True)
     verdicts = (
         _verdict(criterion, labels.grades, row, names, judge, aggregated, where[item])
-        for item, row in zip(votes.items, rows, strict=True)
+        for item, row in zip(numbers, rows, strict=True)
     )
     return Verdicts(
         results=stored(verdicts, folder),
@@ -122,18 +121,9 @@ def consensus(
     )
 
 
-class _Votes(NamedTuple):
-    """What the members said of the items, by numbers alone: there may be millions."""
-
-    items: dict[Item, int]
-    """Each item's number, in the order in which the results name them."""
-    places: list["array[int]"]
-    """For each member the places of its results, by the numbers of the items."""
-    codes: list["array[int]"]
-    """For each member the codes of its grades, likewise; -1 where there is no grade."""
-
-
-def _votes(criterion: Criterion, members: Sequence[Member], results: Sequence[Judgment | Failure]) -> _Votes:
+def _votes(
+    criterion: Criterion, members: Sequence[Member], results: Sequence[Judgment | Failure]
+) -> tuple[dict[Item, int], list["array[int]"], list["array[int]"]]:
     member = {(member.judge, member.prompt_digest, member.sample): i for i, member in enumerate(members)}
     code = {grade: i for i, grade in enumerate(sorted(level.grade for level in criterion.scale.levels))}
     items: dict[Item, int] = {}
@@ -148,15 +138,17 @@ def _votes(criterion: Criterion, members: Sequence[Member], results: Sequence[Ju
             numbers[number] = value
     if any(-1 in numbers or len(numbers) < len(items) for numbers in places):
         raise ValueError(f"a member of the jury has no result for some response under {criterion.name}")
-    return _Votes(items, places, codes)
+    return items, places, codes
 
 
-def _labels(criterion: Criterion, members: Sequence[Member], votes: _Votes) -> tuple[CrowdLabels, NDArray[np.int8]]:
+def _labels(
+    criterion: Criterion, members: Sequence[Member], numbers: Mapping[Item, int], given: Sequence["array[int]"]
+) -> tuple[CrowdLabels, NDArray[np.int8]]:
     """The members' grades as a crowd's labels, and as codes (members x items), -1 where there is no grade."""
     grades = tuple(sorted(level.grade for level in criterion.scale.levels))
-    items = sorted(votes.items, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
-    order = np.array([votes.items[item] for item in items], dtype=np.int64)
-    codes = np.array([np.asarray(given)[order] for given in votes.codes], dtype=np.int8).reshape(len(members), -1)
+    items = sorted(numbers, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
+    order = np.array([numbers[item] for item in items], dtype=np.int64)
+    codes = np.array([np.asarray(each)[order] for each in given], dtype=np.int8).reshape(len(members), -1)
     worker, place = np.nonzero(codes >= 0)
     labels = CrowdLabels(
         criterion=criterion.name,

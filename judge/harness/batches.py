@@ -33,10 +33,6 @@ _OWN = re.compile(r"requests-\d{5,}(\.output-\d+)?\.jsonl")
 """The names of the files of a folder that are handed over, and that come back."""
 
 
-class _Requests(msgspec.Struct):
-    files: list[Shard]
-
-
 class CollectedBatches(msgspec.Struct, frozen=True):
     """What was fetched and taken."""
 
@@ -200,10 +196,11 @@ def _read(folder: Path, number: int) -> list[SubmittedBatch]:
     """The batches of a folder with so many questions: as they were left, or none submitted yet."""
     path = folder / BATCHES
     try:
-        files = msgspec.json.decode(read_stored(folder / REQUESTS), type=_Requests).files
+        parts = msgspec.json.decode(read_stored(folder / REQUESTS), type=dict[str, msgspec.Raw])
+        files = msgspec.json.decode(parts["files"], type=list[Shard])
         batches = [SubmittedBatch(shard.name, shard.judge, shard.lines) for shard in files]
         left = msgspec.json.decode(read_stored(path), type=list[SubmittedBatch]) if path.exists() else batches
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError) as error:
         raise InputError(f"{folder}: not a folder that `judge requests` wrote: {error}") from error
     written, named = ([(batch.file, batch.judge, batch.requests) for batch in each] for each in (batches, left))
     names = [name for batch in left for name in (batch.file, *batch.fetched)]

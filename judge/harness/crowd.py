@@ -41,7 +41,10 @@ from judge.text.table import Table
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 
 
-class LabelTables(Options, section="reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"):
+_READING = "reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"
+
+
+class LabelTables(Options, section=_READING):
     """How a table of people's labels is read."""
 
     words: Annotated[
@@ -58,10 +61,24 @@ class LabelTables(Options, section="reading labels (CSV, TSV, JSON, JSON Lines, 
     """In place of --wide, a table with columns column, turn_id, response_id, criterion."""
 
 
-class CrowdReading(LabelTables, section=LabelTables.section):
-    """Which labels are read, on which scales."""
+class CrowdPlan(LabelTables):
+    """Everything `judge crowd` can be told."""
 
-    scales: Annotated[tuple[str, ...], Option("scale", metavar="[NAME=]LOW-HIGH", repeat=True)] = ()
+    labels: Annotated[tuple[Path | Any, ...], Option(metavar="LABELS", place="only")]
+    """Tables of labels; from Python, data frames of polars or pandas too."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder to write."""
+    subset_turns: Annotated[Path | None, Option("mi-turns", metavar="FILE")] = None
+    """Turn ids of the subset qrels, one per line."""
+    scales: Annotated[
+        tuple[str, ...],
+        Option(
+            "scale",
+            metavar="[NAME=]LOW-HIGH",
+            repeat=True,
+            section=_READING,
+        ),
+    ] = ()
     """Scale of every criterion, e.g. 0-3, or of one; with names, any other criterion is an error."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
     """Prompt by whose levels was labeled: gives its criterion's scale, and its levels name grades (repeatable)."""
@@ -75,23 +92,13 @@ class CrowdReading(LabelTables, section=LabelTables.section):
     """Texts: bank (JSON), pool.jsonl or its folder."""
     unit: Literal["response", "question"] = "response"
     """What was labeled."""
-
-
-class KnownItems(Options, section="known items"):
-    """Which items have labels that are known, and who leaves over them."""
-
-    known: Annotated[Path | None, Option(metavar="FILE")] = None
+    known: Annotated[Path | None, Option(metavar="FILE", section="known items")] = None
     """Table or JSON Lines: turn_id, response_id, criterion, acceptable."""
     max_fails: Annotated[NotNegative, Option(metavar="N")] = 0
     """Contradictions that a worker may have in a topic."""
     max_deviation: Annotated[NotNegative, Option(metavar="D")] = 0
     """Distance that does not count as a contradiction."""
-
-
-class Grading(Options, section="grading"):
-    """From labels to grades."""
-
-    aggregator: Annotated[str, OneOf(AGGREGATORS)] = "majority"
+    aggregator: Annotated[str, OneOf(AGGREGATORS), Option(section="grading")] = "majority"
     """From labels to a grade."""
     majority: Annotated[str | None, OneOf(SHARES)] = None
     """What a majority is (default plurality)."""
@@ -109,17 +116,6 @@ class Grading(Options, section="grading"):
     """A label given in less is too fast."""
     filter_min: Annotated[int, Option(metavar="GRADE")] = FILTER_MIN
     """Filtered qrels: turns with at least one response of this grade or a higher one."""
-
-
-class CrowdPlan(CrowdReading, KnownItems, Grading):
-    """Everything `judge crowd` can be told."""
-
-    labels: Annotated[tuple[Path | Any, ...], Option(metavar="LABELS", place="only")]
-    """Tables of labels; from Python, data frames of polars or pandas too."""
-    out: Annotated[Path, Option(short="o", metavar="DIR")]
-    """Folder to write."""
-    subset_turns: Annotated[Path | None, Option("mi-turns", metavar="FILE")] = None
-    """Turn ids of the subset qrels, one per line."""
 
 
 class CrowdOutcome(msgspec.Struct, frozen=True):

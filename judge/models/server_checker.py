@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
@@ -131,15 +131,16 @@ def joined(passage: str, sentence: str, join: str) -> str:
 
 
 _Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_Row = TypeVar("_Row")
+
+
+class _Data(msgspec.Struct, Generic[_Row]):
+    data: list[_Row]
 
 
 class _Scored(msgspec.Struct):
     index: int
     score: _Probability
-
-
-class _Scores(msgspec.Struct):
-    data: list[_Scored]
 
 
 class _Classified(msgspec.Struct):
@@ -148,16 +149,12 @@ class _Classified(msgspec.Struct):
     label: Any = None
 
 
-class _Classes(msgspec.Struct):
-    data: list[_Classified]
-
-
 class _Label(msgspec.Struct):
     score: _Probability
     label: str
 
 
-_REPLIES: dict[str, Any] = {"/score": _Scores, "/classify": _Classes, "/predict": list[list[_Label]]}
+_REPLIES: dict[str, Any] = {"/score": _Data[_Scored], "/classify": _Data[_Classified], "/predict": list[list[_Label]]}
 """The path of a server to the form of its replies."""
 
 

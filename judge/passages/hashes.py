@@ -37,7 +37,7 @@ class Hashes:
     @property
     def digest(self) -> str:
         """SHA-256, in hexadecimal, of the unpacked hash list."""
-        return str(self._table.header.source.get("sha256", ""))
+        return str(self._table.source.get("sha256", ""))
 
     def find(self, ids: Sequence[str]) -> list[bytes | None]:
         """The MD5 of each passage id, 16 bytes; None where the collection has no such passage."""

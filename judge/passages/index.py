@@ -246,7 +246,7 @@ def indexed_files(path: Path) -> list[Path]:
 
 def _listed(table: PassageTable, path: Path) -> list[_File]:
     try:
-        return msgspec.convert(table.header.source.get("files"), list[_File])
+        return msgspec.convert(table.source.get("files"), list[_File])
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: the header of the index is damaged: {error}; build it again") from error
 

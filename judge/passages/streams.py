@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final, cast
 
 from judge.files.stored import open_stored
 from judge.passages.table import begins_as_index
@@ -131,18 +131,14 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
-class _Source(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-def _unpacker(stored: io.BufferedReader) -> _Source | None:
+def _unpacker(stored: io.BufferedReader) -> Any:
     start = stored.peek(_START)
     refuse_foreign(start)
     packed = packing(start)
     if packed == "gzip":
         from isal import igzip
 
-        return cast(_Source, igzip.IGzipFile(fileobj=stored))  # type: ignore[no-untyped-call]
+        return igzip.IGzipFile(fileobj=stored)  # type: ignore[no-untyped-call]
     if packed == "bzip2":
         import bz2
 
@@ -157,7 +153,7 @@ def _unpacker(stored: io.BufferedReader) -> _Source | None:
 class _Unpacked(io.RawIOBase):
     """Unpacked bytes; every library's own error for damaged data becomes an OSError."""
 
-    def __init__(self, stored: io.BufferedReader, source: _Source) -> None:
+    def __init__(self, stored: io.BufferedReader, source: Any) -> None:
         from isal.isal_zlib import error as gzip_error
 
         from judge.files.zstandard import zstd
@@ -195,19 +191,6 @@ class _CutShort(EOFError):
     """Packed data that end too soon, with a message of this module."""
 
 
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def needs_input(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
-
-
 class _Parts:
     """Consecutive parts that are packed each by itself: bzip2 streams or Zstandard frames.
 
@@ -215,9 +198,7 @@ class _Parts:
     shorter.
     """
 
-    def __init__(
-        self, stored: io.BufferedReader, unpacker: Callable[[], _Decompressor], part: str, between: bytes = b""
-    ) -> None:
+    def __init__(self, stored: io.BufferedReader, unpacker: Callable[[], Any], part: str, between: bytes = b"") -> None:
         self._stored = stored
         self._unpacker = unpacker
         self._part = part
@@ -239,5 +220,6 @@ class _Parts:
                     raise _CutShort(f"the file ends inside a {self._part}")
             else:
                 piece = b""
-            if content := self._open.decompress(piece, size):
+            content: bytes = self._open.decompress(piece, size)
+            if content:
                 return content

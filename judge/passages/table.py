@@ -31,14 +31,6 @@ _MEMORY: Final = 200_000
 """KiB of the table that are sorted or kept in memory."""
 
 
-class TableHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a table is made of."""
-
-    kind: TableKind
-    source: dict[str, Any]
-    """The source of the index, in a form of each kind."""
-
-
 class PassageListing(Protocol):
     """What a table is made from; each of its methods may raise."""
 
@@ -62,7 +54,7 @@ class PassageTable:
         self._name = name
         self._connection = connection
         try:
-            self.header = msgspec.json.decode(self._around(b"")[0][1], type=TableHeader)
+            self.kind, self.source = msgspec.json.decode(self._around(b"")[0][1], type=tuple[TableKind, dict[str, Any]])
         except msgspec.MsgspecError as error:
             raise self._damaged() from error
 
@@ -132,9 +124,9 @@ def open_table(path: Path, kind: TableKind) -> PassageTable:
     # Nobody writes a finished index, so that it may lie where nothing can be locked.
     address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     table = PassageTable(str(path), sqlite3.connect(address, uri=True, check_same_thread=False))
-    if table.header.kind != kind:
+    if table.kind != kind:
         names = {"hashes": "a hash list", "offsets": "a collection"}
-        raise InputError(f"{path}: this is an index of {names[table.header.kind]}; expected one of {names[kind]}")
+        raise InputError(f"{path}: this is an index of {names[table.kind]}; expected one of {names[kind]}")
     return table
 
 
@@ -216,7 +208,7 @@ def _fill(connection: sqlite3.Connection, kind: TableKind, listing: PassageListi
     connection.execute("CREATE TEMP TABLE heap (id BLOB, content BLOB, line INTEGER)")
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO heap VALUES (?, ?, ?)", listing.entries())
-    header = msgspec.json.encode(TableHeader(kind, listing.source()), order="sorted")
+    header = msgspec.json.encode((kind, listing.source()), order="sorted")
     connection.execute(
         "CREATE TABLE entry (id BLOB, content BLOB, checksum INTEGER, PRIMARY KEY (id, content)) WITHOUT ROWID"
     )

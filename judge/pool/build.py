@@ -33,13 +33,6 @@ class Candidate(msgspec.Struct, frozen=True):
     provenance_rule: ProvenanceRule
 
 
-class _Member(msgspec.Struct, frozen=True):
-    """A candidate's share in a pooled response."""
-
-    truncated: bool
-    entry: RunEntry
-
-
 class _WholeKey(str):
     """A passage key that is compared in natural order."""
 
@@ -55,6 +48,8 @@ Screen = Callable[[str, Sequence[str], bool], tuple[str, str] | None]
 Returns the reason and the detail of an exclusion; None for a response that is pooled."""
 
 
+_Member = tuple[bool, RunEntry]
+"""Whether a candidate's text was cut, and its share in a pooled response."""
 Distinct = tuple[str, str, tuple[str, ...]]
 """Turn id, normalized text and passage keys: two responses that share all three are one pooled response."""
 
@@ -134,7 +129,7 @@ def build_pool(
     passages = dict(previous.passages) if previous else {}
     groups, too_long = _grouped(candidates, evidence, lengths, passages)
     exclusions = [*excluded, *too_long]
-    current = {member.entry.run_id for members in groups.values() for member in members}
+    current = {entry.run_id for members in groups.values() for _, entry in members}
     current |= {row.run_id for row in exclusions}
     kept = {distinct_key(response): response for response in previous.responses} if previous else {}
     responses = [_merge(response, groups.get(key, ()), current) for key, response in kept.items()]
@@ -142,9 +137,7 @@ def build_pool(
     for distinct in sorted(groups.keys() - kept.keys(), key=_canonical):
         reason = _screened(distinct, passages, screen)
         if reason is not None:
-            exclusions += [
-                Exclusion(member.entry.run_id, distinct[0], member.entry.rank, *reason) for member in groups[distinct]
-            ]
+            exclusions += [Exclusion(entry.run_id, distinct[0], entry.rank, *reason) for _, entry in groups[distinct]]
             continue
         number = first + len(responses) - len(kept)
         responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], lengths.count_tokens, unit))
@@ -182,7 +175,7 @@ def _grouped(
                 changed.add(key)
         entry = RunEntry(candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text))
         distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
-        groups.setdefault(distinct, []).append(_Member(text != whole, entry))
+        groups.setdefault(distinct, []).append((text != whole, entry))
     if changed:
         raise InputError(
             "passages have other texts than in the pool that is to be extended; pool into a new folder",
@@ -282,9 +275,9 @@ def _pooled(
 def _merge(response: PooledResponse, members: Sequence[_Member], current: Set[str]) -> PooledResponse:
     """The response with the members' entries, which replace those of all runs in `current`."""
     entries = {entry for entry in response.runs if entry.run_id not in current}
-    entries.update(member.entry for member in members)
+    entries.update(entry for _, entry in members)
     return msgspec.structs.replace(
         response,
-        truncated=response.truncated or any(member.truncated for member in members),
+        truncated=response.truncated or any(truncated for truncated, _ in members),
         runs=tuple(sorted(entries, key=_entry_order)),
     )

@@ -97,11 +97,8 @@ class Thresholds(msgspec.Struct, frozen=True):
 DEFAULTS = Thresholds()
 
 
-class _PassageWords(NamedTuple):
-    """The words of a passage, in order and as a set."""
-
-    order: tuple[str, ...]
-    known: frozenset[str]
+_PassageWords = tuple[tuple[str, ...], frozenset[str]]
+"""The words of a passage, in order and as a set."""
 
 
 class ScreenFlag(msgspec.Struct, frozen=True):
@@ -208,7 +205,7 @@ def screen(
 
 def _passage_words(passage: str) -> _PassageWords:
     order = tuple(words_of(passage))
-    return _PassageWords(order, frozenset(order))
+    return order, frozenset(order)
 
 
 # The responses of a turn follow one another, and their passages are often the same.
@@ -239,8 +236,8 @@ def _repeated_ngrams(words: Sequence[str], thresholds: Thresholds) -> ScreenFlag
 def _verbatim(words: Sequence[str], passages: Sequence[_PassageWords], thresholds: Thresholds) -> ScreenFlag | None:
     least = thresholds.verbatim_passage
     # A copied word is a word of the passage, which is quickly seen.
-    possible = (passage for passage in passages if words and share_known(words, passage.known) > least)
-    share = max((copied(words, passage.order, least) for passage in possible), default=0.0)
+    possible = (passage for passage in passages if words and share_known(words, passage[1]) > least)
+    share = max((copied(words, passage[0], least) for passage in possible), default=0.0)
     if share <= thresholds.verbatim_passage:
         return None
     detail = f"share of the words in runs of {COPIED_RUN} or more from one used passage"
@@ -260,7 +257,7 @@ def _off_passage(
         return None
     else:
         detail = "share of the content words that occur in the used passages"
-        value = share_known(content, frozenset().union(*(passage.known for passage in passages)))
+        value = share_known(content, frozenset().union(*(known for _, known in passages)))
         threshold = thresholds.off_passage
     return ScreenFlag("off_passage", value, threshold, detail) if value < threshold else None
 

@@ -56,7 +56,7 @@ def test_a_table_is_a_dict(tmp_path_factory, pairs, strangers):
     table = open_table(path, "hashes")
     for name in [*dict(pairs), *strangers, b"", b"\xff" * 40]:
         assert table.find(name) == [b"%d" % content for content in sorted({one for key, one in pairs if key == name})]
-    assert table.header.source == {"of": "a test"}
+    assert table.source == {"of": "a test"}
     assert [one.name for one in path.parent.iterdir()] == ["t"]
 
 

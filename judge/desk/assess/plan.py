@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 from judge.desk.server import DeskAddress
 from judge.errors import UsageError
-from judge.files.plan import Amount, Option, Options
+from judge.files.plan import Amount, Option
 from judge.gold.sampling import DOUBLE
 from judge.text.safe import shown
 
 _LONGEST_NAME = 80
 
 
-class LabeledPool(Options, section="what is labeled"):
-    """What assessors label."""
+class AssessPlan(DeskAddress, section="what is labeled"):
+    """Everything `judge serve assess` can be told."""
 
     pool: Annotated[Path, Option(metavar="OUT|FILE")]
     """Output folder or its pool.jsonl."""
@@ -24,32 +24,18 @@ class LabeledPool(Options, section="what is labeled"):
     """Prompt whose scale is used (default: those of the plan's criteria, else groundedness and naturalness)."""
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics file, for the conversation."""
-
-
-class Assessors(Options, section="who labels"):
-    """Who labels, and in which order."""
-
-    assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True)]
+    assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True, section="who labels")]
     """Who labels; once for each person."""
     double: Annotated[Amount | None, Option(metavar="SHARE")] = None
     """Share of the responses that every assessor labels (default 0.2 with several assessors)."""
     seed: Annotated[int, Option(metavar="S")] = 0
     """Seed of the orders."""
-
-
-class KeptLabels(Options, section="labels"):
-    """Where labels are kept, and how they come about."""
-
-    store: Annotated[Path, Option(metavar="FILE")]
+    store: Annotated[Path, Option(metavar="FILE", section="labels")]
     """SQLite file that keeps the labels."""
     made: Literal["blind", "postedit"] = "blind"
     """Whether a judge's grade is shown."""
     judgments: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
     """The judge's grades for postedit: judgments.jsonl or its folder."""
-
-
-class AssessPlan(LabeledPool, Assessors, KeptLabels, DeskAddress):
-    """Everything `judge serve assess` can be told."""
 
     @property
     def shared(self) -> float:

@@ -1,7 +1,6 @@
 """A run's score by one set of grades: the mean grade of its responses, or a measure of its passages. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from judge.evaluate.sets.grades import Grades, GradeSet
 from judge.records import Record
@@ -21,14 +20,6 @@ class OrderedRun(Record, frozen=True):
     """Turn id to item ids, best first, each once; both are columns of qrels."""
 
 
-class SetMeasure(Protocol):
-    """A measure over one set of grades."""
-
-    def by_turn(self, turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
-        """The value of each turn that has one."""
-        ...
-
-
 class MeanOfFirst:
     """The grade of the response that a run ranks first.
 
@@ -40,7 +31,7 @@ class MeanOfFirst:
         self._grades, self._worst = grades, worst
 
     def by_turn(self, turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
-        """As SetMeasure."""
+        """The value of each turn that has one."""
         values: dict[str, float] = {}
         for turn_id, grades in self._grades.items():
             items = turns.get(turn_id)
@@ -60,7 +51,7 @@ class OfRanking:
         self._measures, self._turns = Measures([measure], grades), tuple(grades)
 
     def by_turn(self, turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
-        """As SetMeasure."""
+        """The value of each turn that has one."""
         ranking = {
             turn_id: [(item_id, float(len(items) - place)) for place, item_id in enumerate(items)]
             for turn_id, items in turns.items()
@@ -96,6 +87,6 @@ def measure_facts(measure: str) -> MeasureFacts:
     return MeasureFacts(name, cutoff if isinstance(cutoff, int) else None, strict)
 
 
-def measure_of(measure: str, given: GradeSet, grades: Grades) -> SetMeasure:
+def measure_of(measure: str, given: GradeSet, grades: Grades) -> MeanOfFirst | OfRanking:
     """A measure over some grades of a set."""
     return MeanOfFirst(grades, given.worst) if measure == MEAN else OfRanking(measure, grades)

@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
 from markupsafe import Markup
@@ -13,15 +13,6 @@ from judge.gold.sheets.items import GoldSheet, Share, SheetRubric
 from judge.gold.sheets.mturk import markup
 
 _PAGES = Path(__file__).parent / "pages"
-
-
-class _Shown(NamedTuple):
-    """A rubric as the templates show it."""
-
-    criterion: str
-    guidance: tuple[str, ...]
-    choices: tuple[tuple[str, str], ...]
-    """What an assessor may choose, and what it means."""
 
 
 def form_page(sheet: GoldSheet, share: Share) -> bytes:
@@ -48,11 +39,11 @@ def form_page(sheet: GoldSheet, share: Share) -> bytes:
 def worker_form(sheet: GoldSheet, per_task: int) -> str:
     """The form of a batch, with a numbered part for each response of a task and MTurk's placeholders for the texts."""
     rubrics = [
-        _Shown(
-            rubric.criterion,
-            tuple(map(markup, rubric.guidance)),
-            tuple((value, markup(meaning)) for value, meaning in rubric.choices),
-        )
+        {
+            "criterion": rubric["criterion"],
+            "guidance": tuple(map(markup, rubric["guidance"])),
+            "choices": tuple((value, markup(meaning)) for value, meaning in rubric["choices"]),
+        }
         for rubric in map(_shown, sheet.rubrics)
     ]
     return render_page(
@@ -65,6 +56,7 @@ def worker_form(sheet: GoldSheet, per_task: int) -> str:
     )
 
 
-def _shown(rubric: SheetRubric) -> _Shown:
+def _shown(rubric: SheetRubric) -> dict[str, Any]:
+    """A rubric as the templates show it: what an assessor may choose stands with what it means."""
     choices = [(str(grade), description) for grade, description in rubric.levels]
-    return _Shown(rubric.criterion, rubric.guidance, (*choices, (UNABLE, CANNOT)))
+    return {"criterion": rubric.criterion, "guidance": rubric.guidance, "choices": (*choices, (UNABLE, CANNOT))}

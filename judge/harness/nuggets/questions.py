@@ -191,16 +191,12 @@ def check_same(path: Path, configured: dict[str, Any], made: str, command: str) 
         raise InputError(f"{out}: holds {made} {which}: choose another --out")
 
 
-class _Created(msgspec.Struct):
-    status: str
-
-
 def bank_notes(bank: Path) -> tuple[str, ...]:
     """A sentence if a bank is that of a creation which did not cover every source; none for any other bank."""
     path = bank / CREATED
     try:
-        status = msgspec.json.decode(read_stored(path), type=_Created).status if path.is_file() else "complete"
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        status = msgspec.json.decode(read_stored(path), type=dict[str, Any])["status"] if path.is_file() else "complete"
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError):
         return ()
     if status == "complete":
         return ()
