@@ -47,6 +47,7 @@ from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, T
 from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
 from judge.calibrate.report.disagreements import parse_disagreements
 from judge.crowd.known_file import read_known
+from judge.crowd.layout import Layout
 from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
@@ -89,7 +90,7 @@ from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, turns_jsonl
-from judge.pool.build import Candidate, build_pool
+from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.conversation import own_turns, turns_shown
 from judge.pool.lists import read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, PooledTurn, RunEntry
@@ -366,9 +367,7 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
 
 def _conversations(found: Sequence[Candidate], dropped: Sequence[Exclusion], own: Mapping[str, PooledTurn]) -> None:
     """The pool of an interactive run is written with its conversations and read back."""
-    pool = build_pool(
-        found, None, _counter(), over_limit="flag", limit=250, rule="bare", excluded=dropped, turns=own.values()
-    )
+    pool = build_pool(found, evidence_of(), LengthRule(_counter()), excluded=dropped, turns=own.values())
     read = read_pool(pool_jsonl(pool), passages_jsonl(pool), "out", turns=turns_jsonl(pool))
     if read.turns != pool.turns or turns_shown(read, None) != turns_shown(pool, None):
         raise AssertionError("the conversations of the pool are read back otherwise than they were written")
@@ -521,17 +520,17 @@ def _sealed(folder: Path, content: bytes, *, name: str) -> None:
 
 def _crowd(folder: Path, content: bytes, *, name: str, criterion: str = "relevance") -> None:
     table = _file(folder, content, name)
-    read_tables([table], columns={}, scales=GRADES, criteria=(criterion,), warnings=[])
+    read_tables([table], Layout({}, GRADES, (criterion,)), warnings=[])
 
 
 def _survey(folder: Path, content: bytes) -> None:
     pattern = r"(?P<turn_id>[^.]+)\.(?P<response_id>[^.]+)\.(?P<criterion>.+)"
-    read_tables([_file(folder, content, "x.csv")], columns={}, scales=GRADES, wide=pattern)
+    read_tables([_file(folder, content, "x.csv")], Layout({}, GRADES, wide=pattern))
 
 
 def _submissions(folder: Path, content: bytes) -> None:
     tables = [_file(folder, _LONG[0], "labels.csv"), _file(folder, content, "submissions.csv")]
-    read_tables(tables, columns={}, scales=GRADES, criteria=("relevance",), warnings=[])
+    read_tables(tables, Layout({}, GRADES, ("relevance",)), warnings=[])
 
 
 def _known(folder: Path, content: bytes) -> None:

@@ -139,7 +139,8 @@ def parsed(command: str) -> argparse.Namespace:
     function = module.ACTIONS[args.action] if hasattr(module, "ACTIONS") else module.main
     for parameter in inspect.signature(function).parameters.values():
         for field, declared in parameter.annotation.model_fields.items():
-            if shape_of(declared).of is Path and hasattr(args, field):
+            # A journal is a file, or the address of a database.
+            if (shape_of(declared).of is Path or field in ("path", "paths")) and hasattr(args, field):
                 value = getattr(args, field)
                 setattr(args, field, list(map(Path, value)) if isinstance(value, list) else Path(value))
     return args

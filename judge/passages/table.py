@@ -53,6 +53,7 @@ class PassageTable:
     def __init__(self, name: str, connection: sqlite3.Connection) -> None:
         self._name = name
         self._connection = connection
+        connection.text_factory = bytes
         try:
             self.kind, self.source = msgspec.json.decode(self._around(b"")[0][1], type=tuple[TableKind, dict[str, Any]])
         except msgspec.MsgspecError as error:
@@ -77,9 +78,10 @@ class PassageTable:
                     break
             else:
                 rows.append(None)
-        except sqlite3.Error as error:
+            sound = [row for row, following in itertools.pairwise(rows) if row and row[2] == _checksum(row, following)]
+        except (sqlite3.Error, TypeError, ValueError) as error:
+            # A damaged row may have a number where the bytes were, and a message of SQLite a name that is no text.
             raise self._damaged() from error
-        sound = [row for row, following in itertools.pairwise(rows) if row and row[2] == _checksum(row, following)]
         # The first row of all is before every id.
         if not sound or len(sound) < len(rows) - 1:
             raise self._damaged()

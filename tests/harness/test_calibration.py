@@ -465,8 +465,8 @@ def test_another_draw_is_another_question(split: Path, judgments: Path, changed:
     first, second, again = tried(**options), tried(**options, **changed), tried(**options)
     assert [one.certificate.certified[0].looks.number for one in (first, second, again)] == [1, 2, 2]
     assert len(read_ledger(split / "seal.json")) == 2
-    draws = {"seed": 2023, "replicates": 200, "permutations": 200}
-    assert second.certificate.certified[0].resampling == {**draws, **changed}
+    draws = {"resampling_seed": 2023, "replicates": 200, "permutations": 200} | changed
+    assert second.certificate.certified[0].resampling == {"seed": draws.pop("resampling_seed"), **draws}
     seals = {one.certificate.certified[0].seal for one in (first, second)}
     assert [(one.commitment, one.seed) for one in seals] == [(read_seal(split / "seal.json").commitment, 1)]
 

@@ -335,7 +335,6 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
         (ReportPlan(folders=tmp_path / "empty", out=tmp_path / "r"), "neither judgments.jsonl nor calibration.json"),
         (ReportPlan(folders=tmp_path / "none", out=tmp_path / "r"), "no such folder"),
         (ReportPlan(folders=broken, out=tmp_path / "r"), "not the findings of a calibration"),
-        (ReportPlan(folders=()), "no folder is named"),
         (ReportPlan(folders=(out, made / "cal")), "--out DIR says where"),
         (ReportPlan(folders=(out, out), out=tmp_path / "r"), "named twice"),
         (ReportPlan(folders=made / "cal", gold=made / "gold.jsonl", out=tmp_path / "r"), "has its own gold"),
@@ -346,6 +345,8 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
         with pytest.raises((InputError, UsageError), match=said):
             write_report(plan)
     assert not (tmp_path / "r").exists()
+    with pytest.raises(UsageError, match="folders: expected a value, found none"):
+        ReportPlan(folders=())
 
 
 def test_gold_off_the_scale_of_one_folder_names_the_folder_its_prompt_and_the_way_out(
