@@ -475,6 +475,7 @@ with judge.Journal("slow.sqlite") as journal:
 """
 
 
+@pytest.mark.long
 def test_the_cells_of_the_page_run_in_a_kernel(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [text for language, text in page_blocks("docs/run.md") if language == "python"]
     notebook = nbformat.v4.new_notebook(

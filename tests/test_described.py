@@ -267,6 +267,7 @@ TYPED = ("judge run", "judge pool", "judge gold split", "judge gold plan", "judg
          "judge nuggets create", "judge evaluate wording")  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("typed", TYPED)
 def test_every_output_file_and_its_fields_are_described(typed: str, written: dict[str, Path]) -> None:
     folder = written[typed]

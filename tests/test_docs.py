@@ -201,7 +201,7 @@ def reader(model_server: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if page_blocks(name) and name not in READ_FIRST])
 def test_the_blocks_of_a_document_run_in_order(document: str, reader: None) -> None:
     """Each command line and each block of Python is carried out, on the files of `tests/reader.py`."""
@@ -217,7 +217,7 @@ def test_the_blocks_of_a_document_run_in_order(document: str, reader: None) -> N
             assert carried_out(line, document) in (REFUSED.get(line, 0), 1), f"{document}: {line}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("typed", [typed for typed in EXAMPLES if typed not in NOT_CARRIED_OUT])
 def test_the_examples_of_a_command_run(typed: str, reader: None) -> None:
     """The lines at the end of `--help`, which the page of the command shows: each beside the files of a reader."""

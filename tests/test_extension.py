@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import PROJECT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 JUDGED = ["--runs", "examples/runs", "--topics", "examples/topics.json", "--passages", "examples/passages.jsonl"]
 GOLD = "gold/example.gold.jsonl"

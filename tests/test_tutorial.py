@@ -13,6 +13,8 @@ from judge.cli import main
 from tests.conftest import PROJECT
 from tests.test_docs import READ_FIRST, model_server, parsed, put_there, reader  # noqa: F401
 
+pytestmark = pytest.mark.long
+
 
 def _prepare(command: str, page: str) -> bool:
     """Make what a command reads and nobody has made; whether the command is left out, since its model is not here."""

@@ -163,7 +163,7 @@ def step(text: str, finish_reason: str, delay: float = 0.0) -> dict[str, Any]:
     return {"status": 200, "delay": delay, "body": {"model": "m", "choices": [choice]}}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_server_is_asked_once_for_a_question_in_two_forms(
     request: pytest.FixtureRequest, tmp_path: Path, shared: bool

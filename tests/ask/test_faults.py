@@ -83,6 +83,7 @@ def test_every_fault_has_a_row_here_and_in_the_document() -> None:
         assert rows[fault].startswith((f"`{reason}`", "likewise") if reason else "none")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", OUTCOMES)
 def test_a_fault_that_stays(mock: Mock, tmp_path: Path, fault: str) -> None:
     mock.config(faults={fault: 1.0})
@@ -189,6 +190,7 @@ def test_few_replies_of_white_space_cost_a_judge_nothing(mock: Mock, tmp_path: P
 # ---------------------------------------------------------------- responses that no judge can read
 
 
+@pytest.mark.long
 def test_responses_that_always_fail_do_not_pass_for_a_dead_server(mock: Mock, tmp_path: Path) -> None:
     """The second run asks nothing but them, so that every call is given up; a server that is dead looks the same."""
     mock.config(faults={"html": 1.0})

@@ -6,7 +6,7 @@ import pytest
 
 from bench.soak import soak
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_every_judgment_ends_and_the_counts_add_up(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def words(svg: bytes) -> list[str]:
     return [one.text.strip() for one in tree.iter() if one.tag is ElementTree.Comment and one.text]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [1, 40])
 @pytest.mark.parametrize("draw", [draw for _, draw in PICTURES], ids=[name for name, _ in PICTURES])
 def test_pictures_are_the_same_bytes_twice(draw: Callable[[int], tuple[bytes, bytes]], n: int) -> None:
@@ -134,6 +135,7 @@ def test_nothing_to_draw_is_drawn() -> None:
         assert size(png)
 
 
+@pytest.mark.long
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(st.characters() | st.sampled_from("$\\{}^_-<&\n\x1b\u202e\ud800中🙂")))
 @pytest.mark.parametrize("prefix", ["", EVIL])

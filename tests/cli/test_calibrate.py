@@ -111,6 +111,7 @@ def test_json_is_everything_found(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert found.verdicts[0].word == "TRUSTED"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pictures")
 def test_every_promised_file_is_there_and_the_same_again(tmp_path: Path) -> None:
     gold, judgments = stored(tmp_path)
@@ -279,6 +280,7 @@ def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.Captu
     assert name in {one["judge"] for one in found if one["prompt"]}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pictures")
 def test_pictures_of_strange_names_are_drawn(tmp_path: Path) -> None:
     world = items(5, 4)

@@ -153,7 +153,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
     modules = ",".join(extra.module for extra in EXTRAS.values())
     done = subprocess.run(

@@ -67,6 +67,7 @@ def test_estimate_and_account_stand_side_by_side(
     assert "server/a all results" not in rows
 
 
+@pytest.mark.long
 def test_a_rerun_asks_nothing_says_the_same_and_writes_the_same_bytes(
     mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -349,6 +349,7 @@ def test_a_signal_ends_the_command_with_0(
     page.close()
 
 
+@pytest.mark.long
 def test_one_store_and_one_port_are_of_one_desk(tmp_path: Path, serve: type[Served]) -> None:
     write_pool(tmp_path)
     write_pool(tmp_path / "other")

@@ -222,6 +222,7 @@ def test_people_are_measured_against_each_other(known: Known, tmp_path: Path) ->
     assert of.beside_people["percent"].n == 120
 
 
+@pytest.mark.long
 def test_a_judge_as_good_as_a_person_agrees_beside_people_as_they_do(known: Known, tmp_path: Path) -> None:
     """With the consensus of all, of which it is not a part, it would seem to agree more than people do."""
     rng = np.random.default_rng(1)
@@ -548,6 +549,7 @@ def test_word_overlap_on_the_real_rungs(shared: Path, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long
 def test_stored_judges_of_llmjudge_have_their_published_agreement(shared: Path, tmp_path: Path) -> None:
     """Kappa and alpha of arXiv 2502.13908, Tables 3 and 4."""
     assert bench(shared, tmp_path / "out", "--dataset", "llmjudge", "--stored", model="") == 0

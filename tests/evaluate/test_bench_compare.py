@@ -18,6 +18,8 @@ from judge.records import Estimate
 from tests.conftest import PROJECT
 from tests.evaluate.bench_world import Ruled, dataset, items, lines, write
 
+pytestmark = pytest.mark.long
+
 
 def by_length(factor: int) -> Ruled:
     return Ruled(lambda request: str(len(request.response) * factor // 3 % 4), name=f"server/length-{factor}")

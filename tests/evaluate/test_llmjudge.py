@@ -45,7 +45,7 @@ def real(shared: Path) -> Reproduction:
     return reproduce_publication("llmjudge", shared / "llmjudge")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_printed_number_of_the_released_judges_is_made_again(real: Reproduction) -> None:
     printed = [number for number in real.numbers if number.published is not None]
     # κ and α of 17 judges, and the two cells of Table 4 that are at hand.

@@ -191,7 +191,7 @@ print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 # Eight times smaller than the default, and so are the bombs: the memory grows with the bound.
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
 def test_no_bomb_takes_more_memory_than_its_share(tmp_path: Path) -> None:
     taken = {}

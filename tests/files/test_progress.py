@@ -182,7 +182,7 @@ def in_terminal(source: str, *, stop_at: bytes | None = None, **environment: str
     return written.decode()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_real_terminal_sees_a_bar_and_then_only_the_result() -> None:
     shown = in_terminal(SLOW)
     assert "/30, " in shown
@@ -198,7 +198,7 @@ def test_an_interrupt_leaves_the_terminal_clean() -> None:
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_bar_without_color_and_a_dumb_terminal() -> None:
     assert "\x1b[36m" in in_terminal(SLOW)
     assert "\x1b[36m" not in in_terminal(SLOW, NO_COLOR="1")
@@ -206,7 +206,7 @@ def test_a_bar_without_color_and_a_dumb_terminal() -> None:
     assert [line.partition(":")[0] for line in plain] == ["reading runs", "done"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pipe_gets_data_alone(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, text=True, check=True)
     assert done.stdout == "done\n"

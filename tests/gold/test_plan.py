@@ -92,7 +92,7 @@ def test_the_fewest_over_all_starts_is_what_trying_starts_finds(sizes: list[int]
     assert fewest(probabilities, answers).tolist() == tried.tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_stated_probabilities_are_those_of_many_draws() -> None:
     # Uneven uncertainty, runs that miss turns: orders are redrawn, and probabilities must stand all the same.
     pool = grid(4, 3, 3, skip=4)

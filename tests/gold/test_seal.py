@@ -48,6 +48,7 @@ def test_the_split_has_half_the_items_and_like_grades() -> None:
     assert Counter(one.grade for one in rows if one.topic_id in test) == {0: 10, 3: 10}
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 3)), min_size=2, max_size=30),
     st.integers(0, 3),
@@ -90,6 +91,7 @@ def test_items_count_once_however_many_rows_they_have() -> None:
     assert all(len(split_topics(rows, 0.5, seed)) == 3 for seed in range(10))
 
 
+@pytest.mark.long
 @given(st.permutations(gold(7)), st.integers(0, 3))
 def test_neither_order_nor_anything_but_the_seed_decides(rows: list[GoldRow], seed: int) -> None:
     assert split_topics(rows, 0.3, seed) == split_topics(gold(7), 0.3, seed)

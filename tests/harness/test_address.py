@@ -51,7 +51,7 @@ def contents(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.rglob("*") if path.name in SAME}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["server/mock", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini"])
 def test_what_was_paid_for_at_one_address_is_recalled_without_any(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -170,6 +170,7 @@ def test_a_dry_run_counts_only_what_would_be_asked(mock: Mock, tmp_path: Path) -
     assert (again.calls, again.settled) == (0, counts.settled)
 
 
+@pytest.mark.long
 def test_a_killed_run_pays_for_nothing_twice(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.05)
     out = tmp_path / "out"
@@ -402,6 +403,7 @@ def test_other_bounds_are_computed_of_the_answers_that_are_there(mock: Mock, tmp
     assert (tried[0.4, 0.6].settled, tried[0.4, 0.6].value) == (other.settled, other.value_cascade)
 
 
+@pytest.mark.long
 def test_bounds_that_meet_gold_are_counted_as_candidates_and_only_on_request(mock: Mock, tmp_path: Path) -> None:
     def looks(**more: Any) -> tuple[Calibration, tuple[int, int]]:
         found = calibration(tmp_path, mock, "checker/overlap@0.1:0.9", **more)
@@ -445,6 +447,7 @@ def test_a_grid_of_bounds_never_meets_test_grades(mock: Mock, tmp_path: Path) ->
     assert (found.looks[0].number, found.looks[0].candidates) == (1, 1)
 
 
+@pytest.mark.long
 def test_the_outputs_of_a_calibration_show_the_cascade(
     mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

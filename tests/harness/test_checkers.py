@@ -33,6 +33,7 @@ def judged(server: ScoreServer, out: Path, *more: str) -> int:
     return main(["run", *COMMAND, "--base-url", server.url, "--out", str(out), *more])
 
 
+@pytest.mark.long
 def test_a_chat_model_that_fails_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every seventh request fails; a second run asks nothing, and its results are the same bytes."""
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
@@ -217,6 +218,7 @@ def whole(tmp_path: Path) -> tuple[int, bytes]:
     return len(server.asked), judgments_in(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_pairs_of_failed_responses_are_not_asked_again(
     tmp_path: Path, whole: tuple[int, bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,6 +253,7 @@ def test_pairs_of_failed_responses_are_not_asked_again(
     assert f" {9 * len(answered):,} " in lines["all"]
 
 
+@pytest.mark.long
 def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[int, bytes]) -> None:
     answered = 0
 

@@ -19,7 +19,7 @@ from tests.harness.test_run import files
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 8

@@ -177,7 +177,7 @@ def fill(sheet: Path) -> dict[str, int]:
     return given
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> None:
     given = ["--runs", EXAMPLE / "runs", EXAMPLE / "interactive", "--topics", EXAMPLE / "topics.json"]
     judge(tmp_path, "pool", "--unit", "dialogue", *given, "--out", "out")

@@ -48,6 +48,7 @@ def lines(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "disagreements.jsonl").read_bytes().splitlines()]
 
 
+@pytest.mark.long
 def test_no_item_of_the_test_part_is_in_either_file(tmp_path: Path, split: Path, judgments: Path) -> None:
     copy = tmp_path / "elsewhere.jsonl"
     shutil.copy(split / "test.jsonl", copy)

@@ -477,6 +477,7 @@ def called(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Called:
     return Called(inputs, tmp_path_factory.mktemp("called"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("command", "arguments", "patterns"), OPTIONAL)
 def test_an_optional_file_goes_with_its_option(
     called: Called, plain: dict[str, set[str]], command: str, arguments: str, patterns: str

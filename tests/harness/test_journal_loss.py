@@ -16,7 +16,7 @@ from tests.harness.test_run import files
 from tests.mock import Mock, start_mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 QUESTIONS = 2 * 77 - 2
 OWN = {"manifest.json", "run.sha256"}

@@ -296,6 +296,7 @@ def test_a_jury_is_calibrated_certified_and_ranked_like_any_judge(
     assert "has changed since" not in shown.out + shown.err
 
 
+@pytest.mark.long
 def test_kill_9_and_the_same_command(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.03)
     out = tmp_path / "out"

@@ -21,7 +21,7 @@ from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 TRIALS = int(os.environ.get("JUDGE_KILL_TRIALS", "10"))
 EXAMPLE = PROJECT / "examples"

@@ -10,7 +10,7 @@ from tests.harness.test_crash import CONCURRENCY, finish, judgments, started
 from tests.mock import Mock
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize(

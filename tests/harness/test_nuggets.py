@@ -148,6 +148,7 @@ def ask_until_killed(server: Mock, pooled: Path, out: Path, command: str, concur
     process.wait(timeout=PATIENCE)
 
 
+@pytest.mark.long
 @both
 def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
     server.reset()

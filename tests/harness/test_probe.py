@@ -32,6 +32,8 @@ from tests.evaluate.bench_world import Ruled
 from tests.harness.test_crash import wait_for_paid
 from tests.mock import Mock, start_mock
 
+pytestmark = pytest.mark.long
+
 TOWNS = ("Orrin", "Saltmere", "Kelby", "Tamsin", "Weald", "Stowe")
 
 

@@ -25,7 +25,7 @@ from tests.postgres import Postgres
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
 from tests.time_limit import time_limit
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 4

@@ -478,6 +478,7 @@ def test_credentials_and_odd_bytes_of_the_command_line_stay_out_of_the_manifest(
     assert _presentable("o\udcff") == "o\\udcff"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("redirect", [">&-", "2>&-", ">/dev/full"])
 def test_closed_and_full_streams_give_no_traceback(tmp_path: Path, redirect: str, unbuffered: str) -> None:

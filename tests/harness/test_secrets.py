@@ -14,7 +14,7 @@ import pytest
 from judge.files.bundle import bundled
 from tests.mock import Mock
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 KEY = "tops3cret/key+0123456789"
 PASSWORD = "p@ss w/o#rd?x"

@@ -18,7 +18,7 @@ from tests.harness.test_run import files
 from tests.mock import Mock, start_mock
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 EXAMPLE = PROJECT / "examples"
 WITHOUT_TEXTS = 1

@@ -22,7 +22,7 @@ from tests.mock import Mock
 from tests.postgres import Postgres
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 EXAMPLE = PROJECT / "examples"
 FACTS_OF_A_DAY = ("journal.sqlite", "timing.json", "bench.sha256")

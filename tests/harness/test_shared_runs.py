@@ -19,7 +19,7 @@ from tests.mock import Mock, start_mock
 from tests.postgres import Postgres
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 4

@@ -97,6 +97,7 @@ def test_a_dry_run_counts_the_calls_and_a_folder_is_extended_as_it_was_made(
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_prompts_of_the_user_are_found_again(tmp_path: Path, mock: Mock, capsys: pytest.CaptureFixture[str]) -> None:
     given = []
     for name in ("groundedness", "naturalness"):
@@ -188,6 +189,7 @@ def test_one_criterion_of_a_group_can_be_looked_at(tmp_path: Path, mock: Mock) -
     assert found.group_costs == ()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_pictures")
 def test_a_certificate_is_of_prompts_asked_alone_or_of_the_very_group(
     tmp_path: Path, mock: Mock, capsys: pytest.CaptureFixture[str]

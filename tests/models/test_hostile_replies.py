@@ -60,6 +60,7 @@ def judge(request: pytest.FixtureRequest, mock: Mock) -> tuple[str, str]:
     return request.param, mock.url if "anthropic" in request.param else mock.base_url
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [302, 307])
 def test_a_redirect_to_another_origin_is_refused_with_both_names(
     mocks: tuple[Mock, Mock], judge: tuple[str, str], status: int

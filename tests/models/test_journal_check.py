@@ -230,6 +230,7 @@ def test_a_sound_journal_is_called_sound(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.long
 def test_any_damaged_page_costs_only_what_is_on_it(path: Path, tmp_path: Path) -> None:
     data, recorded = path.read_bytes(), held(path)
     lost_in_all, hopeless = set(), 0

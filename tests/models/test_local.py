@@ -265,6 +265,7 @@ def small() -> Iterator[LocalModel]:
     asyncio.run(model.aclose())
 
 
+@pytest.mark.long
 @needs_small
 def test_the_real_model_answers_with_a_label(small: LocalModel) -> None:
     completion = complete(small, request(text=TEXTS[0]))

@@ -71,6 +71,7 @@ def test_what_was_asked_has_its_answer_and_its_parameters(path: Path) -> None:
     assert answer(recording, "two") == "2"
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text("ab \u2028é", max_size=3), st.text(max_size=3), min_size=1, max_size=20))
 def test_every_answer_is_found_whatever_the_order(answers: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -59,6 +59,7 @@ def test_a_pool_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pools[0] == pools[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lengths", [False, True])
 def test_what_is_wrong_is_the_same(runs: Path, lengths: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []

@@ -326,7 +326,7 @@ def test_no_response_that_people_found_attributable_is_off_its_passage(shared: P
     assert off == {"Fully attributable": 0, "Generic": 0, "Not fully attributable": 51 + 78}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_pool_screened_in_several_processes_is_the_one_screened_here(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["No.", PASSAGE, GERMAN, "Quantum computers factor large integers by means of period finding."]
     pool = Pool(tuple(response(k, texts[k % 4], ("p",)) for k in range(40)), POOL.passages, ())

@@ -31,6 +31,7 @@ awkward = st.lists(st.tuples(cases | halves | signs | words, spaces), max_size=8
 )
 
 
+@pytest.mark.long
 @settings(max_examples=1_500)
 @given(awkward)
 @example(": )")
@@ -111,6 +112,7 @@ def test_the_texts_of_the_examples() -> None:
     assert differing(EXAMPLES) == []
 
 
+@pytest.mark.long
 def test_the_texts_of_public_data(shared: Path) -> None:
     assert differing(shared) == []
 

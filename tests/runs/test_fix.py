@@ -529,6 +529,7 @@ REPEATED_WITHOUT_A_SCORE = {
 """The repetition goes, and only then can the others be ordered."""
 
 
+@pytest.mark.long
 @given(st.lists(TURNS, max_size=3), st.sampled_from(["ikat2023", "ikat2024", "ikat2025", "cast2022"]))
 @example([REPEATED_WITHOUT_A_SCORE], "ikat2023")
 @settings(max_examples=300, deadline=None)

@@ -165,6 +165,7 @@ POOLS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["ikat2023", "ikat2024", "ikat2025", "cast2022"])
 def test_a_run_fares_the_same_under_another_name(format, tmp_path):
     files = list(files_of(format, tmp_path))

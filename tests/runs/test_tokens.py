@@ -67,6 +67,7 @@ def bare_end(text: str, limit: int) -> int | None:
     return doc[limit - 1].idx + len(doc[limit - 1]) if len(doc) > limit else None
 
 
+@pytest.mark.long
 @settings(max_examples=2_000)
 @given(
     st.text(st.sampled_from(f"{SPACES}{NEARLY_SPACES}") | st.sampled_from("   ab.é😀\n\t"), max_size=16),
@@ -84,6 +85,7 @@ def test_only_a_text_over_the_limit_is_told_of_as_over_it(text: str, rule: Token
     assert counter.over(text) == (found if getattr(found, rule) > limit else None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["bare", "whitespace"])
 def test_a_text_within_the_limit_needs_no_spacy(rule: TokenRule) -> None:
     code = f"""

@@ -132,6 +132,7 @@ def test_any_fault(tmp_path, data):
     same(path, (None, data.draw(st.sampled_from(list(FORMATS)))))
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=400)
 @given(st.data())
 def test_any_fault_of_lines(tmp_path, data):

@@ -75,6 +75,7 @@ def test_holm_worked_by_hand() -> None:
     assert holm([]).tolist() == []
 
 
+@pytest.mark.long
 @given(P_VALUES)
 @settings(max_examples=15, deadline=None)
 def test_holm_equals_statsmodels(p: list[float]) -> None:
@@ -133,6 +134,7 @@ def test_fewer_than_8_topics_adjust_nothing_and_eliminate_nobody() -> None:
     assert (found.pairs[0].p_max_t, found.pairs[0].difference.reason, found.best) == (2 / 2**8, None, {"a"})
 
 
+@pytest.mark.long
 def test_judges_of_llmjudge_are_told_apart_though_their_margins_differ(shared: Path) -> None:
     files = sorted((shared / "llmjudge" / "judges").glob("*.txt"))
     # RMITIR-llama70B has grades off the scale.

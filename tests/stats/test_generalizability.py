@@ -174,7 +174,7 @@ def test_the_variance_of_new_means_is_the_planned_one() -> None:
     assert (means[:, 0] - means[:, 1]).var() == pytest.approx(difference_variance(truth, design) / 8, rel=0.08)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("T", [8, 20])
 def test_the_interval_of_the_number_of_topics_covers_the_number_that_is_needed(T: int) -> None:
     rng = np.random.default_rng(T)

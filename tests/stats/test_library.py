@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.long
+
 DOCUMENTED = dict(
     re.findall(
         r"^\| `(\w+)` \| `(judge\.stats\.\w+)` \|",

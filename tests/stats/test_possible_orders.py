@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from judge.stats.judge_orders import PossibleTau, possible_tau
 from judge.stats.tables import Undefined
 
+pytestmark = pytest.mark.long
+
 Range = tuple[int, int]
 
 

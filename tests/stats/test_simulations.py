@@ -15,7 +15,7 @@ import pytest
 from bench.simulations import figures, gold, judges, runs, small
 from bench.simulations.__main__ import main
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 PROJECT = Path(__file__).parent.parent.parent
 MARGIN = 2.0

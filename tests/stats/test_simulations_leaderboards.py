@@ -7,7 +7,7 @@ import pytest
 
 from bench.simulations import leaderboards as simulate
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 MARGIN = 2.5
 

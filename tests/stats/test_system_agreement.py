@@ -104,7 +104,7 @@ def test_intervals_stay_within_the_bounds_of_the_statistic(seed: int, R: int, T:
             assert not math.isnan(one.value)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_halves_rank_as_well_as_the_noise_of_both_allows() -> None:
     counts, human, _ = runs(5, 6, 10, 0.0)
     noise = np.random.default_rng(9).normal(size=human.shape)
@@ -152,7 +152,7 @@ def test_no_halves_without_a_reason() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_interval_is_of_the_agreement_to_expect_on_as_many_other_topics() -> None:
     """Moved to lie around the value (2 value - high, 2 value - low) it would hold that in about .7 of worlds."""
     rng, worlds, R, T = np.random.default_rng(11), 150, 12, 15
