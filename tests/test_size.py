@@ -7,15 +7,15 @@ from pathlib import Path
 from tests.conftest import PROJECT
 
 MOST = {
-    "files": 606,
-    "lines": 87_046,
-    "files under 40 lines": 69,
-    "classes": 796,
-    "functions over 60 lines": 20,
-    "functions with over 8 parameters": 8,
-    "star-unpacked literals": 8,
-    "lines of tests": 74_137,
-    "words of documents": 118_749,
+    "files": 530,
+    "lines": 83_204,
+    "files under 40 lines": 49,
+    "classes": 792,
+    "functions over 60 lines": 8,
+    "functions with over 8 parameters": 6,
+    "star-unpacked literals": 6,
+    "lines of tests": 73_544,
+    "words of documents": 44_009,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 
