@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from judge.ask.cascade import Cascade
 from judge.ask.opening import ask_free
 from judge.ask.records import Judgment
-from judge.harness.evaluation.bench import BenchPlan, read_bench
+from judge.extra.bench.job import BenchPlan, read_bench
+from judge.extra.checkers.cascade import Cascade
+from judge.io.cells import interval
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
 from judge.stats.tables import topic_tables
-from judge.text.cells import interval
 
 BOUNDS = ((0.0, 1.0), (0.1, 0.9), (0.1, 0.8), (0.2, 0.8), (0.2, 0.7), (0.4, 0.6))
 SETS = ("begin-wow", "attributionbench", "faithbench")

@@ -51,41 +51,42 @@ from judge.crowd.layout import Layout
 from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
-from judge.desk.assess.store import DeskItem, DeskLabel, LabelStore
-from judge.desk.review.cases import Cases, filter_of
 from judge.errors import InputError, JudgeError
-from judge.evaluate.cards.card import parse_card
-from judge.evaluate.cards.comparison import ReadCard, compare_cards
-from judge.evaluate.datasets.catalog import DATASETS
-from judge.evaluate.intake import passage_ranking, ranked_runs
-from judge.evaluate.published import reproduce_publication
-from judge.files.line_stream import json_bytes, jsonl_bytes
-from judge.files.stored import unpack
-from judge.files.tabular import read_table
-from judge.files.trec import parse_qrels
-from judge.files.zstandard import zstd
+from judge.extra.bench.cards.card import parse_card
+from judge.extra.bench.cards.comparison import ReadCard, compare_cards
+from judge.extra.bench.datasets.catalog import DATASETS
+from judge.extra.checkers.onnx import open_tokenizer, read_model_files, windows
+from judge.extra.checkers.server import read_scores
+from judge.extra.desk.assess.store import DeskItem, DeskLabel, LabelStore
+from judge.extra.desk.review.cases import Cases, filter_of
+from judge.extra.evaluate.intake import passage_ranking, ranked_runs
+from judge.extra.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
+from judge.extra.nuggets.forms.edits import edited, edits_jsonl, parse_edits
+from judge.extra.nuggets.label_files import parse_claims, read_matches, read_study
+from judge.extra.nuggets.labels import join, join_claims
+from judge.extra.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
+from judge.extra.reproduce.published import reproduce_publication
 from judge.gold import import_gold, parse_gold, read_gold
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
 from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
 from judge.gold.sheets import SHEETS, SheetOptions, make_sheet
-from judge.harness.gold_labels import CROWD, label_source
-from judge.harness.manifest import MANIFEST, SCHEMA, read_manifest
-from judge.harness.results_parquet import ResultsConvertPlan, convert_results
-from judge.models.chat import read_completion
-from judge.models.journal_rows import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest, storable
-from judge.models.journal_rows import SCHEMA as JOURNAL_SCHEMA
-from judge.models.journal_tools import exported_lines, merge_journals, read_journal, read_spending, verify_journal
-from judge.models.label_probabilities import opening_probabilities, with_probabilities
-from judge.models.onnx_checker import open_tokenizer, read_model_files, windows
-from judge.models.prices import read_prices
-from judge.models.records import AnswerForm, Completion, Message, Request
-from judge.models.server_checker import read_scores
-from judge.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
-from judge.nuggets.forms.edits import edited, edits_jsonl, parse_edits
-from judge.nuggets.label_files import parse_claims, read_matches, read_study
-from judge.nuggets.labels import join, join_claims
-from judge.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
+from judge.io.line_stream import json_bytes, jsonl_bytes
+from judge.io.safe import digest
+from judge.io.stored import unpack
+from judge.io.tabular import read_table
+from judge.io.trec import parse_qrels
+from judge.io.zstandard import zstd
+from judge.jobs.gold_labels import CROWD, label_source
+from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
+from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
+from judge.judges.chat import read_completion
+from judge.judges.journal_rows import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest, storable
+from judge.judges.journal_rows import SCHEMA as JOURNAL_SCHEMA
+from judge.judges.journal_tools import exported_lines, merge_journals, read_journal, read_spending, verify_journal
+from judge.judges.label_probabilities import opening_probabilities, with_probabilities
+from judge.judges.prices import read_prices
+from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
@@ -111,7 +112,6 @@ from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.runs.records import Exchange, Exclusion, Run, RunTurn, TokenCount, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
-from judge.text.safe import digest
 
 ROOT = Path(__file__).resolve().parents[1]
 GRADES = (0, 1, 2, 3)

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from judge.models.journal import Journal
-from judge.models.journal_rows import new_row, request_digest
-from judge.models.journal_store import paged
-from judge.models.records import Completion, Message, Request
+from judge.judges.journal import Journal
+from judge.judges.journal_rows import new_row, request_digest
+from judge.judges.journal_store import paged
+from judge.judges.records import Completion, Message, Request
 from judge.records import Level, Scale
 
 SCALE = Scale(tuple(Level(n, str(n), "") for n in range(4)), "higher", (2, 3), None)
@@ -83,7 +83,7 @@ def resuming(path: Path) -> str:
 
 def spending(path: Path) -> str:
     """Add up what the completions took."""
-    from judge.models.journal_tools import read_spending
+    from judge.judges.journal_tools import read_spending
 
     return f"{sum(row.completions for row in read_spending(path)):,} completions"
 

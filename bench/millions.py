@@ -28,10 +28,10 @@ import msgspec
 from bench.million_inputs import write_gold, write_labels
 from bench.million_replies import return_lines
 from judge.ask.questions import Questions
-from judge.harness.run_inputs import Plan, read_run
-from judge.models.journal import Journal
-from judge.models.journal_rows import new_row
-from judge.models.records import Completion
+from judge.jobs.run_inputs import Plan, read_run
+from judge.judges.journal import Journal
+from judge.judges.journal_rows import new_row
+from judge.judges.records import Completion
 
 RUNS = 40
 CRITERIA = ("groundedness", "naturalness", "relevance", "completeness", "conciseness")

@@ -26,9 +26,9 @@ from judge.ask.loop import assess
 from judge.ask.records import Failure
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
-from judge.models.backends import open_model
-from judge.models.journal import Journal
-from judge.models.model import ModelOptions
+from judge.judges.backends import open_model
+from judge.judges.journal import Journal
+from judge.judges.model import ModelOptions
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
 

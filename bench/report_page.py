@@ -17,11 +17,11 @@ from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
 from judge.ask.records import Judgment
 from judge.ask.tasks import Task
-from judge.draw.page import look, policy
-from judge.files.line_stream import jsonl_bytes
-from judge.models.journal import Journal
-from judge.models.journal_rows import Row, new_row, request_digest
-from judge.models.records import Completion
+from judge.io.draw.page import look, policy
+from judge.io.line_stream import jsonl_bytes
+from judge.judges.journal import Journal
+from judge.judges.journal_rows import Row, new_row, request_digest
+from judge.judges.records import Completion
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage

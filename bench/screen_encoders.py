@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from judge.io.words import share_known, without_stop_words, words_of
 from judge.pool.encoder import default_thresholds, open_encoder
 from judge.pool.similarity import Similarity
-from judge.text.words import share_known, without_stop_words, words_of
 
 Score = Callable[[str, Sequence[str]], float | None]
 FEWEST = 5

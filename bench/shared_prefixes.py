@@ -23,12 +23,12 @@ from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
 from judge.ask.prompt import PLACEHOLDER, render
 from judge.ask.tasks import Task, evidence_gap, tasks
-from judge.models.backends.litellm import load_litellm
+from judge.io.ids import natural_key
+from judge.judges.backends.litellm import load_litellm
 from judge.pool.folder import read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.records import Criterion
 from judge.runs.topics import read_topics
-from judge.text.ids import natural_key
 
 MATERIAL = ("passages", "ptkb", "context", "utterance", "resolved_utterance", "response", "sentences")
 """Inputs in an order that is the same for every criterion, those first that several responses may share."""

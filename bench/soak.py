@@ -23,11 +23,11 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import CallError, TransientError
-from judge.models.backends import open_model
-from judge.models.journal import Journal
-from judge.models.journal_tools import read_journal
-from judge.models.model import ModelOptions
-from judge.models.records import Completion, Request
+from judge.judges.backends import open_model
+from judge.judges.journal import Journal
+from judge.judges.journal_tools import read_journal
+from judge.judges.model import ModelOptions
+from judge.judges.records import Completion, Request
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
 

@@ -36,11 +36,11 @@ from judge.ask.loop import assess
 from judge.ask.prompt import render
 from judge.ask.settings import Settings
 from judge.ask.tasks import Task, tasks
-from judge.models.backends import open_model
-from judge.models.backends.litellm import load_litellm
-from judge.models.journal import Journal
-from judge.models.model import ModelOptions
-from judge.models.records import Request
+from judge.judges.backends import open_model
+from judge.judges.backends.litellm import load_litellm
+from judge.judges.journal import Journal
+from judge.judges.model import ModelOptions
+from judge.judges.records import Request
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Passage
 from judge.runs.records import TokenCount

@@ -10,11 +10,11 @@ from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
 from judge.ask.records import Failure, Judgment
 from judge.gold.rows import GoldRow
+from judge.io.ids import topic_of
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Level, Passage, Scale
 from judge.runs.records import TokenCount
-from judge.text.ids import topic_of
 
 SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
 FAST = ("--replicates", "200", "--permutations", "200")

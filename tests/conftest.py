@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from judge.cli import main
 from tests.browsing import browser, page
 from tests.mock import Mock, start_mock
 from tests.postgres import postgres
+from tests.scoring import serve
 
-__all__ = ["browser", "page", "postgres"]
+__all__ = ["browser", "page", "postgres", "serve"]
 
 PROJECT = Path(__file__).parent.parent
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -53,7 +55,7 @@ def _plain_terminal() -> Iterator[None]:
 def _no_word_about_time() -> Iterator[None]:
     """Let no job of this process say how long it takes, which depends on how busy the machine is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.files.progress.FIRST", math.inf)
+        patch.setattr("judge.io.progress.FIRST", math.inf)
         yield
 
 
@@ -62,6 +64,16 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw nothing of a calibration: it takes most of the time and is tested elsewhere."""
     for name in ("forest", "confusion_maps"):
         monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+
+
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the pool of the bundled example."""
+    out = tmp_path_factory.mktemp("pooled") / "out"
+    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
+    runs += ["--passages", str(PROJECT / "examples/passages.jsonl")]
+    assert main(["pool", *runs, "--out", str(out)]) == 0
+    return out
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from judge.models.model import Model
-from judge.models.records import AnswerForm, Completion, Message, Request
+from judge.judges.model import Model
+from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.records import Level, Scale
 from tests.time_limit import PATIENCE
 

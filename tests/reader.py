@@ -19,14 +19,14 @@ from pathlib import Path
 
 from judge.cli import main
 from judge.crowd.regin.kinds import KINDS
-from judge.nuggets.forms import read_bank
-from judge.text.words import containment
+from judge.extra.nuggets.forms import read_bank
+from judge.io.words import containment
 from tests.conftest import PROJECT
-from tests.evaluate.test_llmjudge import COHEN
-from tests.evaluate.test_llmjudge import lines as label_lines
-from tests.evaluate.test_llmjudge import release as label_files
-from tests.evaluate.test_published import release
-from tests.harness.test_folders import _release as regin_release
+from tests.extra.reproduce.test_llmjudge import COHEN
+from tests.extra.reproduce.test_llmjudge import lines as label_lines
+from tests.extra.reproduce.test_llmjudge import release as label_files
+from tests.extra.reproduce.test_published import release
+from tests.jobs.test_folders import _release as regin_release
 
 EXAMPLE = PROJECT / "examples"
 GOLD = PROJECT / "gold" / "example.gold.jsonl"

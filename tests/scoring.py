@@ -2,9 +2,11 @@
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+import pytest
 
 
 class ScoreServer:
@@ -38,4 +40,17 @@ class ScoreServer:
 
 
 Serve = Callable[[Callable[[Any], tuple[int, Any]]], ScoreServer]
-"""Starts one; the fixture `serve` of tests/models stops them."""
+"""Starts one; the fixture `serve` of tests/judges stops them."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[Any], tuple[int, Any]]], ScoreServer]]:
+    servers: list[ScoreServer] = []
+
+    def start(answer: Callable[[Any], tuple[int, Any]]) -> ScoreServer:
+        servers.append(ScoreServer(answer))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()

@@ -32,17 +32,17 @@ from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import tasks
 from judge.calibrate.certificate import read_certificate
 from judge.errors import AuthenticationError, Interrupted
-from judge.files.plan import Options, shape_of
 from judge.gold import read_gold
-from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.models.backends import open_model
-from judge.models.journal import Journal
-from judge.models.records import Message
+from judge.io.plan import Options, shape_of
+from judge.io.table import Table
+from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.judges.backends import open_model
+from judge.judges.journal import Journal
+from judge.judges.records import Message
 from judge.passages import read_passages
 from judge.passages.hashes import open_hashes
 from judge.records import Estimate, Problem, Record
 from judge.runs.families import read_families
-from judge.text.table import Table
 from tests.ask.test_loop import Scripted, criterion, judged, pool
 from tests.conftest import PROJECT
 from tests.mock import start_mock
@@ -454,7 +454,7 @@ def test_progress_is_shown_on_request_and_passed_on(tmp_path: Path, capsys: pyte
 STARTED = "import asyncio; assert asyncio.get_running_loop().is_running()"
 INTERRUPTED = """
 import os, signal, threading
-from judge.models.backends.baseline import Overlap
+from judge.judges.backends.baseline import Overlap
 
 answer = Overlap.complete
 

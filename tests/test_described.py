@@ -13,7 +13,7 @@ from docs.site.pages import subjects
 from judge.ask.criteria import criterion_names
 from judge.cli import main
 from tests.conftest import PROJECT
-from tests.evaluate.test_published import release
+from tests.extra.reproduce.test_published import release
 from tests.mock import start_mock
 
 pytestmark = pytest.mark.slow

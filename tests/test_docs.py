@@ -21,9 +21,9 @@ import judge
 from judge.cli import COMMANDS, GENERAL, command_module, command_parser, main
 from judge.cli.demo import write_example
 from judge.cli.examples import EXAMPLES
-from judge.files.plan import shape_of
+from judge.io.plan import shape_of
 from tests.conftest import PROJECT
-from tests.desk.visiting import label_at_once
+from tests.extra.desk.visiting import label_at_once
 from tests.mock import Mock, start_mock
 from tests.reader import JUDGE, MADE, blocks, commands, provide, told_files
 
@@ -84,17 +84,17 @@ ONLY_READ = {
     "attributionbench faithbench summedits --out local-smollm2-135m/": "the weights of a model are fetched",
     "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
     "http://gpu1:8000/v1 --base-url http://gpu2:8000/v1 --concurrency 64 --out served/": "no such servers are here; "
-    "tests/harness/test_servers.py starts several",
-    "judge batch submit round-1/": "no batch API is here; tests/harness/test_batches.py plays one",
+    "tests/jobs/test_servers.py starts several",
+    "judge batch submit round-1/": "no batch API is here; tests/extra/scale/test_batches.py plays one",
     "judge batch status round-1/": "likewise",
     "judge batch collect round-1/ --out out/": "likewise",
     "judge completions import output.jsonl errors.jsonl --requests round-1/ --out out/": "no engine has brought "
-    "anything back; tests/harness/test_batches.py plays one",
+    "anything back; tests/extra/scale/test_batches.py plays one",
     "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model openai/gpt-4.1-mini --journal "
-    "postgresql://judge@db/journal --out out-1/": "no such database is here; tests/harness/test_shared_runs.py has one",
+    "postgresql://judge@db/journal --out out-1/": "no such database is here; test_shared_runs.py has one",
     "judge journal merge postgresql://judge@db/journal --out out-1/journal.sqlite": "likewise",
     "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
-    "http://gpu:8000/v1 --engine ray --workers 4 --out out/": "no such server is here; tests/harness/test_ray_runs.py "
+    "http://gpu:8000/v1 --engine ray --workers 4 --out out/": "no such server is here; test_ray_runs.py "
     "has one, and a cluster",
     "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
     "http://gpu:8000/v1 --engine ray --address head:6379 --out out/": "likewise",
@@ -191,12 +191,12 @@ def reader(model_server: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name in ("forest", "confusion_maps"):
         # Drawing takes most of a calibration's time and is tested elsewhere.
         monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
-    monkeypatch.setattr("judge.models.backends.openai.USUAL", f"http://127.0.0.1:{model_server.port}/v1")
+    monkeypatch.setattr("judge.judges.backends.openai.USUAL", f"http://127.0.0.1:{model_server.port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-reader")
     monkeypatch.setenv("JUDGE_MODEL", JUDGE)
     label_at_once(monkeypatch)
     # Nobody visits the review desk of a page.
-    monkeypatch.setattr("judge.desk.review.desk.serve_desk", lambda app, listener, ready: ready())
+    monkeypatch.setattr("judge.extra.desk.review.desk.serve_desk", lambda app, listener, ready: ready())
     write_example(tmp_path)
     monkeypatch.chdir(tmp_path)
 

@@ -146,11 +146,11 @@ def test_an_aggregator_is_a_row(tree: Path) -> None:
 
 
 def test_a_baseline_is_a_row(tree: Path) -> None:
-    path = tree / "judge" / "models" / "backends" / "baseline.py"
+    path = tree / "judge" / "judges" / "backends" / "baseline.py"
     text = path.read_text(encoding="utf-8")
     twin = 'class Twin(Overlap):\n    """The same."""\n\n    name = "baseline/twin"\n\n\nBASELINES: '
     path.write_text(text.replace("\nBASELINES: ", f"\n{twin}"), encoding="utf-8")
-    add_row(tree, "models/backends/baseline.py", "BASELINES", '"twin": Twin,')
+    add_row(tree, "judges/backends/baseline.py", "BASELINES", '"twin": Twin,')
     judgments = judged(tree, "--criteria", "groundedness", "--model", "baseline/overlap")
     other = judgments.with_name("other.jsonl")
     other.write_text(judgments.read_text(encoding="utf-8").replace("baseline/overlap", "paid/model"), encoding="utf-8")

@@ -8,10 +8,10 @@ from docs.site.docstrings import first_sentence
 from docs.site.markdown import cell, code, escaped, facts, fenced, table
 from docs.site.pages import DOCS
 from judge.ask.criteria import bundled_criteria, default_prompts
-from judge.evaluate.cards.card import parse_card
-from judge.evaluate.cards.page import card_page
-from judge.evaluate.datasets.catalog import DATASETS
-from judge.harness.evaluation.bench_cards import CardsPlan, compare_bench
+from judge.extra.bench.cards.card import parse_card
+from judge.extra.bench.cards.page import card_page
+from judge.extra.bench.comparing import CardsPlan, compare_bench
+from judge.extra.bench.datasets.catalog import DATASETS
 from judge.records import Criterion, Level
 from judge.report.sections.words import EXCLUDED
 from judge.runs.check.codes import SECTIONS

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from judge.ask.estimates import CallSums, TokenRates
-from judge.models.model import Price, SentRequests
-from judge.models.records import Completion, Request
-from judge.models.spending import CallSum, Spending
+from judge.io.ids import natural_key
+from judge.judges.model import Price, SentRequests
+from judge.judges.records import Completion, Request
+from judge.judges.spending import CallSum, Spending
 from judge.records import Record
-from judge.text.ids import natural_key
 
 
 class CallEstimate(Record, frozen=True):

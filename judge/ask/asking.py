@@ -21,13 +21,13 @@ from judge.ask.returned import model_notes, server_notes
 from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task, Tasks
-from judge.files.folder import make_folder
-from judge.files.paths import StrPath
-from judge.models.address import without_credentials
-from judge.models.journal import Journal, JournalView, open_journal
-from judge.models.model import Model, ModelOptions
-from judge.models.records import Completion
-from judge.models.secrets import scrub
+from judge.io.folder import make_folder
+from judge.io.paths import StrPath
+from judge.judges.address import without_credentials
+from judge.judges.journal import Journal, JournalView, open_journal
+from judge.judges.model import Model, ModelOptions
+from judge.judges.records import Completion
+from judge.judges.secrets import scrub
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn

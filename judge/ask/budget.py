@@ -8,9 +8,9 @@ import msgspec
 
 from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_call, grades_of
 from judge.errors import BudgetError
-from judge.models.backends import backend_facts
-from judge.models.model import FREE, Model, Price
-from judge.models.records import Completion, Request
+from judge.judges.backends import backend_facts
+from judge.judges.model import FREE, Model, Price
+from judge.judges.records import Completion, Request
 
 EVERY_OTHER = "*"
 """The name, among prices, of every model that has none of its own."""

@@ -20,11 +20,11 @@ from judge.ask.pace import Pace, Ticket
 from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.errors import AuthenticationError, CallError, OperationalError, RateLimitError, TransientError
-from judge.models.journal import Journal
-from judge.models.journal_rows import storable
-from judge.models.model import FREE, Model
-from judge.models.records import Completion, Request
-from judge.text.steps import duration
+from judge.io.steps import duration
+from judge.judges.journal import Journal
+from judge.judges.journal_rows import storable
+from judge.judges.model import FREE, Model
+from judge.judges.records import Completion, Request
 
 _BACKOFF = tenacity.wait_random_exponential(max=60.0)
 """Seconds between two attempts of a call where the provider names no time."""

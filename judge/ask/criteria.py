@@ -11,12 +11,12 @@ from pathlib import Path
 from judge.ask.group import DEFAULT, combine, group_members
 from judge.ask.subjects import OF_NUGGETS, only_asked_by
 from judge.errors import UsageError
-from judge.files.bundle import bundled
-from judge.files.paths import StrPath, several
-from judge.files.stored import read_stored
+from judge.io.bundle import bundled
+from judge.io.hints import did_you_mean
+from judge.io.ids import natural_key
+from judge.io.paths import StrPath, several
+from judge.io.stored import read_stored
 from judge.records import Criterion
-from judge.text.hints import did_you_mean
-from judge.text.ids import natural_key
 
 
 def load_criterion(path: StrPath) -> Criterion:

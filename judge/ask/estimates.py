@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judge.models.model import Model, SentRequests
-from judge.models.records import Message, Request
+from judge.judges.model import Model, SentRequests
+from judge.judges.records import Message, Request
 
 BYTES_PER_TOKEN = 4.0
 """Of a text in UTF-8, where the judge has not counted enough prompts: about right for English and Chinese alike."""

@@ -9,7 +9,7 @@ from judge.ask.prompt import repair
 from judge.ask.records import Failure, Judgment, SentenceSupport, Unreadable, Verdict
 from judge.ask.tasks import Task
 from judge.ask.verdict import CUT_OFF, parse, parse_group
-from judge.models.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request
+from judge.judges.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request
 from judge.records import Criterion, FailureReason
 
 

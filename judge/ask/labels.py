@@ -9,11 +9,11 @@ import msgspec
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import each_result
 from judge.errors import InputError
-from judge.files.line_stream import LineStream
-from judge.files.trec import QrelRow, parse_qrels
+from judge.io.ids import natural_key
+from judge.io.line_stream import LineStream
+from judge.io.safe import storable
+from judge.io.trec import QrelRow, parse_qrels
 from judge.records import Problem
-from judge.text.ids import natural_key
-from judge.text.safe import storable
 
 _JudgeKey = tuple[str, str, str]
 """Judge, `criterion/variant` and SHA-256 of the prompt."""

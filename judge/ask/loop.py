@@ -26,12 +26,12 @@ from judge.ask.settings import Settings
 from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.ask.tasks import Task, in_order
 from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported
-from judge.models.journal import HeldElsewhere, Journal
-from judge.models.model import Model
-from judge.models.records import Completion, Request
+from judge.io.table import sequence
+from judge.judges.journal import HeldElsewhere, Journal
+from judge.judges.model import Model
+from judge.judges.records import Completion, Request
 from judge.pool.records import Pool
 from judge.runs.records import Turn
-from judge.text.table import sequence
 
 _IN_A_ROW = 32
 """Tasks whose requests are made ahead."""

@@ -12,16 +12,16 @@ from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError
-from judge.files.paths import StrPath
-from judge.models.address import without_credentials
-from judge.models.backends import open_model
-from judge.models.forms import supported_forms
-from judge.models.model import FREE, Model, ModelOptions, recorded_options
-from judge.models.secrets import scrub
+from judge.io.ids import natural_key
+from judge.io.paths import StrPath
+from judge.judges.address import without_credentials
+from judge.judges.backends import open_model
+from judge.judges.forms import supported_forms
+from judge.judges.model import FREE, Model, ModelOptions, recorded_options
+from judge.judges.secrets import scrub
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
-from judge.text.ids import natural_key
 
 DEFAULT_MODEL = "local/qwen2.5-1.5b"
 MOST_SAMPLES = 1000

@@ -8,10 +8,10 @@ from pydantic import AfterValidator
 
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.settings import Settings
-from judge.files.plan import AboveZero, Amount, Option, Options, Positive
-from judge.models.journal import check_database
-from judge.models.model import ModelOptions, Price
-from judge.models.prices import read_prices
+from judge.io.plan import AboveZero, Amount, Option, Options, Positive
+from judge.judges.journal import check_database
+from judge.judges.model import ModelOptions, Price
+from judge.judges.prices import read_prices
 
 
 def _price(text: str) -> tuple[str, Price]:

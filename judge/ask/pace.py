@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from judge.models.limits import Allowance, RateLimits
+from judge.judges.limits import Allowance, RateLimits
 
 _AT_ONCE = 0.1
 """Seconds' worth of the user's limits that may be sent at once."""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from judge.files.progress import ProgressLine
-from judge.models.endpoints import Endpoint
-from judge.text.cells import count
-from judge.text.steps import Step, Steps, quiet
+from judge.io.cells import count
+from judge.io.progress import ProgressLine
+from judge.io.steps import Step, Steps, quiet
+from judge.judges.endpoints import Endpoint
 
 Fetching = Callable[[str, int, int], None]
 """Called while a model is fetched, with its name, the bytes fetched and the bytes in all."""

@@ -14,7 +14,8 @@ from judge.ask.records import Unreadable
 from judge.ask.subjects import DIALOGUE, check_unit, only_asked_by
 from judge.ask.tasks import Task
 from judge.errors import UsageError
-from judge.models.forms import (
+from judge.io.sentences import split_sentences
+from judge.judges.forms import (
     answer_instruction,
     answer_labels,
     form_instruction,
@@ -22,10 +23,9 @@ from judge.models.forms import (
     nuggets_instruction,
     supported_forms,
 )
-from judge.models.records import AnswerForm, AskedCriterion, Completion, Message, Request
+from judge.judges.records import AnswerForm, AskedCriterion, Completion, Message, Request
 from judge.records import Criterion, Passage
 from judge.runs.records import Turn
-from judge.text.sentences import split_sentences
 
 RENDERER_VERSION = 1
 """Goes up whenever the same prompt file and texts may give different messages than before."""

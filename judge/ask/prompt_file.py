@@ -18,10 +18,10 @@ from judge.ask.blocks import BLOCKS
 from judge.ask.prompt import PLACEHOLDER, PLACEHOLDERS
 from judge.ask.subjects import DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
 from judge.errors import InputError
-from judge.files.limits import LARGEST_TOML
-from judge.files.stored import sha256
+from judge.io.cells import count
+from judge.io.limits import LARGEST_TOML
+from judge.io.stored import sha256
 from judge.records import Criterion, JudgedUnit, Level, Problem, Rollup, Scale
-from judge.text.cells import count
 
 _FENCE = "+++"
 _SYSTEM, _USER = "# System", "# User"

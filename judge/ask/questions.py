@@ -10,11 +10,11 @@ from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import Task, evidence_gap
 from judge.errors import OperationalError
-from judge.models.forms import supported_forms
-from judge.models.journal import Journal, JournalView
-from judge.models.journal_rows import request_digest
-from judge.models.model import Model
-from judge.models.records import AnswerForm, Completion, Request
+from judge.judges.forms import supported_forms
+from judge.judges.journal import Journal, JournalView
+from judge.judges.journal_rows import request_digest
+from judge.judges.model import Model
+from judge.judges.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from judge.models.records import AnswerForm
+from judge.judges.records import AnswerForm
 from judge.records import FailureReason, Record, bare
 
 

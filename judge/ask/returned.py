@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment
-from judge.models.backends import backend_facts, judges_in
-from judge.models.records import Completion
-from judge.models.secrets import MASK
+from judge.io.cells import count, decimals
+from judge.io.safe import printable, shown
+from judge.judges.backends import backend_facts, judges_in
+from judge.judges.records import Completion
+from judge.judges.secrets import MASK
 from judge.records import Record
-from judge.text.cells import count, decimals
-from judge.text.safe import printable, shown
 
 _SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|latest))*")
 """What providers add to a model's name: the date or the version of what they serve under it today."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from judge.models.model import Price
+from judge.judges.model import Price
 
 
 class Settings(msgspec.Struct, frozen=True):

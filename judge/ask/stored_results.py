@@ -21,10 +21,10 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
-from judge.files.line_stream import LineStream, decode_rows
+from judge.io.cells import count
+from judge.io.line_stream import LineStream, decode_rows
+from judge.io.table import Table, Tabular
 from judge.records import FailureReason, Problem
-from judge.text.cells import count
-from judge.text.table import Table, Tabular
 
 Result = Judgment | Failure
 _Kind = TypeVar("_Kind", Judgment, Failure)

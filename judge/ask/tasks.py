@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.io.ids import natural_key
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion
-from judge.text.ids import natural_key
 
 
 class Task(NamedTuple):

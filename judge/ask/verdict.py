@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from judge.ask.records import Unreadable, Verdict
-from judge.models.forms import answer_labels
-from judge.models.records import NO_SCORE, AnswerForm, Completion
+from judge.io.safe import has_content, storable
+from judge.judges.forms import answer_labels
+from judge.judges.records import NO_SCORE, AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
-from judge.text.safe import has_content, storable
 
 PARSER_VERSION = 2
 """Goes up whenever the same reply may be read differently than before."""

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibrate.agreement import agreement_row, ceiling
-from judge.calibrate.cascades import cascade_rows
 from judge.calibrate.diagnostics import (
     alternative,
     calibration_map,
@@ -32,13 +31,14 @@ from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose, comparisons, selection
 from judge.calibrate.together import together_rows
+from judge.extra.checkers.calibration import cascade_rows
+from judge.io.cells import count
+from judge.io.ids import clustering
+from judge.io.steps import Step, Steps, quiet, stepped
 from judge.records import Estimate
 from judge.stats.agreement import primary_statistic
 from judge.stats.comparison import FEWEST_COMPARED
 from judge.stats.resampling import resampled
-from judge.text.cells import count
-from judge.text.ids import clustering
-from judge.text.steps import Step, Steps, quiet, stepped
 
 _Row = TypeVar("_Row")
 FEW_TOPICS, FEW_ITEMS = 20, 100

@@ -11,15 +11,15 @@ import msgspec
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certified import Certified, contradictions
-from judge.calibrate.probe.certified import probed_words
 from judge.errors import InputError
-from judge.files.bundle import __version__
-from judge.files.line_stream import json_bytes
-from judge.files.paths import StrPath
-from judge.files.stored import read_stored, sha256
+from judge.extra.probe.certified import probed_words
+from judge.io.bundle import __version__
+from judge.io.cells import count
+from judge.io.line_stream import json_bytes
+from judge.io.paths import StrPath
+from judge.io.safe import printable, shown
+from judge.io.stored import read_stored, sha256
 from judge.records import Criterion, Problem
-from judge.text.cells import count
-from judge.text.safe import printable, shown
 
 SCHEMA = 2
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")

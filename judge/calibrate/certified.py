@@ -9,10 +9,10 @@ import msgspec
 
 from judge.calibrate.findings import Looks, Split, Word
 from judge.calibrate.gate import Requirement, parse_requirement
-from judge.calibrate.probe.certified import CertifiedProbe, probe_contradictions
 from judge.errors import UsageError
+from judge.extra.probe.certified import CertifiedProbe, probe_contradictions
+from judge.io.safe import shown
 from judge.records import Estimate
-from judge.text.safe import shown
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -20,14 +20,14 @@ from judge.calibrate.findings import (
     SystemAgreement,
 )
 from judge.calibrate.panel import Column, Panel
-from judge.models.backends import judges_in
+from judge.io.ids import natural_key
+from judge.judges.backends import judges_in
 from judge.stats.alternative import alternative_annotator
 from judge.stats.contrasts import slope_interval, welch
 from judge.stats.probabilities import PROBABILITY, Forecasts, brier_of_shares
 from judge.stats.resampling import jackknife_interval
 from judge.stats.system_agreement import split_half, system_agreement
 from judge.stats.tables import Undefined
-from judge.text.ids import natural_key
 
 MAP_WEIGHT = 5.0
 """How many items the line through all items counts as, in each cell of the calibration map."""

@@ -14,11 +14,11 @@ from judge.calibrate.findings import Split
 from judge.calibrate.inputs import ItemKey
 from judge.calibrate.panel import Column, Panel
 from judge.gold.seal import SealedItem, item_of
+from judge.io.ids import natural_key
 from judge.pool.records import Pool, PooledResponse
 from judge.records import JudgedUnit, Record
 from judge.runs.records import Exchange, Turn
 from judge.stats.means import consensus
-from judge.text.ids import natural_key
 
 
 class AssessorGrade(Record, frozen=True):

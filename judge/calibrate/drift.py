@@ -6,9 +6,9 @@ from typing import Literal
 import msgspec
 
 from judge.ask.labels import Label, Labels
+from judge.io.ids import natural_key, topic_of
 from judge.records import Estimate
 from judge.stats.means import FEWEST_TOPICS, mean_interval
-from judge.text.ids import natural_key, topic_of
 
 AnchorKeys = Mapping[tuple[str, str], tuple[str, ...]]
 """By turn and response id, what the response is called in both files."""

@@ -10,15 +10,15 @@ from judge.ask.labels import OFF_SCALE, Labels, on_scale, parse_columns, read_la
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.errors import InputError, UsageError
-from judge.files.stored import read_stored, sha256, unpack
 from judge.gold import GoldByResponse, match, parse_gold, sealed_beside
 from judge.gold.rows import GoldRow, finder
-from judge.models.backends import backend_facts
+from judge.io.cells import count
+from judge.io.ids import Cluster, topic_of
+from judge.io.stored import read_stored, sha256, unpack
+from judge.judges.backends import backend_facts
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale
-from judge.text.cells import count
-from judge.text.ids import Cluster, topic_of
 
 OffScale = Literal["missing", "error"]
 """What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""

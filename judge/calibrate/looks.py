@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose
-from judge.files.stored import sha256
 from judge.gold import Look
 from judge.gold.ledger import fewest
+from judge.io.stored import sha256
 
 _SHORT = 16
 """Hexadecimal digits of a candidate's digest."""

@@ -18,11 +18,11 @@ from judge.calibrate.inputs import CONSTANT, ItemKey, input_problems
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
 from judge.gold.seal import item_of
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.pool.records import Pool
 from judge.records import Scale
 from judge.stats.means import consensus
 from judge.stats.tables import topic_tables
-from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
 
 GradeCodes = NDArray[np.int64]
 """Places of grades on the ascending scale, -1 where there is no grade."""

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from judge.errors import UsageError
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.safe import shown
 from judge.records import Estimate, FailureReason, Record
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval
-from judge.text.cells import count
-from judge.text.ids import natural_key
-from judge.text.safe import shown
 
 RECHECK_SEED = 2023
 """Of the choice of what is asked again."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from judge.calibrate.findings import AgreementRow, Choice, ComparisonRow, Split
 from judge.calibrate.panel import Column, Panel
-from judge.models.backends import judges_in
+from judge.judges.backends import judges_in
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
 from judge.stats.comparison import compare

@@ -7,16 +7,15 @@ import gc
 import importlib
 import io
 import os
-import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType, SimpleNamespace
 
 from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
-from judge.files.bundle import __version__
-from judge.models.secrets import redact
-from judge.text.safe import printable
+from judge.io.bundle import __version__
+from judge.io.safe import printable
+from judge.judges.secrets import redact
 
 PARTS = {
     "main line": {
@@ -81,10 +80,24 @@ PARTS = {
 }
 """The parts of the program to their commands, with a summary each: the main line in its order, then the rest.
 
-A command lives in the module of its name in this folder, `crowd cast-regin` in `crowd_cast_regin.py`.
+A command of the core lives in the module of its name in this folder.
 """
-FAMILIES = frozenset({"bench", "evaluate", "nuggets", "serve"})
+FAMILIES = {
+    "bench": "judge.extra.bench.cli",
+    "evaluate": "judge.extra.evaluate.cli",
+    "nuggets": "judge.extra.nuggets.cli",
+    "serve": "judge.extra.desk.cli",
+}
 """First words whose commands are the actions of one module."""
+APART = {
+    "batch": "judge.extra.scale.cli_batch",
+    "completions import": "judge.extra.scale.cli_completions",
+    "crowd cast-regin": "judge.extra.reproduce.cli_cast_regin",
+    "probe": "judge.extra.probe.cli",
+    "reproduce": "judge.extra.reproduce.cli",
+    "requests": "judge.extra.scale.cli_requests",
+}
+"""Commands whose modules are not in this folder."""
 COMMANDS = {name: summary for commands in PARTS.values() for name, summary in commands.items()}
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -149,9 +162,9 @@ def command_module(name: str) -> ModuleType | SimpleNamespace:
         # Imported here, because it would slow down `judge --help`.
         from inspect import cleandoc
 
-        function = importlib.import_module(f"judge.cli.{family}").ACTIONS[action]
+        function = importlib.import_module(FAMILIES[family]).ACTIONS[action]
         return SimpleNamespace(main=function, __doc__=cleandoc(function.__doc__))
-    return importlib.import_module(f"judge.cli.{re.sub('[ -]', '_', name)}")
+    return importlib.import_module(APART.get(name, f"judge.cli.{name}"))
 
 
 def _general(arguments: list[str]) -> list[str]:
@@ -166,7 +179,7 @@ def _general(arguments: list[str]) -> list[str]:
         if len(general.max_file_size) > 1:
             raise UsageError("--max-file-size is given twice")
         # Imported late, since most calls do not need it and `judge --help` must be quick.
-        from judge.files.limits import allow_files
+        from judge.io.limits import allow_files
 
         allow_files(general.max_file_size[0])
     return rest

@@ -11,9 +11,9 @@ from judge.calibrate.report.terminal import summary
 from judge.cli.declared import FileOfOptions, JsonOutput, refuse_unused
 from judge.cli.printing import columns, print_fact, print_json, progress, say
 from judge.cli.spending import DryRunOption, print_forecast, say_accounts, say_lacking_log
-from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.harness.calibration.session import forecast_calibration
-from judge.text.cells import count
+from judge.io.cells import count
+from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.jobs.calibration.session import forecast_calibration
 
 _OF_ASKING = (*ASKING, "samples", "together", "cascades", "cascade_url", "cascade_grid", "journal")
 

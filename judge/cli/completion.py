@@ -11,7 +11,7 @@ from typing import Annotated, Literal, get_args
 import shtab
 
 from judge.cli import COMMANDS, command_parser
-from judge.files.plan import Option, Options
+from judge.io.plan import Option, Options
 
 Shell = Literal["bash", "zsh", "fish"]
 SHELLS: tuple[str, ...] = get_args(Shell)

@@ -16,13 +16,13 @@ from typing import Annotated
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, progress, say
 from judge.errors import UsageError
-from judge.files.plan import OneOf, Option
-from judge.harness.options import NamedRuns
-from judge.harness.results_parquet import PARQUET, ResultsConvertPlan, convert_results
+from judge.io.cells import count
+from judge.io.plan import OneOf, Option
+from judge.io.safe import printable
+from judge.jobs.options import NamedRuns
+from judge.jobs.results_parquet import PARQUET, ResultsConvertPlan, convert_results
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
 from judge.runs.topics import read_topics
-from judge.text.cells import count
-from judge.text.safe import printable
 
 
 class ConversionPlan(NamedRuns):

@@ -12,7 +12,7 @@ from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.study import Study
 from judge.crowd.summary import CAREFUL, terminal
 from judge.errors import InputError
-from judge.harness.crowd import CrowdPlan, grade_crowd
+from judge.jobs.crowd import CrowdPlan, grade_crowd
 from judge.records import Problem
 
 _SHOWN = 12

@@ -21,18 +21,18 @@ from pydantic.fields import FieldInfo
 from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError, UsageError
-from judge.files.folder import write_atomic
-from judge.files.limits import LARGEST_TOML
-from judge.files.plan import Call, Option, Options, OptionsRefused, Shape, groups_of, option_of, shape_of
-from judge.files.stored import read_stored
-from judge.files.toml import toml_text
-from judge.harness.earlier import earlier_options
-from judge.harness.manifest import MANIFEST
-from judge.models.address import without_credentials
-from judge.models.secrets import holds_key
+from judge.io.cells import count
+from judge.io.folder import write_atomic
+from judge.io.hints import did_you_mean
+from judge.io.limits import LARGEST_TOML
+from judge.io.plan import Call, Option, Options, OptionsRefused, Shape, groups_of, option_of, shape_of
+from judge.io.stored import read_stored
+from judge.io.toml import toml_text
+from judge.jobs.earlier import earlier_options
+from judge.jobs.manifest import MANIFEST
+from judge.judges.address import without_credentials
+from judge.judges.secrets import holds_key
 from judge.records import Problem
-from judge.text.cells import count
-from judge.text.hints import did_you_mean
 
 NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "dry-run", "json", "max-cost"})
 """What is about one call, and so is not taken from the folder of --extend."""

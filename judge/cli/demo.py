@@ -16,11 +16,11 @@ from judge.cli import call
 from judge.cli.declared import refuse_unused
 from judge.cli.printing import print_grids, say
 from judge.errors import InputError
-from judge.files.bundle import bundled
-from judge.files.extras import has_extra, how_to_get, need_extra
-from judge.files.plan import Option, Options
-from judge.harness.nuggets.scoring import NuggetScorePlan, score_nuggets
-from judge.models.backends import backend_facts
+from judge.extra.nuggets.jobs.scoring import NuggetScorePlan, score_nuggets
+from judge.io.bundle import bundled
+from judge.io.extras import has_extra, how_to_get, need_extra
+from judge.io.plan import Option, Options
+from judge.judges.backends import backend_facts
 
 INTERACTIVE = "plover-remembers.jsonl"
 """The interactive run that is judged beside the others."""

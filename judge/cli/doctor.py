@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import columns, print_json, progress, styled
-from judge.harness.doctor import CheckFinding, DoctorPlan, examine
-from judge.models.secrets import redact
-from judge.text.cells import fold
-from judge.text.safe import printable
+from judge.io.cells import fold
+from judge.io.safe import printable
+from judge.jobs.doctor import CheckFinding, DoctorPlan, examine
+from judge.judges.secrets import redact
 
 _HEAD = 21
 """Columns of the state and the name of a check."""

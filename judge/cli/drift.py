@@ -8,8 +8,8 @@ STEADY.
 from judge.calibrate.drift import Drift
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_table, progress, say
-from judge.harness.drift import DriftPlan, compare_dates
-from judge.text.cells import interval, number
+from judge.io.cells import interval, number
+from judge.jobs.drift import DriftPlan, compare_dates
 
 HEADER = (
     *("judge", "prompt", "n/topics", "change [95 %]", "[90 %]", "unchanged [95 %]"),

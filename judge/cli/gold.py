@@ -4,7 +4,9 @@ from collections import Counter
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say
-from judge.harness.gold import (
+from judge.io.cells import count
+from judge.io.ids import cluster_of
+from judge.jobs.gold import (
     GoldCheckPlan,
     GoldDrawPlan,
     GoldImportPlan,
@@ -14,9 +16,7 @@ from judge.harness.gold import (
     import_gold_files,
     split_gold_file,
 )
-from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
-from judge.text.cells import count
-from judge.text.ids import cluster_of
+from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet
 
 
 class GoldListing(JsonOutput, section="output"):

@@ -13,12 +13,14 @@ from pydantic import BeforeValidator
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say
-from judge.files.plan import Option, Options
-from judge.harness.manifest import JOURNAL
-from judge.harness.reparsing import ReparsePlan, reparse
-from judge.models.address import without_credentials
-from judge.models.journal_rows import is_database
-from judge.models.journal_tools import (
+from judge.io.cells import count
+from judge.io.plan import Option, Options
+from judge.io.safe import printable
+from judge.jobs.manifest import JOURNAL
+from judge.jobs.reparsing import ReparsePlan, reparse
+from judge.judges.address import without_credentials
+from judge.judges.journal_rows import is_database
+from judge.judges.journal_tools import (
     JournalReport,
     JournalSpending,
     export_journal,
@@ -28,8 +30,6 @@ from judge.models.journal_tools import (
     salvage_journal,
     verify_journal,
 )
-from judge.text.cells import count
-from judge.text.safe import printable
 
 
 def _place(given: str | Path) -> str | Path:

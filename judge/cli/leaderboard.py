@@ -14,14 +14,14 @@ from judge.cli.declared import JsonOutput, refuse_unused
 from judge.cli.printing import USUAL, columns, print_json, print_table, print_text, progress, say
 from judge.cli.tables import print_leaderboard
 from judge.errors import UsageError
-from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
-from judge.harness.judged import JudgedFolder, read_judged
-from judge.harness.token_limit import TokenView, under_each_token_rule, under_token_rule
+from judge.io.cells import fold
+from judge.jobs.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
+from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.token_limit import TokenView, under_each_token_rule, under_token_rule
 from judge.results.corrected_tables import change_text, corrected_lines
 from judge.results.leaderboard import reading
 from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
 from judge.results.sensitivity import explained, sensitivity_cells, sensitivity_header
-from judge.text.cells import fold
 
 SCHEMA = 2
 """Version of what --gold --json prints."""

@@ -12,11 +12,11 @@ from judge.ask.progress import fetch_reporter
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_text, say
 from judge.errors import UsageError
-from judge.files.plan import Option, Options
-from judge.files.progress import ProgressLine
-from judge.models.catalog import CATALOG, ModelWeights
-from judge.models.weights import cache_folder, ensure, is_here
-from judge.text.hints import did_you_mean
+from judge.io.hints import did_you_mean
+from judge.io.plan import Option, Options
+from judge.io.progress import ProgressLine
+from judge.judges.catalog import CATALOG, ModelWeights
+from judge.judges.weights import cache_folder, ensure, is_here
 
 
 def list_models(output: JsonOutput) -> int:

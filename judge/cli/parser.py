@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from judge.cli.examples import EXAMPLES
-from judge.models.secrets import redact
-from judge.text.hints import did_you_mean
-from judge.text.safe import printable
+from judge.io.hints import did_you_mean
+from judge.io.safe import printable
+from judge.judges.secrets import redact
 
 EXIT_CODES = """\
 exit codes:

@@ -11,8 +11,8 @@ from collections.abc import Collection
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, progress, say
-from judge.harness.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
-from judge.text.ids import natural_key
+from judge.io.ids import natural_key
+from judge.jobs.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
 
 SHOWN = 10
 """How many passages of each kind are named."""

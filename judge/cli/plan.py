@@ -7,10 +7,10 @@ the same for the assessors' grades, topics against labels of a response, and how
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_table, print_text, progress, say
-from judge.harness.planning import TopicsPlan, plan_topics
+from judge.io.cells import count, decimals, interval, number
+from judge.jobs.planning import TopicsPlan, plan_topics
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
 from judge.stats.tables import Undefined
-from judge.text.cells import count, decimals, interval, number
 
 COMPONENTS = ("source", "variance", "share")
 DESIGNS = ("topics", "labels", "grades", "mean +-", "difference +-", "found", "E rho2", "phi")

@@ -7,9 +7,9 @@ each response left out. `judge run` with the same options and --out continues th
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_json, progress, say
 from judge.cli.tables import pooled_counts, print_pooled, print_problems
-from judge.harness.folder import write_pool
-from judge.harness.pooling import PoolPlan, check_complete, pool_runs
-from judge.harness.run_inputs import DEFAULT_OUT
+from judge.jobs.folder import write_pool
+from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
+from judge.jobs.run_inputs import DEFAULT_OUT
 
 
 def main(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:

@@ -16,15 +16,15 @@ from typing import Annotated, Any, Literal, TextIO
 
 import msgspec
 
-from judge.draw.drawable import undrawn
-from judge.files.plan import OneOf, Options
-from judge.files.progress import ProgressLine, is_live
-from judge.models.secrets import scrub
+from judge.io.cells import fold
+from judge.io.draw.drawable import undrawn
+from judge.io.layout import table_lines
+from judge.io.plan import OneOf, Options
+from judge.io.progress import ProgressLine, is_live
+from judge.io.safe import printable
+from judge.io.table import FORMS, Table
+from judge.judges.secrets import scrub
 from judge.records import Problem, Severity
-from judge.text.cells import fold
-from judge.text.layout import table_lines
-from judge.text.safe import printable
-from judge.text.table import FORMS, Table
 
 Style = Literal["heading", "warning", "error"]
 _CODES: dict[Style, str] = {"heading": "1", "warning": "1;33", "error": "1;31"}

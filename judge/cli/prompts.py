@@ -20,12 +20,12 @@ from judge.ask.tasks import Task
 from judge.cli.declared import JsonOutput, refuse_unused
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError
-from judge.files.plan import Option, Options
-from judge.models.records import AnswerForm
+from judge.io.hints import nearest
+from judge.io.plan import Option, Options
+from judge.judges.records import AnswerForm
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Passage, Problem
 from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn
-from judge.text.hints import nearest
 
 _HEADER = ("PROMPT", "SCALE", "POSITIVE", "ANSWER", "DEFAULT", "DIGEST", "INPUTS")
 

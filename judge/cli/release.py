@@ -6,8 +6,8 @@ command line, paths and addresses never go along. A name that is left in a text 
 """
 
 from judge.cli.printing import print_listed, progress, say
-from judge.harness.release.job import ReleasePlan, release_folder
-from judge.text.cells import count
+from judge.io.cells import count
+from judge.jobs.release.job import ReleasePlan, release_folder
 
 
 def main(plan: ReleasePlan) -> int:

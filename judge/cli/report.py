@@ -6,8 +6,8 @@ is put on record beside it, as by `judge calibrate`.
 """
 
 from judge.cli.printing import progress, say
+from judge.io.cells import count
 from judge.report.job import ReportPlan, write_report
-from judge.text.cells import count
 
 
 def main(plan: ReportPlan) -> int:

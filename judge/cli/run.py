@@ -15,10 +15,10 @@ from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
 from judge.cli.tables import name_results, print_leaderboard, print_pooled, print_problems, print_rechecked
-from judge.harness.requests import under_way
-from judge.harness.run import Outcome, carry_out, dry_run
-from judge.harness.run_inputs import Plan, RunInputs, read_run
-from judge.text.cells import count
+from judge.extra.scale.requests import under_way
+from judge.io.cells import count
+from judge.jobs.run import Outcome, carry_out, dry_run
+from judge.jobs.run_inputs import Plan, RunInputs, read_run
 
 _SHOWN = 28
 """Longest value of a certificate that the terminal shows, in characters."""

@@ -6,13 +6,13 @@ from pathlib import Path
 from judge.ask.account import JudgeAccount, in_all
 from judge.ask.asking import JOURNAL, ModelForecast
 from judge.cli.printing import columns, print_fact, print_table, say
-from judge.files.plan import Options
-from judge.models.journal_store import lacks_log
-from judge.models.spending import Spending
+from judge.io.cells import count
+from judge.io.layout import table_lines
+from judge.io.plan import Options
+from judge.io.safe import printable
+from judge.judges.journal_store import lacks_log
+from judge.judges.spending import Spending
 from judge.report.sections.making import dollars, lasting
-from judge.text.cells import count
-from judge.text.layout import table_lines
-from judge.text.safe import printable
 
 GIVES_PRICE = "--price IN/OUT or a file (--prices) gives one"
 

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from judge.cli.printing import print_table, print_text, say
-from judge.harness.pooling import Pooled
-from judge.harness.recheck import Rechecked
-from judge.harness.run import Outcome
+from judge.io.cells import count, interval
+from judge.io.ids import natural_key
+from judge.io.safe import printable, shown
+from judge.jobs.pooling import Pooled
+from judge.jobs.recheck import Rechecked
+from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
 from judge.results.differences import told_apart
@@ -17,9 +20,6 @@ from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, leaderboard_ce
 from judge.results.rows import LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
-from judge.text.cells import count, interval
-from judge.text.ids import natural_key
-from judge.text.safe import printable, shown
 
 RECHECKED = (
     *("judge", "prompt", "asked again/topics", "other answer [95 %]", "distance [95 %]"),
@@ -182,7 +182,7 @@ def name_results(outcome: Outcome) -> None:
     A report that cannot be written is no reason to call a finished run failed.
     """
     # Imported late, because templates and charts are not needed before the run is finished.
-    from judge.harness.earlier import REPORT_RECORD
+    from judge.jobs.earlier import REPORT_RECORD
     from judge.report.job import PAGE, ReportPlan, write_report
 
     out = outcome.out

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_table, progress, say
-from judge.harness.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
+from judge.jobs.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
 
 HEADER = ("run", "rule", "responses", "over", "at limit", "longest", "cut", "emptied", "unanswered")
 

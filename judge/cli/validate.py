@@ -12,14 +12,14 @@ from typing import Annotated
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, progress, say
 from judge.errors import UsageError
-from judge.files.plan import Option, Options
-from judge.harness.validation import FixedRuns, ValidationPlan, validate_runs
+from judge.io.cells import count
+from judge.io.plan import Option, Options
+from judge.jobs.validation import FixedRuns, ValidationPlan, validate_runs
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES
 from judge.runs.check.problems import EXAMPLES, RUN_COLUMNS, remaining, run_rows, text_lines, total
 from judge.runs.fix import LOG
 from judge.runs.profiles import described
-from judge.text.cells import count
 
 SCHEMA = 1
 """Version of what --json prints."""

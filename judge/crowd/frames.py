@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
-from judge.files.parquet import NEITHER, plain_frame
-from judge.files.stored import sha256
+from judge.io.parquet import NEITHER, plain_frame
+from judge.io.safe import shown
+from judge.io.stored import sha256
 from judge.records import Problem
-from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl

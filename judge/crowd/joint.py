@@ -11,11 +11,11 @@ from judge.ask.labels import Labels
 from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
+from judge.io.cells import decimals
+from judge.io.ids import natural_key
+from judge.io.safe import printable
+from judge.io.table import tsv
 from judge.stats.consensus import majority, without_one
-from judge.text.cells import decimals
-from judge.text.ids import natural_key
-from judge.text.safe import printable
-from judge.text.table import tsv
 
 DIAGNOSTIC = (
     "diagnostic only: one Dawid-Skene model of workers and judges together; the judges have no vote on any grade, "

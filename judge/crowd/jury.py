@@ -15,11 +15,11 @@ from judge.ask.stored_results import StoredResults, places_of, stored
 from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
-from judge.files.stored import sha256
+from judge.io.ids import natural_key
+from judge.io.safe import printable
+from judge.io.stored import sha256
 from judge.records import Criterion, Estimate, FailureReason
 from judge.stats.reliability import alpha_interval
-from judge.text.ids import natural_key
-from judge.text.safe import printable
 
 SELF_JUDGING = "self-judging"
 """How the warnings begin that name runs."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from judge.crowd.aggregators import Aggregated
 from judge.crowd.known_file import KnownItem
 from judge.crowd.labels import CrowdLabels, Item, distinct
+from judge.io.ids import natural_key, topic_of
 from judge.records import Problem
 from judge.stats.worker_models import removal_probability
-from judge.text.ids import natural_key, topic_of
 
 
 class Removal(NamedTuple):

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from judge.crowd.labels import Item
 from judge.crowd.problems import LabelProblems
 from judge.errors import InputError
-from judge.files.line_stream import decode_lines
-from judge.files.stored import read_stored, unpack
-from judge.files.tabular import read_table
+from judge.io.ids import natural_key
+from judge.io.line_stream import decode_lines
+from judge.io.safe import MAX_ID, shown
+from judge.io.stored import read_stored, unpack
+from judge.io.tabular import read_table
 from judge.records import Problem
-from judge.text.ids import natural_key
-from judge.text.safe import MAX_ID, shown
 
 _ACCEPTABLE = re.compile(r"[+-]?[0-9]{1,9}([ ]*[,|/ ][ ]*[+-]?[0-9]{1,9})*", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.text.ids import natural_key, topic_of
+from judge.io.ids import natural_key, topic_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,8 +10,8 @@ from judge.crowd.labels import Item
 from judge.crowd.problems import LabelProblems
 from judge.errors import UsageError
 from judge.gold.grades import Words
+from judge.io.safe import shown
 from judge.records import Problem
-from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,9 +14,9 @@ from judge.crowd.aggregators import JURIES
 from judge.crowd.jury import Member, cautions, consensus, jury_criterion, jury_name
 from judge.crowd.notes import JuryNotes
 from judge.errors import UsageError
-from judge.models.model import Model
+from judge.io.ids import natural_key
+from judge.judges.model import Model
 from judge.records import Criterion
-from judge.text.ids import natural_key
 
 
 class Jury(Judge):

@@ -7,8 +7,8 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.crowd.jury import Member, Verdicts, member_names
+from judge.io.cells import decimals
 from judge.records import Estimate
-from judge.text.cells import decimals
 
 
 class JuryNotes(msgspec.Struct, frozen=True):

@@ -12,16 +12,16 @@ from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.study import SEED, Study
 from judge.crowd.summary import audit_files, summary_markdown
 from judge.errors import InputError, UsageError
-from judge.files.bundle import __version__
-from judge.files.folder import replace_folder
-from judge.files.line_stream import json_bytes
-from judge.files.stored import file_sha256
-from judge.files.trec import QrelRow, column, qrels_lines, safe_names
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
+from judge.io.bundle import __version__
+from judge.io.cells import count
+from judge.io.folder import replace_folder
+from judge.io.ids import natural_key, topic_of
+from judge.io.line_stream import json_bytes
+from judge.io.safe import shown
+from judge.io.stored import file_sha256
+from judge.io.trec import QrelRow, column, qrels_lines, safe_names
 from judge.records import Problem
-from judge.text.cells import count
-from judge.text.ids import natural_key, topic_of
-from judge.text.safe import shown
 
 Unit = Literal["response", "question"]
 

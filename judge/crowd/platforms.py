@@ -14,14 +14,14 @@ from judge.crowd.answers import GENERAL, FormAnswer, answers_of, slotted, unfold
 from judge.crowd.frames import LabelSheet
 from judge.crowd.layout import FIELDS, LABEL_OF, Layout
 from judge.crowd.problems import LabelProblems
+from judge.io.safe import shown
 from judge.records import Problem
-from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl
 from typing import TYPE_CHECKING
 
-from judge.text.cells import count
+from judge.io.cells import count
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,9 +13,9 @@ from judge.crowd.labels import CrowdLabels, Item, factorize
 from judge.crowd.layout import Layout
 from judge.crowd.problems import LabelProblems
 from judge.gold.grades import CANNOT, folded, means_unable
+from judge.io.cells import count as count_of
+from judge.io.safe import MAX_ID, SHOWN, shown
 from judge.records import Problem, Severity
-from judge.text.cells import count as count_of
-from judge.text.safe import MAX_ID, SHOWN, shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,13 +13,13 @@ import numpy as np
 from judge.crowd.annotations import annotation_rows
 from judge.crowd.frames import LabelSheet, cell_text, typed_sheet
 from judge.errors import InputError
-from judge.files.limits import most_values
-from judge.files.line_stream import decode_lines
-from judge.files.parquet import is_parquet, read_frame, too_many_cells
-from judge.files.stored import read_stored, unpack
-from judge.files.tabular import read_table, read_text
+from judge.io.limits import most_values
+from judge.io.line_stream import decode_lines
+from judge.io.parquet import is_parquet, read_frame, too_many_cells
+from judge.io.safe import shown
+from judge.io.stored import read_stored, unpack
+from judge.io.tabular import read_table, read_text
 from judge.records import Problem
-from judge.text.safe import shown
 
 _DELIMITERS = ",\t;"
 

@@ -18,9 +18,9 @@ from judge.crowd.known_file import KnownItem
 from judge.crowd.labels import CrowdLabels
 from judge.crowd.reliability import Pairs, ReliabilityRow, pairwise, reliability, topic_reliability
 from judge.crowd.workers import TOO_FAST, WorkerRow, worker_table
+from judge.io.steps import Step, Steps, quiet, stepped
 from judge.records import Problem
 from judge.stats.consensus import modes
-from judge.text.steps import Step, Steps, quiet, stepped
 
 FAR = 0.1
 """Share of grades unlike the majority's above which a model is warned about whose prior can be chosen.

@@ -9,12 +9,12 @@ import numpy as np
 from judge.crowd.reliability import FEWEST_COMMON
 from judge.crowd.study import Study, cautions
 from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
+from judge.io.cells import count, fold, interval, number
+from judge.io.layout import table_lines
+from judge.io.markup import name_of, prose, table
+from judge.io.safe import escape
+from judge.io.table import fields, records_tsv, tsv
 from judge.records import Estimate, Record
-from judge.text.cells import count, fold, interval, number
-from judge.text.layout import table_lines
-from judge.text.markup import name_of, prose, table
-from judge.text.safe import escape
-from judge.text.table import fields, records_tsv, tsv
 
 CAREFUL = 0.05
 """Share of known items that a careful worker fails, by which the summary says whom the filter may leave out wrongly."""

@@ -17,9 +17,9 @@ from judge.crowd.rows import IDS, Rows
 from judge.crowd.sheets import read_sheet
 from judge.crowd.wide import is_survey, survey_rows
 from judge.errors import InputError, UsageError
+from judge.io.ids import natural_key
+from judge.io.safe import shown
 from judge.records import Problem
-from judge.text.ids import natural_key
-from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl

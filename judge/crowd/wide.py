@@ -13,10 +13,10 @@ from judge.crowd.layout import SURVEY, Layout, Question, Wide
 from judge.crowd.platforms import text_of, with_place, without
 from judge.crowd.problems import LabelProblems
 from judge.errors import InputError, UsageError
-from judge.files.tabular import read_table
+from judge.io.cells import count
+from judge.io.safe import shown
+from judge.io.tabular import read_table
 from judge.records import Problem
-from judge.text.cells import count
-from judge.text.safe import shown
 
 if TYPE_CHECKING:
     import polars as pl

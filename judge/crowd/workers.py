@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from judge.crowd.labels import CrowdLabels, distinct
 from judge.crowd.reliability import statistic_of
+from judge.io.ids import natural_key
 from judge.stats.consensus import entropy, without_one
-from judge.text.ids import natural_key
 
 TOO_FAST = 2.0
 """Seconds under which a label counts as too fast unless said otherwise."""

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from judge.errors import UsageError
 from judge.gold.draft import Draft, ImportOptions, SourceContent
+from judge.io.cells import count
+from judge.io.safe import shown
 from judge.records import Problem
-from judge.text.cells import count
-from judge.text.safe import shown
 
 SCHEMA = "judge-labels/1"
 """What a store says of itself."""

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
+from judge.io.safe import shown
 from judge.records import Criterion
-from judge.text.safe import shown
 
 Words = Mapping[str, int]
 """Text, folded, to grade."""

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
-from judge.files.line_stream import decode_lines, jsonl_bytes
 from judge.gold.rows import GoldRow, finder, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.gold.uncertainty import turn_uncertainty
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.line_stream import decode_lines, jsonl_bytes
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
-from judge.text.cells import count
-from judge.text.ids import natural_key
 
 ORDERS = 50
 """Random orders to try. If none gives every run its responses, the number of turns is too small."""

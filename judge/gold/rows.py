@@ -14,16 +14,16 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError, field
 from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
-from judge.files.limits import MAX_PROBLEMS, numbered, stopped
-from judge.files.line_stream import jsonl_bytes
-from judge.files.paths import StrPath
-from judge.files.stored import read_stored, unpack
+from judge.io.cells import count
+from judge.io.ids import natural_key, topic_of
+from judge.io.limits import MAX_PROBLEMS, numbered, stopped
+from judge.io.line_stream import jsonl_bytes
+from judge.io.paths import StrPath
+from judge.io.safe import digest, shown
+from judge.io.stored import read_stored, unpack
 from judge.pool.build import normalize
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, Record, Scale
-from judge.text.cells import count
-from judge.text.ids import natural_key, topic_of
-from judge.text.safe import digest, shown
 
 
 class GoldRow(Record, frozen=True):

@@ -13,11 +13,11 @@ from typing import Literal
 import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.paths import StrPath
-from judge.files.stored import read_stored, sha256
 from judge.gold.ledger import Entry, Look, Opening, fewest, parse_ledger, record_look
 from judge.gold.rows import GoldRow, parse_gold, read_gold
-from judge.text.ids import Cluster
+from judge.io.ids import Cluster
+from judge.io.paths import StrPath
+from judge.io.stored import read_stored, sha256
 
 SEAL = "seal.json"
 LEDGER = "openings.jsonl"

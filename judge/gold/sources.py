@@ -9,22 +9,22 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.files.limits import numbered
-from judge.files.tabular import TableRow, read_table, read_text
-from judge.files.trec import parse_qrels
 from judge.gold.desk import desk_content
 from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, text_digest
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.limits import numbered
+from judge.io.safe import shown, storable
+from judge.io.tabular import TableRow, read_table, read_text
+from judge.io.trec import parse_qrels
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool
 from judge.records import Problem
 from judge.runs.document import open_document
 from judge.runs.records import Provenance
 from judge.runs.tokens import TokenCounter
-from judge.text.cells import count
-from judge.text.ids import natural_key
-from judge.text.safe import shown, storable
 
 FIELDS = (*GoldRow.__struct_fields__, "text")
 """What a column of a table may hold: a field of a gold row, or the response's text, of which the digest is kept."""

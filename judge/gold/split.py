@@ -10,12 +10,12 @@ from typing import Literal
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.files.folder import make_folder, write_atomic
-from judge.files.line_stream import json_bytes
-from judge.files.stored import read_stored
 from judge.gold.rows import GoldRow, gold_jsonl, row_order
 from judge.gold.seal import Seal, SealedItem, item_of, read_salt, salted, side
-from judge.text.ids import Cluster, cluster_of, natural_key
+from judge.io.folder import make_folder, write_atomic
+from judge.io.ids import Cluster, cluster_of, natural_key
+from judge.io.line_stream import json_bytes
+from judge.io.stored import read_stored
 
 DRAWS = 500
 """Random splits to try; the best balanced one is taken (rerandomization: Morgan & Rubin 2012)."""

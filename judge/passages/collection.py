@@ -5,15 +5,15 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from judge.files.paths import StrPath
-from judge.files.paths import paths as as_paths
+from judge.io.ids import natural_key
+from judge.io.paths import StrPath
+from judge.io.paths import paths as as_paths
+from judge.io.steps import Meter, Steps, quiet
 from judge.passages.problems import CollectionProblems
 from judge.passages.sources import expanded
 from judge.passages.streams import BOM, Bad, Hit, cause, open_stream
 from judge.passages.table import is_index
 from judge.records import Passage, Problem
-from judge.text.ids import natural_key
-from judge.text.steps import Meter, Steps, quiet
 
 
 def read_passages(

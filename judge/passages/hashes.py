@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError, UsageError
-from judge.files.paths import StrPath
+from judge.io.paths import StrPath
+from judge.io.steps import Meter, Step, Steps, quiet
 from judge.passages.problems import CollectionProblems
 from judge.passages.streams import BOM, UnknownForm, cause, open_stream, whole_lines
 from judge.passages.table import PassageEntry, PassageTable, build_table, is_index, open_table, passing_table
-from judge.text.steps import Meter, Step, Steps, quiet
 
 MAX_IN_MEMORY = 20_000_000
 """The most rows of a list that is read without an index, which takes some minutes."""

@@ -13,13 +13,13 @@ from typing import IO, Final
 import msgspec
 
 from judge.errors import InputError
+from judge.io.steps import Meter, Step, Steps, quiet
 from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
 from judge.passages.problems import CollectionProblems
 from judge.passages.sources import expanded
 from judge.passages.streams import BOM, MAX_LINE, UnknownForm, packing, refuse_foreign, whole_lines
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table
 from judge.records import Passage
-from judge.text.steps import Meter, Step, Steps, quiet
 
 MAX_OF_ONE_ID: Final = 1000
 """The most lines with one id: a collection has fewer, and all of them are held in memory at once."""

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.files.extras import how_to_get
+from judge.io.extras import how_to_get
+from judge.io.ids import natural_key
 from judge.passages.jsonl import Line, passage_of
 from judge.records import Passage
-from judge.text.ids import natural_key
 
 _NEEDS = f"a Lucene index is read through Pyserini: {how_to_get('lucene')}"
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from judge.io.ids import natural_key
 from judge.passages.problems import CollectionProblems
-from judge.text.ids import natural_key
 
 _OWN = "passages.jsonl"
 """The passages among the files of an output folder."""

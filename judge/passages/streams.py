@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
-from judge.files.stored import open_stored
+from judge.io.stored import open_stored
 from judge.passages.table import begins_as_index
 
 BLOCK = 1 << 18
@@ -144,7 +144,7 @@ def _unpacker(stored: io.BufferedReader) -> Any:
 
         return _Parts(stored, bz2.BZ2Decompressor, "bzip2 stream", between=b"\0")
     if packed == "Zstandard":
-        from judge.files.zstandard import zstd
+        from judge.io.zstandard import zstd
 
         return _Parts(stored, zstd.ZstdDecompressor, "Zstandard frame")
     return None
@@ -156,7 +156,7 @@ class _Unpacked(io.RawIOBase):
     def __init__(self, stored: io.BufferedReader, source: Any) -> None:
         from isal.isal_zlib import error as gzip_error
 
-        from judge.files.zstandard import zstd
+        from judge.io.zstandard import zstd
 
         self._stored = stored
         self._source = source

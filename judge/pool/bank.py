@@ -10,18 +10,18 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from judge.errors import InputError
-from judge.files.content import Pieces, jsonl_pieces
-from judge.files.limits import MAX_PROBLEMS, numbered, stopped
-from judge.files.line_stream import BOM, decode_rows, jsonl_bytes
-from judge.files.trec import column
+from judge.io.content import Pieces, jsonl_pieces
+from judge.io.ids import natural_key
+from judge.io.limits import MAX_PROBLEMS, numbered, stopped
+from judge.io.line_stream import BOM, decode_rows, jsonl_bytes
+from judge.io.safe import unescape
+from judge.io.table import tsv
+from judge.io.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
 from judge.pool.conversation import is_genuine, without_turn
 from judge.pool.records import Pool, PooledResponse, PooledRun, PooledTurn
 from judge.records import Passage, Problem
 from judge.runs.records import Exclusion
-from judge.text.ids import natural_key
-from judge.text.safe import unescape
-from judge.text.table import tsv
 
 _Row = TypeVar("_Row")
 Lines = bytes | Iterable[tuple[int, bytes]]

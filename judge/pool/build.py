@@ -13,13 +13,13 @@ from typing import NamedTuple
 import msgspec
 
 from judge.errors import InputError
+from judge.io.ids import natural_key, topic_of
+from judge.io.safe import digest
 from judge.pool.conversation import joined, with_earlier
 from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
 from judge.records import JudgedUnit, Passage, Problem
 from judge.runs.records import Exclusion, Provenance, ProvenanceRule, TokenCount, TokenRule
 from judge.runs.tokens import truncated
-from judge.text.ids import natural_key, topic_of
-from judge.text.safe import digest
 
 
 class Candidate(msgspec.Struct, frozen=True):

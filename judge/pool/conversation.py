@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from judge.errors import InputError
+from judge.io.ids import conversation_turn_id, is_own_turn, natural_key, run_turn_id, topic_of
+from judge.io.safe import digest, storable
 from judge.pool.records import Pool, PooledTurn
 from judge.runs.fields import ancestors
 from judge.runs.formats import ReadRun, rules_of
 from judge.runs.records import Exchange, PtkbStatement, Run, RunTurn, Turn
-from judge.text.ids import conversation_turn_id, is_own_turn, natural_key, run_turn_id, topic_of
-from judge.text.safe import digest, storable
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 import msgspec
 
 from judge.errors import UsageError
+from judge.io.ids import natural_key, topic_of
+from judge.io.safe import has_content, shown
 from judge.pool.build import Candidate
 from judge.pool.conversation import storable_text
 from judge.pool.records import PooledTurn
@@ -17,8 +19,6 @@ from judge.runs.check.rules import rank_of
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import Exclusion, Response, Run, RunTurn, Turn
-from judge.text.ids import natural_key, topic_of
-from judge.text.safe import has_content, shown
 
 
 def by_topic(turns: Mapping[str, Turn]) -> dict[str, list[Turn]]:

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
-from judge.files.extras import how_to_get, need_extra
-from judge.files.paths import StrPath
-from judge.files.stored import sha256
+from judge.io.extras import how_to_get, need_extra
+from judge.io.paths import StrPath
+from judge.io.safe import shown
+from judge.io.stored import sha256
 from judge.pool.screen import DEFAULTS, Thresholds
 from judge.pool.similarity import Encoder
-from judge.text.safe import shown
 
 _DIMENSIONS = 384
 _MOST_TOKENS = 256

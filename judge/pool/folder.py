@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, get_args
 
-from judge.files.line_stream import LineStream
+from judge.io.line_stream import LineStream
 from judge.pool.bank import read_pool
 from judge.pool.records import Pool
 

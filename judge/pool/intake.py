@@ -7,8 +7,11 @@ from functools import partial
 import msgspec
 
 from judge.errors import InputError
-from judge.files.paths import StrPath, paths
-from judge.files.processes import mapped, processes_for
+from judge.io.ids import run_turn_id
+from judge.io.paths import StrPath, paths
+from judge.io.processes import mapped, processes_for
+from judge.io.steps import Step, Steps, counted, quiet
+from judge.io.table import Table
 from judge.passages import check_texts, listed, read_passages, same_text
 from judge.passages.hashes import Hashes
 from judge.pool.admission import Submission, admit
@@ -23,9 +26,6 @@ from judge.runs.formats import find_runs
 from judge.runs.profiles import Limits, limits_of, year_of
 from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
 from judge.runs.tokens import TokenCounter
-from judge.text.ids import run_turn_id
-from judge.text.steps import Step, Steps, counted, quiet
-from judge.text.table import Table
 
 
 class Submitted(Record, frozen=True):

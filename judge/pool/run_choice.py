@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from judge.errors import UsageError
+from judge.io.ids import natural_key
+from judge.io.safe import shown
 from judge.pool.intake import Submitted, leave_out
 from judge.pool.lists import read_run_ids
 from judge.pool.records import Pool
@@ -12,8 +14,6 @@ from judge.runs.families import read_teams, teams_of
 from judge.runs.formats import rules_of
 from judge.runs.ranking import ranking
 from judge.runs.records import Run
-from judge.text.ids import natural_key
-from judge.text.safe import shown
 
 
 class RunChoice:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from judge.io.ids import is_own_turn, is_unreached, natural_key, topic_of, unreached_turn
 from judge.pool.build import exclusion_order
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool, PooledRun
@@ -12,7 +13,6 @@ from judge.records import JudgedUnit
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.records import Exclusion, Turn
-from judge.text.ids import is_own_turn, is_unreached, natural_key, topic_of, unreached_turn
 
 _NOT_ASKED = frozenset({"not_selected_turn", "turn_not_judged", "unknown_turn"})
 """Reasons of exclusions for which a run did not have to answer the turn."""

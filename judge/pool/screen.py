@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from judge.files.processes import mapped, processes_of
+from judge.io.ids import is_own_turn
+from judge.io.processes import mapped, processes_of
+from judge.io.sentences import split_sentences
+from judge.io.table import tsv
+from judge.io.words import share_known, without_stop_words, words_of
 from judge.pool.addressed import addressed
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.runs.provenance import absent_evidence
-from judge.text.ids import is_own_turn
-from judge.text.sentences import split_sentences
-from judge.text.table import tsv
-from judge.text.words import share_known, without_stop_words, words_of
 
 if TYPE_CHECKING:
     from judge.pool.similarity import Encoder, Similarity

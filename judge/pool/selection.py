@@ -10,6 +10,9 @@ from typing import Literal, get_args
 import msgspec
 
 from judge.errors import UsageError
+from judge.io.ids import natural_key, run_turn_id
+from judge.io.safe import has_content, printable
+from judge.io.table import tsv
 from judge.pool.build import Candidate
 from judge.pool.records import LeftOut, PooledTurn
 from judge.records import JudgedUnit
@@ -17,9 +20,6 @@ from judge.runs.formats import rules_of
 from judge.runs.measures import Measures, Ranking
 from judge.runs.provenance import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
-from judge.text.ids import natural_key, run_turn_id
-from judge.text.safe import has_content, printable
-from judge.text.table import tsv
 
 RunRule = Literal["best-automatic-per-team", "best-per-team", "above-median"]
 """How runs are chosen.

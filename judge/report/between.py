@@ -6,8 +6,8 @@ import msgspec
 
 from judge.calibrate.intake import same_grades
 from judge.errors import JudgeError
-from judge.evaluate.sets.grades import SetsAgreement
-from judge.harness.evaluation.qrels import QrelsPlan, compare_qrels
+from judge.extra.evaluate.jobs.qrels import QrelsPlan, compare_qrels
+from judge.extra.evaluate.sets.grades import SetsAgreement
 from judge.records import JudgedUnit, Scale
 from judge.report.folders import ReportedFolder, RunFolder
 

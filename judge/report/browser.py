@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from judge.draw.page import render_page
-from judge.files.paths import StrPath
-from judge.harness.judged import JudgedFolder
+from judge.io.draw.page import render_page
+from judge.io.paths import StrPath
+from judge.jobs.judged import JudgedFolder
 from judge.report.chunks import PackedTable
 from judge.report.items_merged import gather
 from judge.report.listing import listing

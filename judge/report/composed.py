@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from judge.io.cells import count
 from judge.report.between import FoldersCompared
 from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
 from judge.report.parts import Content, Section
@@ -15,7 +16,6 @@ from judge.report.sections.counts import failures, rechecked, statuses
 from judge.report.sections.inputs import submissions
 from judge.report.sections.making import made, spent
 from judge.report.sections.summary import summary
-from judge.text.cells import count
 
 
 def compose(

@@ -12,23 +12,23 @@ from judge.ask.labels import JUDGMENTS
 from judge.calibrate.findings import Calibration
 from judge.calibrate.recheck import RecheckedItem
 from judge.errors import InputError
-from judge.files.paths import StrPath
-from judge.files.stored import read_stored, sha256
-from judge.harness.calibration import CalibrationPlan, calibrate_judges
-from judge.harness.calibration.session import RECORD as CALIBRATION_RECORD
-from judge.harness.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
-from judge.harness.judged import JudgedFolder, read_judged
-from judge.harness.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
-from judge.harness.recheck import RECHECK
-from judge.models.journal import JournalView
-from judge.models.journal_store import lacks_log
-from judge.models.journal_tools import JournalSpending, read_spending
+from judge.io.paths import StrPath
+from judge.io.safe import shown
+from judge.io.stored import read_stored, sha256
+from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.jobs.calibration.session import RECORD as CALIBRATION_RECORD
+from judge.jobs.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
+from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
+from judge.jobs.recheck import RECHECK
+from judge.judges.journal import JournalView
+from judge.judges.journal_store import lacks_log
+from judge.judges.journal_tools import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
 from judge.results.details import SentenceRow
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.stats.agreement import STATISTICS
-from judge.text.safe import shown
 
 FINDINGS = "calibration.json"
 

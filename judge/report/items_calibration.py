@@ -9,8 +9,8 @@ from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.stored_results import read_results
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
-from judge.files.stored import read_stored
-from judge.harness.manifest import JOURNAL
+from judge.io.stored import read_stored
+from judge.jobs.manifest import JOURNAL
 from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide, Gaps, Opinion, UsedPassage, opinion, spread
 from judge.runs.records import Turn
 

@@ -11,11 +11,11 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
 from judge.calibrate.disagreements import AssessorGrade
 from judge.errors import InputError, UsageError
-from judge.files.stored import read_stored, sha256
 from judge.gold import GoldByResponse
 from judge.gold.rows import GoldRow, match
-from judge.harness.judged import JudgedFolder
-from judge.harness.manifest import JOURNAL, read_manifest
+from judge.io.stored import read_stored, sha256
+from judge.jobs.judged import JudgedFolder
+from judge.jobs.manifest import JOURNAL, read_manifest
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool

@@ -11,17 +11,17 @@ from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.stored_results import read_results
 from judge.calibrate.report.disagreements import DISAGREEMENTS
 from judge.errors import InputError
-from judge.files.paths import StrPath
 from judge.gold.rows import GoldRow, read_gold
-from judge.harness.judged import JudgedFolder
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.paths import StrPath
+from judge.jobs.judged import JudgedFolder
 from judge.records import Criterion, Scale
 from judge.report.folders import FINDINGS, folder_names
 from judge.report.items import BrowsedItem, BrowsedItems, BrowsedSide
 from judge.report.items_calibration import read_calibration_items
 from judge.report.items_folder import read_folder_items
 from judge.runs.records import Turn
-from judge.text.cells import count
-from judge.text.ids import natural_key
 
 MOST_ITEMS = 50_000
 """About how many judgments a page shows: it would need minutes to open, and nobody reads as many."""

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Self
 
 from judge.errors import InputError
-from judge.models.journal import JournalView
-from judge.models.journal_rows import Recorded
+from judge.judges.journal import JournalView
+from judge.judges.journal_rows import Recorded
 
 # A fenced text holds no `<`, so every such line is ours, and what stands between two of them is one text.
 _TAG = re.compile(r"(<[a-z_]+(?: n=\"[0-9]+\")?>\n|\n</[a-z_]+>\n?)")

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from judge.io.sentences import split_sentences
+from judge.io.words import content_words
 from judge.report.items import BrowsedItem
-from judge.text.sentences import split_sentences
-from judge.text.words import content_words
 
 
 class Support(NamedTuple):

@@ -6,14 +6,15 @@ from typing import Annotated
 
 import msgspec
 
-from judge.draw.drawable import can_draw, undrawn
 from judge.errors import UsageError
-from judge.files.folder import make_folder, replace_folder, same_place
-from judge.files.paths import in_folders
-from judge.files.plan import Option
 from judge.gold import GOLD_FILES
-from judge.harness.earlier import REPORT_RECORD
-from judge.harness.options import OwnPrompts
+from judge.io.draw.drawable import can_draw, undrawn
+from judge.io.folder import make_folder, replace_folder, same_place
+from judge.io.paths import in_folders
+from judge.io.plan import Option
+from judge.io.steps import Step, Steps, quiet, stepped
+from judge.jobs.earlier import REPORT_RECORD
+from judge.jobs.options import OwnPrompts
 from judge.report.between import compare_folders
 from judge.report.browser import browse
 from judge.report.composed import compose
@@ -22,7 +23,6 @@ from judge.report.markdown import report_markdown
 from judge.report.page import report_page
 from judge.report.parts import Content
 from judge.report.pictures import pictures
-from judge.text.steps import Step, Steps, quiet, stepped
 
 PAGE, MARKDOWN = "report.html", "report.md"
 

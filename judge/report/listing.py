@@ -5,13 +5,13 @@ from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from judge.io.ids import natural_key
 from judge.records import Scale
 from judge.report.chunks import CHUNK, NONE, PackedTable, Packer, TextTables, json_text, pack
 from judge.report.items import BrowsedItem, BrowsedItems, Gaps, Opinion, gaps, off_gold
 from judge.report.items_sent import Sent, pieces
 from judge.report.items_support import checked_supports, labeled_sentences, supports
 from judge.runs.records import Turn
-from judge.text.ids import natural_key
 
 NOT_THERE, GRADED, _REASONS = 0, 1, 2
 """Codes of a row's state on a side: it does not have the response, it has a grade, or the number of a reason."""

@@ -3,9 +3,9 @@
 import base64
 from collections.abc import Iterator, Sequence
 
+from judge.io.markup import name_of, prose, quotation
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, ReportTable, Said
 from judge.report.pictures import Picture
-from judge.text.markup import name_of, prose, quotation
 
 
 def report_markdown(content: Content, pictures: Sequence[Picture]) -> bytes:

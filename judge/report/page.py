@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 from markupsafe import Markup
 
-from judge.draw.page import look, policy, render_page
-from judge.files.bundle import __version__
+from judge.io.bundle import __version__
+from judge.io.cells import interval, number
+from judge.io.draw.page import look, policy, render_page
+from judge.io.table import Cell, Strong
 from judge.records import Estimate
 from judge.report.browser import Browser
 from judge.report.parts import Content, Mark, Plot, ReportTable
-from judge.text.cells import interval, number
-from judge.text.table import Cell, Strong
 
 _PAGES = Path(__file__).parent / "pages"
 _SHORT = 28

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from judge.io.table import Table
 from judge.records import Estimate
-from judge.text.table import Table
 
 Tone = Literal["plain", "good", "warn", "bad"]
 """How a sentence is to be taken; `plain` says nothing of it."""

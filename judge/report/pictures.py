@@ -6,14 +6,14 @@ import msgspec
 
 from judge.calibrate.report.lookup import best_first, criteria, of
 from judge.calibrate.report.plots import confusion_maps, forest, raw_vs_corrected
-from judge.draw.intervals import interval_plot
-from judge.files.trec import safe_names
+from judge.io.cells import count
+from judge.io.draw.intervals import interval_plot
+from judge.io.trec import safe_names
 from judge.records import Estimate
 from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.parts import Content, ReportTable, Section
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import worded
-from judge.text.cells import count
 
 MOST_LINES = 500
 """The most lines of a table that is drawn: more of them fit on no paper, and the drawing takes minutes."""

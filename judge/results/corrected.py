@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError
+from judge.io.ids import Cluster, natural_key
 from judge.records import Criterion, Estimate
 from judge.results.gold import GoldGrade, check_inclusion, one_part
 from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
@@ -21,7 +22,6 @@ from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import places
 from judge.stats.tables import Undefined
-from judge.text.ids import Cluster, natural_key
 
 TOP = (1, 3, 5)
 _PLAUSIBLE = 1.5

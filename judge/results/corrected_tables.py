@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from judge.io.cells import count, interval, markdown_cell, number, shorten
+from judge.io.layout import table_lines
+from judge.io.markup import table
+from judge.io.safe import escape, printable
+from judge.io.table import TsvColumns, fields, records_tsv
 from judge.records import Criterion
 from judge.results.leaderboard import reading
 from judge.results.rows import CORRECTED_FLAGS, CorrectedRow, RankingChange, flag_lines, folder_unit, noted, worded
 from judge.stats.separation import FEWEST_TOPICS_APART
-from judge.text.cells import count, interval, markdown_cell, number, shorten
-from judge.text.layout import table_lines
-from judge.text.markup import table
-from judge.text.safe import escape, printable
-from judge.text.table import TsvColumns, fields, records_tsv
 
 TOO_FEW_TOPICS = f"no run is told apart from another, since that needs {FEWEST_TOPICS_APART} topics"
 """Why there are no tie letters and no rank intervals."""

@@ -3,15 +3,15 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from judge.io.cells import decimals, markdown_cell
+from judge.io.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
+from judge.io.markup import table
+from judge.io.table import fields, records_tsv
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Estimate, Record
 from judge.results.rows import noted
 from judge.results.turns import RunTurns, TurnGrade, worst_grade
 from judge.stats.means import mean_interval
-from judge.text.cells import decimals, markdown_cell
-from judge.text.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
-from judge.text.markup import table
-from judge.text.table import fields, records_tsv
 
 READING = (
     "The share of a response's sentences with each label, on average, and in how many responses the label occurs at "

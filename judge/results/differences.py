@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from judge.io.cells import count
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.table import TsvColumns, fields, records_tsv
 from judge.records import Criterion
 from judge.results.rows import RunDifference, noted
 from judge.results.turns import RunTurns, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
-from judge.text.cells import count
-from judge.text.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.text.table import TsvColumns, fields, records_tsv
 
 ALPHA = 0.05
 """Adjusted p up to which two runs are said to differ."""

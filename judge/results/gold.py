@@ -8,10 +8,10 @@ import msgspec
 from judge.errors import InputError
 from judge.gold import GoldByResponse, check_scale
 from judge.gold.rows import GoldRow
+from judge.io.ids import natural_key
 from judge.records import Criterion, Problem
 from judge.results.turns import RunTurns
 from judge.stats.means import consensus
-from judge.text.ids import natural_key
 
 _SHOWN = 20
 """Topics that a message names."""

@@ -7,6 +7,11 @@ from itertools import groupby
 import msgspec
 
 from judge.ask.records import Failure, Judgment
+from judge.io.cells import decimals, markdown_cell
+from judge.io.ids import Cluster, natural_key
+from judge.io.markup import table
+from judge.io.safe import escape
+from judge.io.table import Table, TsvColumns, fields, records_tsv
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
 from judge.results.details import SentenceRow, sentences_markdown
@@ -14,11 +19,6 @@ from judge.results.rows import LeaderboardRow, flag_lines, folder_unit, noted, w
 from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.stats.separation import shared_ranks
-from judge.text.cells import decimals, markdown_cell
-from judge.text.ids import Cluster, natural_key
-from judge.text.markup import table
-from judge.text.safe import escape
-from judge.text.table import Table, TsvColumns, fields, records_tsv
 
 COLUMNS: TsvColumns = {
     **fields("run_id criterion rank turns n unable missing harness not_asked unanswered coverage"),

@@ -6,6 +6,8 @@ from typing import Literal
 
 from judge.ask.records import Failure, Judgment
 from judge.gold import GoldByResponse
+from judge.io.cells import count
+from judge.io.ids import natural_key, topic_of
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record
 from judge.results.turns import run_turns, worst_grade
@@ -25,8 +27,6 @@ from judge.stats.generalizability import (
 )
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
 from judge.stats.tables import Undefined
-from judge.text.cells import count
-from judge.text.ids import natural_key, topic_of
 
 TOPICS = (10, 25, 50, 100, 200)
 """Numbers of topics that are shown."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import results_of
-from judge.files.trec import QrelRow, column, qrels_lines, safe_name
+from judge.io.ids import natural_key
+from judge.io.trec import QrelRow, column, qrels_lines, safe_name
 from judge.records import Criterion, Level, Scale
-from judge.text.ids import natural_key
 
 NOTE = "Grades by a machine judge, not by human assessors."
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from judge.io.ids import Cluster
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit, Record
-from judge.text.ids import Cluster
 
 RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "FEWGOLD", "FAMILY"]
 FLAGS: dict[RowFlag, str] = {

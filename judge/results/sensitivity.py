@@ -11,6 +11,10 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
+from judge.io.cells import decimals, markdown_cell
+from judge.io.markup import table
+from judge.io.safe import escape
+from judge.io.table import tsv
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion
 from judge.results.leaderboard import leaderboard
@@ -20,10 +24,6 @@ from judge.runs.records import Exclusion, TokenRule
 from judge.runs.tokens import RULES
 from judge.stats.ranking import kendall_tau_b
 from judge.stats.tables import Undefined
-from judge.text.cells import decimals, markdown_cell
-from judge.text.markup import table
-from judge.text.safe import escape
-from judge.text.table import tsv
 
 AS_JUDGED: Literal["none"] = "none"
 """The name of the view in which nothing is excluded."""

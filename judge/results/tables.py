@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
+from judge.io.ids import Cluster
+from judge.io.table import Table
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results.details import (
@@ -23,8 +25,6 @@ from judge.results.differences import differences, differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv, ranked_runs
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.turns import turns_by_criterion
-from judge.text.ids import Cluster
-from judge.text.table import Table
 
 SEED = 2023
 """Of the tests of differences, so that the same folder has the same p-values."""

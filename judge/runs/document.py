@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
-from judge.files.limits import TooLarge, most_values
-from judge.files.stored import read_stored, sha256, unpack
+from judge.io.limits import TooLarge, most_values
+from judge.io.safe import SHOWN, printable, shown
+from judge.io.stored import read_stored, sha256, unpack
 from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.fields import MAX_TURNS
 from judge.runs.typed import decode_line
-from judge.text.safe import SHOWN, printable, shown
 
 HEAD = 4096
 """Bytes that suffice to recognize a file."""

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from judge.errors import InputError
-from judge.files.limits import numbered
-from judge.files.line_stream import line_problem, numbered_lines
-from judge.files.paths import StrPath
-from judge.files.stored import read_stored
+from judge.io.limits import numbered
+from judge.io.line_stream import line_problem, numbered_lines
+from judge.io.paths import StrPath
+from judge.io.safe import printable, shown
+from judge.io.stored import read_stored
 from judge.records import Problem
-from judge.text.safe import printable, shown
 
 
 def read_families(path: StrPath) -> dict[str, str]:

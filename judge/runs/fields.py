@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+from judge.io.safe import MAX_ID, shown, storable
 from judge.records import Problem
 from judge.runs.check.codes import problem
-from judge.text.safe import MAX_ID, shown, storable
 
 LISTED = 10
 """The most problems of one code that are listed for one list (a response's passages); one more counts the rest."""

@@ -8,9 +8,9 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from judge.errors import UsageError
+from judge.io.ids import topic_of
+from judge.io.safe import shown
 from judge.runs.records import TokenRule
-from judge.text.ids import topic_of
-from judge.text.safe import shown
 
 
 class Profile(NamedTuple):

@@ -6,12 +6,12 @@ from math import isfinite
 
 import msgspec
 
-from judge.files.trec import column, parse_run, trec_order
+from judge.io.ids import natural_key
+from judge.io.trec import column, parse_run, trec_order
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules
 from judge.runs.provenance import MAX_PASSAGES
 from judge.runs.records import Provenance, Response, Run, RunTurn
-from judge.text.ids import natural_key
 
 
 def ranking(run: Run) -> dict[str, list[tuple[str, float]]]:

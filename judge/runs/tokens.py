@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.io.safe import storable
 from judge.runs.english_tokens import EnglishTokens, load_english
 from judge.runs.records import TokenCount, TokenRule
-from judge.text.safe import storable
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

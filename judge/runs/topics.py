@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
-from judge.files.limits import MAX_PROBLEMS
-from judge.files.paths import StrPath
+from judge.io.limits import MAX_PROBLEMS
+from judge.io.paths import StrPath
+from judge.io.safe import printable_id, shown
+from judge.io.table import Table
 from judge.runs.document import open_document
 from judge.runs.fields import MAX_TURNS, Fields, ProblemLog, member, usable_turn_id
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
-from judge.text.safe import printable_id, shown
-from judge.text.table import Table
 
 _IKAT = {
     "turns": ("utterance", "ptkb_provenance", "response_provenance"),

@@ -11,8 +11,8 @@ from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task
-from judge.models.journal import Journal
-from judge.models.model import Model
+from judge.judges.journal import Journal
+from judge.judges.model import Model
 from judge.pool.records import Pool
 
 

@@ -11,9 +11,9 @@ from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import RejectedError, TransientError
-from judge.models.journal import Journal
-from judge.models.model import Price
-from judge.models.records import Completion
+from judge.judges.journal import Journal
+from judge.judges.model import Price
+from judge.judges.records import Completion
 from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import Scripted, criterion, pool
 

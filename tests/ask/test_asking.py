@@ -8,7 +8,7 @@ from judge.ask.progress import JobProgress, Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
-from judge.models.model import Model, Price
+from judge.judges.model import Model, Price
 from tests.ask.test_loop import Scripted, criterion, pool
 
 pytestmark = pytest.mark.fast

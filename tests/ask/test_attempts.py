@@ -15,8 +15,8 @@ from judge.ask.records import Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import Interrupted, OperationalError, QuotaError, RateLimitError, TransientError
-from judge.models.journal import Journal
-from judge.models.records import Completion, Request
+from judge.judges.journal import Journal
+from judge.judges.records import Completion, Request
 from tests.ask.clock import VirtualTime
 from tests.ask.test_loop import Answer, Scripted, criterion, judged, pool, reason
 from tests.mock import ask

@@ -12,10 +12,10 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import ContextLengthError, StructureUnsupported
-from judge.models.backends import open_model
-from judge.models.journal import Journal, open_journal
-from judge.models.model import ModelOptions
-from judge.models.records import Completion, Request
+from judge.judges.backends import open_model
+from judge.judges.journal import Journal, open_journal
+from judge.judges.model import ModelOptions
+from judge.judges.records import Completion, Request
 from tests.ask.test_loop import Answer, Scripted, criterion, pool
 from tests.mock import start_mock
 from tests.time_limit import time_limit

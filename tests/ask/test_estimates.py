@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from judge.ask.estimates import GUESS, CallSums, TokenRates, estimated_tokens, learned_rates
-from judge.models.records import Message
+from judge.judges.records import Message
 from tests.mock import ask
 
 

@@ -12,10 +12,10 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import AuthenticationError, OperationalError
-from judge.models.backends import open_model
-from judge.models.journal import Journal
-from judge.models.journal_tools import read_journal
-from judge.models.model import ModelOptions
+from judge.judges.backends import open_model
+from judge.judges.journal import Journal
+from judge.judges.journal_tools import read_journal
+from judge.judges.model import ModelOptions
 from tests.ask.test_loop import criterion, pool
 from tests.conftest import PROJECT
 from tests.mock import Mock, start_mock

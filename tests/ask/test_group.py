@@ -15,9 +15,9 @@ from judge.ask.prompt import _MOST_SHARED, NOTICE, render, repair
 from judge.ask.records import Unreadable
 from judge.ask.tasks import Task
 from judge.errors import UsageError
-from judge.models.chat import response_format
-from judge.models.forms import supported_forms
-from judge.models.records import AnswerForm, Completion, Request
+from judge.judges.chat import response_format
+from judge.judges.forms import supported_forms
+from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 from tests.ask.test_loop import criterion as made
 from tests.ask.test_prompt import TRICKS, collection, fences, pooled, turn

@@ -16,8 +16,8 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import StructureUnsupported, UsageError
-from judge.models.journal import Journal
-from judge.models.model import ModelOptions, Price
+from judge.judges.journal import Journal
+from judge.judges.model import ModelOptions, Price
 from judge.pool.records import Pool
 from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool

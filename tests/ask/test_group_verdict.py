@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.verdict import parse_group
-from judge.models.records import AnswerForm, Completion
+from judge.judges.records import AnswerForm, Completion
 
 PARTS = tuple(map(find_criterion, ("completeness", "groundedness/yes_no", "naturalness")))
 """0 to 3 and unable; yes and no; 0 to 4."""

@@ -9,8 +9,8 @@ import pytest
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import tasks
 from judge.errors import OperationalError, RejectedError
-from judge.models.journal import HeldElsewhere, Journal
-from judge.models.records import Completion
+from judge.judges.journal import HeldElsewhere, Journal
+from judge.judges.records import Completion
 from tests.ask.clock import assess_at_once
 from tests.ask.test_loop import QUICK, Scripted, criterion, pool, reason
 

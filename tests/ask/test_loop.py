@@ -30,9 +30,9 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
-from judge.models.journal import Journal
-from judge.models.model import FREE, Model, Price
-from judge.models.records import AnswerForm, Completion, Request
+from judge.judges.journal import Journal
+from judge.judges.model import FREE, Model, Price
+from judge.judges.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Level, Passage, Scale
 from judge.runs.records import TokenCount

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.pace import Pace, Ticket
-from judge.models.limits import Allowance, RateLimits
+from judge.judges.limits import Allowance, RateLimits
 from tests.ask.clock import VirtualTime
 
 

@@ -12,8 +12,8 @@ from judge.ask.records import Unreadable
 from judge.ask.subjects import unit_of
 from judge.ask.tasks import Task
 from judge.errors import UsageError
-from judge.models.forms import answer_instruction, supported_forms
-from judge.models.records import AnswerForm, Completion, Message
+from judge.judges.forms import answer_instruction, supported_forms
+from judge.judges.records import AnswerForm, Completion, Message
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, JudgedUnit, Passage
 from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn

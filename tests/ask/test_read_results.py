@@ -7,8 +7,8 @@ import pytest
 
 from judge.ask.stored_results import read_results, stored_judgments
 from judge.errors import InputError
-from judge.files import limits, stored
-from judge.files.limits import LARGEST_FILE, MAX_PROBLEMS, allow_files
+from judge.io import limits, stored
+from judge.io.limits import LARGEST_FILE, MAX_PROBLEMS, allow_files
 from tests.calibration_world import failure, jsonl, judgment
 
 GRADED = tuple(judgment("1_1", f"R{number}", number) for number in range(3))
@@ -91,7 +91,7 @@ def test_no_file_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise AssertionError(f"{path} is read whole")
 
     monkeypatch.setattr(stored, "read_stored", refused)
-    monkeypatch.setattr("judge.files.line_stream.read_stored", refused)
+    monkeypatch.setattr("judge.io.line_stream.read_stored", refused)
     assert len(read_results(*put(tmp_path, jsonl(GRADED), jsonl(FAILED)))) == 5
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from judge.ask.records import Judgment
 from judge.ask.returned import model_notes, server_notes
-from judge.models.records import Completion
+from judge.judges.records import Completion
 
 JUDGMENT = Judgment(
     response_id="R1", turn_id="1_1", topic_id="1", criterion="c", variant="v", grade=1, unable=False, expected=None,

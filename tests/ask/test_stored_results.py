@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import ResultWriter, StoredResults, read_results, stored
 from judge.errors import InputError, OperationalError
-from judge.files.line_stream import jsonl_bytes
-from judge.text.table import Table
+from judge.io.line_stream import jsonl_bytes
+from judge.io.table import Table
 
 
 def judgment(number: int, rationale: str | None = None) -> Judgment:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.verdict import expected_grade, parse
-from judge.models.forms import answer_instruction, answer_labels, supported_forms
-from judge.models.records import AnswerForm, Completion
+from judge.judges.forms import answer_instruction, answer_labels, supported_forms
+from judge.judges.records import AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
 
 GRADED = find_criterion("groundedness/graded")  # 0, 1, 2, 3

@@ -25,7 +25,7 @@ from judge.calibrate.certified import Certified, CertifiedSeal
 from judge.calibrate.findings import Looks
 from judge.cli import main
 from judge.errors import InputError
-from judge.models.model import ModelOptions, recorded_options
+from judge.judges.model import ModelOptions, recorded_options
 from judge.records import Criterion, Estimate
 from tests.calibration_world import contents
 from tests.conftest import PROJECT

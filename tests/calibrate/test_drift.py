@@ -9,7 +9,7 @@ from judge.ask.labels import Label, Labels
 from judge.calibrate.drift import Drift, drift
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.harness.drift import DriftPlan, compare_dates
+from judge.jobs.drift import DriftPlan, compare_dates
 from judge.stats.means import t_quantile
 from tests.calibration_world import failure, items, jsonl, judgment, labeled, labels, pool, write_output, write_pool
 

@@ -12,11 +12,11 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.tables import EQUIVALENCE
 from judge.calibrate.report.terminal import summary
+from judge.io.table import records_tsv
 from judge.records import Estimate
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
 from judge.stats.tables import confusion, topic_tables
-from judge.text.table import records_tsv
 from tests.calibration_world import SCALE, gold_rows, items, labeled, labels, row
 
 WORLD = items(topics=24, each=5)

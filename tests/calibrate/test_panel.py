@@ -22,11 +22,11 @@ from judge.calibrate.intake import (
 from judge.calibrate.panel import Panel, constant, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow
+from judge.io.safe import digest
 from judge.pool.build import normalize
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool, RunEntry
 from judge.records import Level, Scale
-from judge.text.safe import digest
 from tests.calibration_world import (
     SCALE,
     gold_rows,

@@ -11,10 +11,10 @@ from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.tables import PROBABILITIES
+from judge.io.table import records_tsv
 from judge.records import Level, Scale
 from judge.stats.probabilities import Forecasts, brier
 from judge.stats.resampling import jackknife_interval
-from judge.text.table import records_tsv
 from tests.calibration_world import SCALE, gold_rows, items, labels
 
 WORLD = items(topics=8, each=4)

@@ -27,13 +27,13 @@ from judge.calibrate.report.tables import (
     alternative_tsv,
     confusion_tsv,
 )
+from judge.io.cells import markdown_cell
+from judge.io.safe import unescape
+from judge.io.table import records_tsv
 from judge.records import Estimate
 from judge.stats import agreement as stats
 from judge.stats.marginals import MarginalTest
 from judge.stats.system_agreement import Halves
-from judge.text.cells import markdown_cell
-from judge.text.safe import unescape
-from judge.text.table import records_tsv
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
 
 HOSTILE = st.text(st.characters() | st.sampled_from("\t\n\r\\|`*_$<&#\x1b\u202e\ud800"))

@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field
 from judge.cli.declared import FileOfOptions, declare_command, parse_command, refuse_unused
 from judge.cli.parser import CommandParser
 from judge.errors import InputError, UsageError
-from judge.files.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
-from judge.harness.tokens import LengthsPlan
+from judge.io.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
+from judge.jobs.tokens import LengthsPlan
 
 
 class Oven(Options, section="oven"):

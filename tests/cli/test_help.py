@@ -13,7 +13,7 @@ from judge.cli.completion import SHELLS
 from judge.cli.examples import EXAMPLES
 from judge.cli.parser import CommandParser
 from judge.errors import UsageError
-from judge.models.backends import open_model
+from judge.judges.backends import open_model
 from tests.cli.test_repeats import parsers
 from tests.conftest import PROJECT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
-from judge.models.journal_tools import verify_journal
+from judge.judges.journal_tools import verify_journal
 from tests.conftest import PROJECT
 
 EXAMPLE = PROJECT / "examples"

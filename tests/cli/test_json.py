@@ -9,8 +9,8 @@ import pytest
 
 from judge.cli import main
 from judge.cli.printing import print_json
-from judge.evaluate.scores import TurnOrder, measured_run
-from judge.models.catalog import CATALOG
+from judge.extra.evaluate.scores import TurnOrder, measured_run
+from judge.judges.catalog import CATALOG
 from tests.cli.test_help import PLACES
 from tests.conftest import PROJECT
 
@@ -54,12 +54,12 @@ COMMANDS = {
 }
 """Command, with the options that change what it prints, to the rest of its line."""
 ELSEWHERE = {
-    "batch submit": "harness/test_batches.py",
-    "batch status": "harness/test_batches.py",
-    "batch collect": "harness/test_batches.py",
-    "completions import": "harness/test_batches.py",
-    "crowd cast-regin": "crowd/test_regin.py",
-    "reproduce": "harness/test_reproduction.py",
+    "batch submit": "extra/scale/test_batches.py",
+    "batch status": "extra/scale/test_batches.py",
+    "batch collect": "extra/scale/test_batches.py",
+    "completions import": "extra/scale/test_batches.py",
+    "crowd cast-regin": "extra/reproduce/test_regin.py",
+    "reproduce": "extra/reproduce/test_reproduction.py",
 }
 """Command to the test that reads its JSON, where it needs a world of its own."""
 FILES = {

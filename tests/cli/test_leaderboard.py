@@ -8,15 +8,15 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.cli import main
-from judge.files.stored import sha256
 from judge.gold import gold_jsonl, read_gold, read_ledger, write_split
 from judge.gold.rows import GoldRow
-from judge.harness.manifest import SCHEMA
+from judge.io.ids import topic_of
+from judge.io.stored import sha256
+from judge.jobs.manifest import SCHEMA
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.results.corrected_tables import COLUMNS
 from judge.runs.records import Exclusion, TokenCount
-from judge.text.ids import topic_of
 
 GROUNDEDNESS = find_criterion("groundedness")
 RUNS = ("own\x1b[31m|run", "solid", "weak")

@@ -8,7 +8,7 @@ import pytest
 from judge.cli import main
 from judge.cli import models as module
 from judge.errors import OperationalError
-from judge.models.catalog import ModelWeights
+from judge.judges.catalog import ModelWeights
 
 
 def test_list_shows_size_license_and_what_is_here(

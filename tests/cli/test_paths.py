@@ -9,7 +9,7 @@ import pytest
 import judge
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.files.paths import file_in
+from judge.io.paths import file_in
 from judge.runs.formats import find_runs
 from tests.conftest import PROJECT
 
@@ -156,5 +156,5 @@ def test_python_plans_take_text_paths_and_several_of_them(here: Path) -> None:
     assert (len(one.submitted.runs), len(several.submitted.runs)) == (5, 7)
     with pytest.raises(UsageError, match="several run files have this name"):
         shutil.copy("runs/harbor-grounded.json", "late/harbor-grounded.json")
-        plan = judge.harness.validation.ValidationPlan(runs=("runs", "late"), fixed_dir="fixed")
-        judge.harness.validation.validate_runs(plan)
+        plan = judge.jobs.validation.ValidationPlan(runs=("runs", "late"), fixed_dir="fixed")
+        judge.jobs.validation.validate_runs(plan)

@@ -14,6 +14,7 @@ from judge.cli import main
 from judge.errors import UsageError
 from judge.gold import gold_jsonl, read_gold, write_split
 from judge.gold.rows import GoldRow
+from judge.io.ids import topic_of
 from judge.pool.bank import passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
@@ -25,7 +26,6 @@ from judge.stats.generalizability import (
     grade_variance,
     half_width_factor,
 )
-from judge.text.ids import topic_of
 from tests.cli.test_leaderboard import lines
 
 CRITERION = find_criterion("groundedness")

@@ -8,7 +8,7 @@ import pytest
 
 from judge.cli import main
 from tests.conftest import PROJECT
-from tests.harness.test_run import files
+from tests.jobs.test_run import files
 from tests.mock import Mock
 
 pytestmark = pytest.mark.slow

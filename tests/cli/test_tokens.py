@@ -5,7 +5,7 @@ import pytest
 
 from judge.cli import call
 from judge.errors import InputError
-from judge.harness.tokens import COLUMNS
+from judge.jobs.tokens import COLUMNS
 
 LONG = "it's " * 3 + "end"
 """Bare 4 tokens, English 7, white space 4."""

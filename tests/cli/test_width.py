@@ -24,11 +24,11 @@ from judge.cli.printing import (
     styled,
 )
 from judge.cli.tables import print_leaderboard
-from judge.nuggets.records import CLAIM_LABELS, MATCH_LABELS
+from judge.extra.nuggets.records import CLAIM_LABELS, MATCH_LABELS
+from judge.io.cells import columns_of
+from judge.io.sentences import split_sentences
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
-from judge.text.cells import columns_of
-from judge.text.sentences import split_sentences
 from tests.conftest import PROJECT
 
 NAME = "georgetown_infosense_trec_ikat_2025_run_{}"

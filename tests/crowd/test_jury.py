@@ -11,7 +11,7 @@ from judge.crowd.joint import DIAGNOSTIC, diagnostic_tsv, joint_diagnostic
 from judge.crowd.jury import Member, Verdicts, cautions, consensus, jury_criterion, member_names
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
-from judge.models.records import AnswerForm
+from judge.judges.records import AnswerForm
 from judge.records import Criterion, FailureReason
 
 GRADED = find_criterion("relevance/graded")

@@ -21,8 +21,8 @@ from judge.crowd.known import (
 from judge.crowd.known_file import KnownItem, read_known
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import InputError
+from judge.io.ids import natural_key, topic_of
 from judge.records import Problem
-from judge.text.ids import natural_key, topic_of
 
 SCALE = (0, 1, 2, 3)
 Given = list[tuple[str, str, str, int]]

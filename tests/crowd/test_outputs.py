@@ -15,12 +15,12 @@ from judge.crowd.outputs import MANIFEST, RECORD, crowd_files, write_crowd
 from judge.crowd.study import Study, StudySettings, study
 from judge.crowd.summary import terminal
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.folder import write_atomic
-from judge.files.stored import sha256
-from judge.files.trec import parse_qrels
 from judge.gold import parse_gold
 from judge.gold.rows import GoldRow, text_digest
-from judge.text.ids import natural_key
+from judge.io.folder import write_atomic
+from judge.io.ids import natural_key
+from judge.io.stored import sha256
+from judge.io.trec import parse_qrels
 
 SCALE = (0, 1, 2, 3)
 
@@ -345,7 +345,7 @@ def test_a_folder_half_written_has_no_manifest(tmp_path: Path, monkeypatch: pyte
         raise OperationalError(f"{path}: {len(data)} bytes cannot be written")
 
     monkeypatch.setattr(
-        "judge.files.folder.write_atomic",
+        "judge.io.folder.write_atomic",
         lambda path, data: write(path, data) if path.name == "a.tsv" else write_atomic(path, data),
     )
     with pytest.raises(OperationalError):

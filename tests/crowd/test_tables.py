@@ -15,8 +15,8 @@ from judge.crowd.layout import Layout
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import Question, read_questions
 from judge.errors import InputError, JudgeError, UsageError
+from judge.io.ids import natural_key
 from judge.records import Problem
-from judge.text.ids import natural_key
 
 SCALE = (0, 1, 2, 3)
 ONE = {"relevance": SCALE}

@@ -12,7 +12,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
-from judge.files.stored import sha256
 from judge.gold import (
     Look,
     Opening,
@@ -28,6 +27,7 @@ from judge.gold import (
 from judge.gold.ledger import BEGINNING, record_look
 from judge.gold.rows import GoldRow
 from judge.gold.seal import salted, sealed_beside
+from judge.io.stored import sha256
 
 NOW = "2026-01-01T00:00:00Z"
 

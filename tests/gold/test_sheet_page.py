@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from judge.gold.rows import read_gold
-from judge.harness.gold import GoldImportPlan, import_gold_files
+from judge.jobs.gold import GoldImportPlan, import_gold_files
 from tests.browsing import NARROW, browser, faults, overflow, page, watch
 from tests.gold.test_sheets import HOSTILE, IDS, RUN, SCALES, crowd_of, expected, meant, world, written
 

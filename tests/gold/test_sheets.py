@@ -16,15 +16,15 @@ from judge.ask.criteria import find_criterion
 from judge.cli import main
 from judge.crowd.labels import Item
 from judge.errors import InputError, UsageError
-from judge.files.line_stream import jsonl_bytes
 from judge.gold.plan import PlanRow
 from judge.gold.rows import read_gold, text_digest
 from judge.gold.sheets import SheetOptions
 from judge.gold.sheets.items import SheetItem, shares
 from judge.gold.sheets.mturk import LARGEST, WRAPPING
-from judge.harness.crowd import CrowdPlan, grade_crowd
-from judge.harness.gold import GoldImportPlan, import_gold_files
-from judge.harness.gold_sheet import GoldSheetPlan, write_gold_sheet
+from judge.io.line_stream import jsonl_bytes
+from judge.jobs.crowd import CrowdPlan, grade_crowd
+from judge.jobs.gold import GoldImportPlan, import_gold_files
+from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage

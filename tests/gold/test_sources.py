@@ -21,8 +21,8 @@ from judge.gold import (
 )
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sources import CAST_CRITERIA
-from judge.harness.gold import GOLD_SOURCES
-from judge.harness.gold_labels import CROWD, label_source
+from judge.jobs.gold import GOLD_SOURCES
+from judge.jobs.gold_labels import CROWD, label_source
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.files.zstandard import zstd as zstandard
+from judge.io.zstandard import zstd as zstandard
 from judge.passages import (
     MAX_PROBLEMS,
     check_texts,

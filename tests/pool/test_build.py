@@ -11,13 +11,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
+from judge.io.ids import natural_key
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of, normalize, passage_order
 from judge.pool.records import Pool, RunEntry
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage
 from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
-from judge.text.ids import natural_key
 
 
 def sha(text: str) -> str:

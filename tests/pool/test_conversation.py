@@ -10,7 +10,8 @@ from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
 from judge.ask.tasks import Task
 from judge.errors import InputError
-from judge.evaluate.intake import passage_ranking, ranked_runs
+from judge.extra.evaluate.intake import passage_ranking, ranked_runs
+from judge.io.ids import is_own_turn, natural_key, topic_of
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, turns_jsonl
 from judge.pool.conversation import is_genuine, joined, own_turns, turns_shown
 from judge.pool.folder import read_pool_folder
@@ -20,7 +21,6 @@ from judge.pool.runs import with_runs
 from judge.pool.screen import screen_pool
 from judge.pool.selection import PassageRelevance, Selection
 from judge.runs.records import Exchange, PtkbStatement, Response, Run, RunTurn, Topic, Turn
-from judge.text.ids import is_own_turn, natural_key, topic_of
 
 A = "clueweb22-en0000-00-00000:0"
 TIDE = ("1-1_1", "Can I swim here?", "At low tide.", ["You swim."])

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from judge.errors import InputError
-from judge.files import limits
+from judge.io import limits
 from judge.pool import bank
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.folder import BESIDE, read_pool_folder

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from judge.harness.validation import ValidationPlan, validate_runs
+from judge.io.steps import Step
+from judge.jobs.validation import ValidationPlan, validate_runs
 from judge.pool.intake import Submitted, make_pool, read_runs
 from judge.runs.topics import read_topics
-from judge.text.steps import Step
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def in_processes(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    for module in ("judge.pool.intake", "judge.harness.validation"):
+    for module in ("judge.pool.intake", "judge.jobs.validation"):
         monkeypatch.setattr(f"{module}.processes_for", lambda files: number)
 
 

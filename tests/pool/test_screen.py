@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.harness.pooling import ScreenOptions
+from judge.io.words import words_of
+from judge.jobs.pooling import ScreenOptions
 from judge.pool.records import Pool, PooledResponse
 from judge.pool.screen import (
     _REMEMBERED,
@@ -30,7 +31,6 @@ from judge.pool.screen import (
 from judge.pool.similarity import Similarity
 from judge.records import Passage
 from judge.runs.records import TokenCount
-from judge.text.words import words_of
 
 PASSAGE = "The ferry to the island leaves the old pier at noon and returns before dark every day in summer."
 GERMAN = (

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
+from judge.io.ids import topic_of
 from judge.pool.build import Candidate
 from judge.pool.lists import own_turn_id, read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, RunEntry
@@ -27,7 +28,6 @@ from judge.results.turns import first_ranked
 from judge.runs.families import read_teams, teams_of
 from judge.runs.formats import read_run
 from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
-from judge.text.ids import topic_of
 
 
 def psg(passage_id: str, score: float | None = None, used: bool | None = None) -> Provenance:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.records import Failure, Judgment
-from judge.draw.page import look, policy
-from judge.files.line_stream import jsonl_bytes
-from judge.files.stored import sha256
-from judge.models.journal import Journal
-from judge.models.journal_rows import new_row
-from judge.models.records import Completion, Message, Request
+from judge.io.draw.page import look, policy
+from judge.io.line_stream import jsonl_bytes
+from judge.io.stored import sha256
+from judge.judges.journal import Journal
+from judge.judges.journal_rows import new_row
+from judge.judges.records import Completion, Message, Request
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage, Scale

@@ -12,8 +12,8 @@ from judge.ask.criteria import find_criterion
 from judge.ask.records import SentenceSupport
 from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
 from judge.errors import InputError
-from judge.files.line_stream import jsonl_bytes
 from judge.gold.rows import GoldRow, gold_jsonl
+from judge.io.line_stream import jsonl_bytes
 from judge.records import Level, Scale
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
 from judge.report.items_merged import gather

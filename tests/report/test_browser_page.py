@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
-from judge.files.line_stream import jsonl_bytes
 from judge.gold.rows import GoldRow, gold_jsonl
+from judge.io.line_stream import jsonl_bytes
 from judge.records import Passage
 from judge.report.browser import browse
 from judge.report.listing import listing

@@ -13,11 +13,11 @@ from playwright.sync_api import Browser, Page
 import judge
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.files.folder import recorded
+from judge.io.folder import recorded
+from judge.io.steps import Step
 from judge.pool.folder import Beside, read_pool_folder
 from judge.pool.records import Pool
 from judge.report.job import ReportPlan, write_report
-from judge.text.steps import Step
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
 from tests.conftest import PROJECT
@@ -107,7 +107,7 @@ def test_a_report_reads_its_pool_once(out: Path, monkeypatch: pytest.MonkeyPatch
         read.append(path)
         return read_pool_folder(path, *beside)
 
-    for module in ("judge.harness.earlier", "judge.report.items_folder"):
+    for module in ("judge.jobs.earlier", "judge.report.items_folder"):
         monkeypatch.setattr(f"{module}.read_pool_folder", counted)
     write_report(ReportPlan(folders=out))
     assert read == [out / "pool.jsonl"]

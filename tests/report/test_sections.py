@@ -10,9 +10,10 @@ import pytest
 from markupsafe import Markup
 
 from judge.errors import InputError
-from judge.models.journal import Journal
-from judge.models.journal_tools import JournalSpending, read_spending
-from judge.models.records import Completion
+from judge.io.table import Table
+from judge.judges.journal import Journal
+from judge.judges.journal_tools import JournalSpending, read_spending
+from judge.judges.records import Completion
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate
@@ -39,8 +40,7 @@ from judge.report.sections.summary import order_of
 from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.runs.check.codes import CODES
-from judge.text.table import Table
-from tests.models.test_journal import request
+from tests.judges.test_journal import request
 
 HOSTILE = "</style></script><img src=x onerror=alert(1)>{{ 7 * 7 }}\n# `x` | <b>"
 NOTHING = Browser(Markup(), "", "", {})

@@ -9,6 +9,7 @@ import pytest
 
 from judge.ask.records import Judgment
 from judge.gold.rows import GoldRow
+from judge.io.ids import Cluster
 from judge.pool.records import Pool
 from judge.results.corrected import corrected
 from judge.results.corrected_tables import corrected_markdown, corrected_tsv
@@ -17,7 +18,6 @@ from judge.results.gold import gold_grades
 from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
 from judge.results.tables import result_tables
 from judge.results.turns import run_turns
-from judge.text.ids import Cluster
 from tests.results.test_leaderboard import criterion, judgment, pooled
 
 Naming = Callable[[int, int], str]

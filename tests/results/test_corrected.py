@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
+from judge.io.ids import topic_of
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.corrected import cautions, change, corrected
@@ -24,7 +25,6 @@ from judge.results.gold import gold_grades
 from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
 from judge.results.turns import run_turns
 from judge.runs.records import Exclusion, TokenCount
-from judge.text.ids import topic_of
 
 
 def criterion(polarity: str = "higher") -> Criterion:

@@ -2,13 +2,13 @@ import pytest
 
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
+from judge.io.table import Table
 from judge.pool.records import Pool
 from judge.records import Estimate
 from judge.results.differences import COLUMNS, differences_tsv, told_apart
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.rows import RunDifference
 from judge.results.tables import result_tables
-from judge.text.table import Table
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
 

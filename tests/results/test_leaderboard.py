@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
-from judge.files.trec import response_run
+from judge.io.ids import topic_of
+from judge.io.safe import escape
+from judge.io.trec import response_run
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.leaderboard import (
@@ -25,8 +27,6 @@ from judge.results.leaderboard import (
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
 from judge.runs.records import Exclusion, TokenCount
-from judge.text.ids import topic_of
-from judge.text.safe import escape
 
 UNABLE = Level(-1, "unable", "")
 

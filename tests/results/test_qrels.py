@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
-from judge.files.trec import parse_qrels, qrels_lines
+from judge.io.ids import topic_of
+from judge.io.trec import parse_qrels, qrels_lines
 from judge.records import Criterion, Level, Scale
 from judge.results.qrels import qrel_name, qrels_text, sidecar
-from judge.text.ids import topic_of
 
 UNABLE = Level(-1, "unable", "Cannot be judged.")
 INVERTED = Scale(

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.io.safe import MAX_ID
 from judge.runs.check.entries import MAX_PASSAGES, check_entries
 from judge.runs.fields import LISTED, ProblemLog
 from judge.runs.formats import FORMATS, rules_of
 from judge.runs.records import Provenance
-from judge.text.safe import MAX_ID
 
 BASE = "$.turns[0].responses[0].passage_provenance"
 WITH_PASSAGES = [name for name in FORMATS if rules_of(name).passages is not None]

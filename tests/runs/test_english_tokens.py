@@ -9,9 +9,9 @@ import spacy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from judge.io.safe import storable
 from judge.runs.english_tokens import _PLAIN, EnglishTokens
 from judge.runs.tokens import TokenCounter
-from judge.text.safe import storable
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judge.files.trec import response_run, safe_name
+from judge.io.trec import response_run, safe_name
 from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
 from judge.pool.build import LengthRule, build_pool, evidence_of
 from judge.pool.selection import Selection, candidates

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from judge.files.trec import parse_qrels
+from judge.io.trec import parse_qrels
 from judge.stats import agreement, comparison, expected, marginals, means, ranking, reliability
 from judge.stats.agreement import (
     STATISTICS,

@@ -9,6 +9,7 @@ import pytest
 from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.stats.power import TTestPower
 
+from judge.io.ids import topic_of
 from judge.records import Estimate
 from judge.stats.generalizability import (
     Design,
@@ -26,7 +27,6 @@ from judge.stats.generalizability import (
     without_parts,
 )
 from judge.stats.tables import Undefined
-from judge.text.ids import topic_of
 
 
 def table(grades: np.ndarray, lengths: list[int]) -> GradeTable:

@@ -7,13 +7,13 @@ from judge.calibrate.equivalence import ASSESSORS
 from judge.calibrate.findings import AgreementRow, Calibration, CascadeBounds, CascadeCost, CascadeRow, GroupCost
 from judge.calibrate.report.lookup import Finding, grades_of, heading, of, over
 from judge.calibrate.report.tables import merged
+from judge.io.cells import count, interval, number, p_value
+from judge.io.markup import code
+from judge.io.safe import escape, printable
+from judge.io.table import Heading, Table, p_cell
 from judge.stats.marginals import MarginalTest
 from judge.stats.probabilities import PROBABILITY
 from judge.stats.ranking import SYSTEM
-from judge.text.cells import count, interval, number, p_value
-from judge.text.markup import code
-from judge.text.safe import escape, printable
-from judge.text.table import Heading, Table, p_cell
 
 DIFFERENCE = Heading("difference [95 %]", signed=True)
 NOTE = Heading("note", empty="")

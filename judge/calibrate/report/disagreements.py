@@ -6,10 +6,10 @@ from judge.ask.blocks import NO_ANSWER
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.report.lookup import of
 from judge.errors import InputError
-from judge.files.line_stream import decode_lines, jsonl_bytes
+from judge.io.cells import count, number
+from judge.io.line_stream import decode_lines, jsonl_bytes
+from judge.io.markup import name_of, prose, quotation, table
 from judge.records import Problem
-from judge.text.cells import count, number
-from judge.text.markup import name_of, prose, quotation, table
 
 DISAGREEMENTS, REPORT = "disagreements.jsonl", "disagreements.md"
 MOST_SHOWN = 50

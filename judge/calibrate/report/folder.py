@@ -22,10 +22,10 @@ from judge.calibrate.report.tables import (
     clustered,
     confusion_tsv,
 )
-from judge.draw.drawable import can_draw
-from judge.files.line_stream import json_bytes
-from judge.text.ids import Cluster
-from judge.text.table import records_tsv
+from judge.io.draw.drawable import can_draw
+from judge.io.ids import Cluster
+from judge.io.line_stream import json_bytes
+from judge.io.table import records_tsv
 
 SCHEMA = 1
 """Version of calibration.json and selection.json."""

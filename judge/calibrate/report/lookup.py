@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, Looks, Split, TrustVerdict
+from judge.io.cells import count
+from judge.io.ids import NaturalKey, natural_key
+from judge.io.table import Table
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from judge.text.cells import count
-from judge.text.ids import NaturalKey, natural_key
-from judge.text.table import Table
 
 SEPARABLE = 0.05
 """The level at which the reports call two candidates separable."""

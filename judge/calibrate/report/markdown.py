@@ -35,12 +35,12 @@ from judge.calibrate.report.lookup import (
     split_of,
 )
 from judge.calibrate.together import turned
+from judge.io.cells import count, interval, number
+from judge.io.markup import code, listed, name_of, prose, told
+from judge.io.safe import escape, printable
+from judge.io.table import Heading, Strong, Table, p_cell
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from judge.text.cells import count, interval, number
-from judge.text.markup import code, listed, name_of, prose, told
-from judge.text.safe import escape, printable
-from judge.text.table import Heading, Strong, Table, p_cell
 
 _SPLITS: tuple[Split, ...] = ("test", "all", "dev")
 NOTES = (

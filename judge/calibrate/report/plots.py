@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from judge.calibrate.findings import AgreementRow
-from judge.draw.canvas import (
+from judge.io.cells import interval, number
+from judge.io.draw.canvas import (
     BLUE,
     GRAY,
     GREEN,
@@ -23,10 +24,9 @@ from judge.draw.canvas import (
     styled,
     title,
 )
+from judge.io.ids import Cluster, natural_key
 from judge.records import Estimate
 from judge.results.rows import CorrectedRow
-from judge.text.cells import interval, number
-from judge.text.ids import Cluster, natural_key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

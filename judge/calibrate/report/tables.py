@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from judge.calibrate.findings import AgreementRow, AlternativeRow, Slope, TrustVerdict
+from judge.io.ids import Cluster
+from judge.io.table import TsvColumns, fields, records_tsv, tsv
 from judge.stats import agreement
 from judge.stats.expected import EXPECTED
 from judge.stats.probabilities import PROBABILITY
 from judge.stats.ranking import SYSTEM
-from judge.text.ids import Cluster
-from judge.text.table import TsvColumns, fields, records_tsv, tsv
 
 STATISTICS = (*agreement.STATISTICS, *EXPECTED)
 """The statistics of agreement, in column order."""

@@ -26,11 +26,11 @@ from judge.calibrate.report.lookup import (
     split_of,
     verdict_of,
 )
+from judge.io.cells import columns_of, count, fold, number, shorten
+from judge.io.layout import table_lines
+from judge.io.safe import printable
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from judge.text.cells import columns_of, count, fold, number, shorten
-from judge.text.layout import table_lines
-from judge.text.safe import printable
 
 ROWS = 12
 """Judges shown for each criterion; baselines and the chosen judge are always among them."""

@@ -14,12 +14,12 @@ from typing import Any
 
 from judge.crowd.regin.kinds import GRADES, KINDS, Name, ResourceKind, qrels_path
 from judge.errors import InputError
-from judge.files.stored import read_stored
-from judge.files.trec import column
+from judge.io.cells import count
+from judge.io.safe import MAX_ID, shown, storable
+from judge.io.stored import read_stored
+from judge.io.trec import column
 from judge.records import Problem
 from judge.runs.document import decode, file_name
-from judge.text.cells import count
-from judge.text.safe import MAX_ID, shown, storable
 
 
 @dataclass(frozen=True)

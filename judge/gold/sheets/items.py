@@ -14,12 +14,12 @@ from judge.ask.prompt import guidance
 from judge.errors import InputError, UsageError
 from judge.gold.plan import PlanRow
 from judge.gold.sampling import DOUBLE, deal
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.safe import digest, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem
 from judge.runs.records import Turn
-from judge.text.cells import count
-from judge.text.ids import natural_key
-from judge.text.safe import digest, disarmed, shown
 
 ASSESSOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,79}")
 """Names of assessors, which name files too."""

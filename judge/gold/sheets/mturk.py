@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 from judge.errors import InputError
 from judge.gold.sheets.items import SheetItem
 from judge.gold.sheets.table import table_bytes
+from judge.io.cells import count
+from judge.io.safe import shown
 from judge.records import Problem
-from judge.text.cells import count
-from judge.text.safe import shown
 
 LARGEST = 65_535
 """The most bytes of a question that MTurk takes, the texts included."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from judge.gold.grades import CANNOT, UNABLE
 from judge.gold.sheets.items import GoldSheet, Share, SheetItem
-from judge.text.safe import disarmed
+from judge.io.safe import disarmed
 
 COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about_user", "conversation")
 """Columns of the sheet, before the response and its passages."""

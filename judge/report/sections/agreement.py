@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
 from judge.calibrate.report.markdown import NOTES, chapter
-from judge.files.trec import safe_names
+from judge.io.cells import interval
+from judge.io.markup import plain
+from judge.io.safe import printable
+from judge.io.table import Table
+from judge.io.trec import safe_names
 from judge.report.parts import Folded, Mark, Noted, Plot, ReportPart, ReportTable, Said, Section, Tone
 from judge.report.sections.words import capped, titled
-from judge.text.cells import interval
-from judge.text.markup import plain
-from judge.text.safe import printable
-from judge.text.table import Table
 
 _TONES: dict[Word, Tone] = {"TRUSTED": "good", "NOT TRUSTED": "bad", "INCONCLUSIVE": "warn"}
 _MEANING: dict[Word, str] = {

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.evaluate.sets.grades import SetsAgreement
-from judge.files.trec import safe_names
+from judge.extra.evaluate.sets.grades import SetsAgreement
+from judge.io.cells import count
+from judge.io.table import Cell, Table
+from judge.io.trec import safe_names
 from judge.records import Estimate
 from judge.report.between import FoldersCompared
 from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
@@ -12,8 +14,6 @@ from judge.report.sections.agreement import called
 from judge.report.sections.summary import banner, lead
 from judge.report.sections.words import capped, titled
 from judge.results.rows import LeaderboardRow
-from judge.text.cells import count
-from judge.text.table import Cell, Table
 
 _STATISTICS = ("percent", "kappa", "wkappa", "bias")
 """What is said of two judges, in this order."""

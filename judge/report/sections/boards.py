@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from judge.files.trec import safe_names
+from judge.io.cells import number
+from judge.io.table import Cell, Table
+from judge.io.trec import safe_names
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
 from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section
@@ -16,8 +18,6 @@ from judge.results.differences import ALPHA, told_apart
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
 from judge.stats.separation import compact_letters
-from judge.text.cells import number
-from judge.text.table import Cell, Table
 
 
 def leaderboards(folder: RunFolder) -> Iterator[Section]:

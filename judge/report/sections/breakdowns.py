@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
-from judge.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
-from judge.evaluate.scores import MeasuredRun
+from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
+from judge.extra.evaluate.scores import MeasuredRun
+from judge.io.cells import count
+from judge.io.ids import cluster_of, topic_of
+from judge.io.table import Table
 from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
@@ -12,9 +15,6 @@ from judge.report.sections.words import titled
 from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade
 from judge.stats.means import mean_interval
-from judge.text.cells import count
-from judge.text.ids import cluster_of, topic_of
-from judge.text.table import Table
 
 _NAMES = {"topic": "topic", "depth": "turn of the conversation"}
 

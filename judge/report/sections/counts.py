@@ -6,14 +6,14 @@ from heapq import nsmallest
 
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.recheck import RECHECK_SEED, RecheckRow, change_lines, recheck_rows
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.safe import printable
+from judge.io.table import Cell, Table
 from judge.pool.records import SeenResponses, pool_places
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, Quoted, ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import REASONS, capped
-from judge.text.cells import count
-from judge.text.ids import natural_key
-from judge.text.safe import printable
-from judge.text.table import Cell, Table
 
 SAMPLES = 3
 """Failures of each reason that are shown."""

@@ -3,15 +3,15 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.table import Cell, Table
 from judge.pool.build import lacking_texts
 from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
 from judge.report.parts import ReportPart, ReportTable, Said, Section
 from judge.report.sections.words import SCREENED, excluded_words, problem_words
 from judge.results.rows import worded
-from judge.text.cells import count
-from judge.text.ids import natural_key
-from judge.text.table import Cell, Table
 
 LIMIT = 250
 """The guidelines' limit in tokens, used where no manifest gives one."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from judge.models.journal_tools import JournalSpending
+from judge.io.cells import count
+from judge.io.safe import printable
+from judge.io.table import Cell, Table
+from judge.judges.journal_tools import JournalSpending
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, Folded, ReportPart, ReportTable, Said, Section
-from judge.text.cells import count
-from judge.text.safe import printable
-from judge.text.table import Cell, Table
 
 
 def made(folder: RunFolder) -> Iterator[Section]:

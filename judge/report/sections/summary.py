@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from judge.ask.records import Judgment
 from judge.ask.returned import settled_notes
+from judge.io.cells import count, number
+from judge.io.safe import printable
 from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, ReportPart, Said, Section
@@ -12,8 +14,6 @@ from judge.report.sections.words import capped, scale_of, titled
 from judge.results.differences import told_apart
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import LeaderboardRow, worded
-from judge.text.cells import count, number
-from judge.text.safe import printable
 
 
 def summary(folder: RunFolder) -> Iterator[Section]:

@@ -9,13 +9,13 @@ from math import isfinite
 from operator import gt
 from typing import cast
 
+from judge.io.ids import natural_key, topic_of
+from judge.io.safe import MAX_ID, printable_id, shown
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import LISTED, Report, member, usable_turn_id
 from judge.runs.formats.shape import PtkbEntry, Rules
 from judge.runs.provenance import MAX_PASSAGES, has_scores
 from judge.runs.records import Provenance, Response, Turn
-from judge.text.ids import natural_key, topic_of
-from judge.text.safe import MAX_ID, printable_id, shown
 
 
 def check_entries(rules: Rules, run_type: str | None, base: str, passages: Sequence[Provenance], add: Report) -> None:

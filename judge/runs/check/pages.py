@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from judge.files.trec import safe_names
+from judge.io.ids import natural_key
+from judge.io.markup import name_of, prose, table
+from judge.io.safe import digest, printable_id, shown
+from judge.io.trec import safe_names
 from judge.records import Problem
 from judge.runs.check.codes import CODES
 from judge.runs.check.problems import (
@@ -19,9 +22,6 @@ from judge.runs.check.problems import (
     total,
 )
 from judge.runs.records import TokenRule
-from judge.text.ids import natural_key
-from judge.text.markup import name_of, prose, table
-from judge.text.safe import digest, printable_id, shown
 
 PAGE_EXAMPLES = 20
 """The most examples of one code on a page."""

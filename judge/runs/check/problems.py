@@ -10,12 +10,12 @@ from statistics import median_low
 
 import msgspec
 
+from judge.io.cells import count
+from judge.io.safe import printable, printable_id, shown
 from judge.records import Problem
 from judge.runs.check.codes import CODES
 from judge.runs.records import Exclusion, Run, TokenCount
 from judge.runs.tokens import countable
-from judge.text.cells import count
-from judge.text.safe import printable, printable_id, shown
 
 EXAMPLES = 3
 """Examples of one code and file in the text."""

@@ -7,14 +7,14 @@ from operator import attrgetter
 
 import msgspec
 
+from judge.io.ids import topic_of
+from judge.io.safe import has_content, shown, storable
 from judge.runs.check.entries import check_entries
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import member, usable_turn_id
 from judge.runs.provenance import TOP_PASSAGES, absent_evidence, has_scores, used_provenance
 from judge.runs.records import Provenance, Response, RunTurn
 from judge.runs.tokens import MAX_CHARS, TokenLimit
-from judge.text.ids import topic_of
-from judge.text.safe import has_content, shown, storable
 
 MAX_RANK = 1_000_000
 _ID, _TEXT = attrgetter("passage_id"), attrgetter("text")

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from judge.io.safe import MAX_ID
 from judge.records import Problem
 from judge.runs.check.codes import CODES
 from judge.runs.fields import ProblemLog, ancestors
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import ResponsePlace, Rules, TurnPlace
 from judge.runs.records import Run, RunTurn
-from judge.text.safe import MAX_ID
 
 Owner = tuple[int, int | None]
 """Index of a turn, and of a response in it or None for the whole turn."""

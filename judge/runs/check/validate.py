@@ -10,6 +10,8 @@ from unicodedata import normalize
 
 import msgspec
 
+from judge.io.ids import natural_key
+from judge.io.safe import MAX_ID, printable_id, shown
 from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
 from judge.runs.check.entries import check_conversation, check_ptkb, check_topic
@@ -30,8 +32,6 @@ from judge.runs.formats import rules_of
 from judge.runs.formats.shape import TurnPlace
 from judge.runs.records import Exclusion, Run, RunTurn, Turn
 from judge.runs.tokens import TokenLimit
-from judge.text.ids import natural_key
-from judge.text.safe import MAX_ID, printable_id, shown
 
 
 class Validated(msgspec.Struct, frozen=True):

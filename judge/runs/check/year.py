@@ -8,15 +8,15 @@ from itertools import islice
 
 import msgspec
 
+from judge.io.cells import count
+from judge.io.ids import natural_key, topic_of
+from judge.io.safe import shown
+from judge.io.words import containment
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import TurnPlace
 from judge.runs.profiles import possible_years, year_of
 from judge.runs.records import Run, Turn
-from judge.text.cells import count
-from judge.text.ids import natural_key, topic_of
-from judge.text.safe import shown
-from judge.text.words import containment
 
 FEWEST_TURNS = 20
 """Turns of the smallest run whose topics alone can show that it is of another year than a run of other topics."""

@@ -7,18 +7,18 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.files.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
-from judge.files.paths import StrPath, paths
-from judge.files.stored import read_stored
-from judge.files.trec import safe_names
+from judge.io.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
+from judge.io.paths import StrPath, paths
+from judge.io.safe import MAX_ID, shown
+from judge.io.steps import Steps, quiet, stepped
+from judge.io.stored import read_stored
+from judge.io.trec import safe_names
 from judge.records import Problem
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert.changes import Change, Changes, conversion_tsv, tally
 from judge.runs.convert.targets import TARGETS, ConversionTarget, ConvertedRun
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.runs.records import Run, Turn
-from judge.text.safe import MAX_ID, shown
-from judge.text.steps import Steps, quiet, stepped
 
 __all__ = ["LOG", "TARGETS", "Change", "Conversion", "conversion_tsv", "convert_run", "convert_runs", "tally"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from judge.text.cells import count
-from judge.text.safe import escape_cell, shown
+from judge.io.cells import count
+from judge.io.safe import escape_cell, shown
 
 HEADER = ("file", "turn_id", "rank", "what", "from", "to")
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-from judge.files.trec import column
+from judge.io.cells import count
+from judge.io.safe import storable
+from judge.io.trec import column
 from judge.records import Problem
 from judge.runs.convert.changes import Changes, listed
 from judge.runs.formats import ikat2024, ikat2025, rules_of
@@ -19,8 +21,6 @@ from judge.runs.formats.shape import PtkbEntry, ResponsePlace, Rules, TurnPlace
 from judge.runs.provenance import MAX_PASSAGES, TOP_PASSAGES, has_scores, used_provenance
 from judge.runs.ranking import provenance_run
 from judge.runs.records import Provenance, Response, Run, RunTurn, Turn
-from judge.text.cells import count
-from judge.text.safe import storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 

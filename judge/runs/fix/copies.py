@@ -12,7 +12,7 @@ from typing import IO, Any, Self
 import msgspec
 
 from judge.errors import OperationalError, UsageError
-from judge.files.folder import (
+from judge.io.folder import (
     check_apart,
     check_outside,
     check_own_folder,
@@ -21,13 +21,13 @@ from judge.files.folder import (
     temporary_name,
     write_atomic,
 )
-from judge.files.paths import StrPath, paths, published
-from judge.files.stored import read_stored
+from judge.io.paths import StrPath, paths, published
+from judge.io.safe import escape, escape_cell, shown
+from judge.io.stored import read_stored
 from judge.runs.document import Document, decode, open_document
 from judge.runs.fix.fixes import Fix, Fixer
 from judge.runs.formats import rules_of
 from judge.runs.records import Run, TokenCount
-from judge.text.safe import escape, escape_cell, shown
 
 LOG = "fixes.tsv"
 HEADER = "file\tturn_id\tpath\tcode\tbefore\tafter\n"

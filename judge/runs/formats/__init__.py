@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from judge.errors import InputError, UsageError
-from judge.files.paths import StrPath, paths
+from judge.io.ids import natural_key
+from judge.io.paths import StrPath, paths
+from judge.io.safe import shown
 from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
 from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.shape import ReadRun, Rules
 from judge.runs.typed import decode_typed
-from judge.text.ids import natural_key
-from judge.text.safe import shown
 
 __all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from judge.io.ids import natural_key
+from judge.io.safe import printable_id, shown, storable
 from judge.runs.check.codes import problem
 from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
 from judge.runs.fields import MAX_ALL_RESPONSES, ProblemLog
 from judge.runs.formats.shape import ReadRun, ResponsePlace, Rules, TurnPlace
 from judge.runs.records import Response, Run, RunTurn
-from judge.text.ids import natural_key
-from judge.text.safe import printable_id, shown, storable
 
 FORMAT = "cast_regin"
 RULES = Rules(run_id="line 1", form="pool", all_turns=False, year=2022)

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from judge.io.safe import shown
 from judge.runs.fields import MAX_RESPONSES, Fields, ProblemLog, member
 from judge.runs.records import Provenance
-from judge.text.safe import shown
 
 _MAX_COPIES = 1_000_000
 """The most references times responses of a turn, since each response holds all of them; a run has some thousands."""

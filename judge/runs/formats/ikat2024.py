@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from judge.io.safe import shown
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.shape import (
@@ -14,7 +15,6 @@ from judge.runs.formats.shape import (
     read_passages,
 )
 from judge.runs.records import Response
-from judge.text.safe import shown
 
 FORMAT = "ikat2024"
 RULES = Rules(

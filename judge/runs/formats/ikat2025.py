@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from judge.io.safe import shown
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.citations import References, read_cited, read_references, read_statements
@@ -17,7 +18,6 @@ from judge.runs.formats.shape import (
     turn_label,
 )
 from judge.runs.records import Response, Run, RunTurn
-from judge.text.safe import shown
 
 FORMAT = "ikat2025"
 RULES = Rules(

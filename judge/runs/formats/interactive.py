@@ -10,6 +10,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from judge.io.ids import topic_of
+from judge.io.safe import shown
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.citations import References, read_cited, read_references, read_statements
@@ -27,8 +29,6 @@ from judge.runs.formats.shape import (
     turn_label,
 )
 from judge.runs.records import Response, Run, RunTurn
-from judge.text.ids import topic_of
-from judge.text.safe import shown
 
 FORMAT = "interactive"
 _LATER = Names("assistant_text", "assistant_citations", "assistant_meta.ptkb_provenance")

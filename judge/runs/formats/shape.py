@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from judge.io.safe import printable_id
 from judge.records import Problem
 from judge.runs.document import Document
 from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, ProblemLog
 from judge.runs.records import Provenance, Response, Run, RunTurn
-from judge.text.safe import printable_id
 
 _EXACT = 2**53
 """Integers up to this one are exact as float."""

@@ -1,0 +1,116 @@
+"""Judges on public labels by people: their cards, cards side by side, and the datasets."""
+
+from typing import Any
+
+from judge.ask.asking import JobForecast
+from judge.ask.options import ASKING
+from judge.cli.declared import FileOfOptions, refuse_unused
+from judge.cli.printing import TableFormat, print_fact, print_grids, progress, say
+from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
+from judge.errors import UsageError
+from judge.extra.bench.cards.card import JudgeCard
+from judge.extra.bench.cards.comparison import ReadCard, judge_grids
+from judge.extra.bench.cards.page import card_grids, verdict
+from judge.extra.bench.comparing import CardsPlan, compare_bench
+from judge.extra.bench.job import BenchOutcome, BenchPlan, bench_judges, forecast_bench
+from judge.extra.bench.listing import DatasetsPlan, list_datasets
+from judge.io.cells import count
+from judge.io.plan import Options
+from judge.io.table import Table
+from judge.judges.backends import backend_facts
+
+DATASET_COLUMNS = ("dataset", "there", "criterion", "rung", "unit", "stored judges", "licence", "source")
+
+
+class StoredJudges(Options, section="asking"):
+    """Whether anybody is asked."""
+
+    stored: bool = False
+    """The judges whose labels were released with the data, in place of --model."""
+
+
+def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: TableFormat, file: FileOfOptions) -> int:
+    """Measure a judge on public labels by people, and write its card.
+
+    The datasets are read from a folder that you fill yourself; nothing is downloaded, and `judge bench datasets` says
+    what there is and how to get it. The judge is asked under the default prompt of each criterion, or --prompt.
+    --stored measures the judges whose labels were released with the data, and asks nobody.
+    """
+    if bool(plan.model) == judges.stored:
+        raise UsageError("expected either a judge to ask (--model) or those whose labels are there (--stored)")
+    if judges.stored:
+        needless = "they are about asking a judge (--model)"
+        refuse_unused(plan, (*ASKING, "prompts", "journal"), needless)
+        refuse_unused(trial, ["dry_run"], needless)
+    if trial.dry_run:
+        _print_forecast(forecast_bench(plan))
+        return 0
+    if not judges.stored:
+        say_lacking_log(plan.out)
+    with progress("reading datasets") as line:
+        outcome = bench_judges(plan, progress=line)
+    print_grids(_grids(outcome), output.format)
+    return _close(plan, outcome)
+
+
+def compare(plan: CardsPlan, output: TableFormat) -> int:
+    """Set judge cards side by side: judges by datasets, and paired differences where the answers are beside the cards.
+
+    A card of other data, or under another prompt than the first card, is not compared, and a line says so.
+    """
+    with progress("comparing cards"):
+        compared = compare_bench(plan)
+    print_grids(compared.grids, output.format)
+    return 0
+
+
+def datasets(plan: DatasetsPlan, output: TableFormat) -> int:
+    """List the public datasets that judges are measured on: which are below a folder, and how to get the others."""
+    lines = tuple(
+        (each.name, each.there, each.criterion, each.rung, each.unit, each.stored, each.licence, each.source)
+        for each in list_datasets(plan)
+    )
+    note = "Judge downloads none of them: clone or download the source into the folder, and keep to its licence."
+    print_grids([Table(lines, DATASET_COLUMNS, "Datasets", (note,))], output.format)
+    return 0
+
+
+ACTIONS = {"": bench, "compare": compare, "datasets": datasets}
+
+
+def _grids(outcome: BenchOutcome) -> tuple[Table[Any], ...]:
+    if len(outcome.cards) == 1:
+        return card_grids(outcome.cards[0])
+    return judge_grids([ReadCard(card, None) for card in outcome.cards])
+
+
+def _close(plan: BenchPlan, outcome: BenchOutcome) -> int:
+    say_accounts(outcome.accounts)
+    for card in outcome.cards:
+        _say_verdict(card)
+    say(f"{count(len(outcome.cards), 'judge card')} in {plan.out}")
+    answered = any(dataset.answered for card in outcome.cards for dataset in card.datasets)
+    if asks_again(failure.reason for failure in outcome.failures):
+        return 3
+    return 0 if answered else 1
+
+
+def _say_verdict(card: JudgeCard) -> None:
+    for note in card.notes:
+        say(f"note: {note}")
+    if card.rungs and not backend_facts(card.judge).baseline:
+        say(f"{card.judge}: {verdict(card)}")
+
+
+def _print_forecast(forecast: JobForecast) -> None:
+    (row,) = forecast.models
+    of_datasets = ", ".join(f"{number} of {name}" for name, number in forecast.counts.items())
+    print_fact("judge", row.model)
+    print_fact("judgments", f"{row.judgments}: {of_datasets}")
+    print_fact("  from the journal", str(row.recalled))
+    print_fact("  without evidence", str(row.without_evidence))
+    print_fact("  by a shared call", str(row.shared))
+    print_fact("calls to be made", str(row.calls))
+    for note in forecast.notes:
+        say(f"note: {note}")
+    print_forecast(forecast.models)

@@ -1,0 +1,364 @@
+"""Judges on public labels: one that is asked, or those whose labels were released; what `judge bench` does."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from judge.ask.account import JudgeAccount
+from judge.ask.asking import Asking, JobForecast, Judge
+from judge.ask.blocks import needs_turn
+from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
+from judge.ask.opening import ask_free, judging_options, open_judge, recalls, takes
+from judge.ask.options import AskingOptions, JournalOption
+from judge.ask.progress import JobProgress, Progress, job_progress
+from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.records import Failure, Judgment
+from judge.ask.subjects import check_unit
+from judge.ask.tasks import Task
+from judge.ask.verdict import PARSER_VERSION
+from judge.errors import InputError, MissingKeyError, UsageError
+from judge.extra.bench.cards.card import CARD, ITEMS, OVERLAP, PAGE, Expense, JudgeCard, card_bytes, parse_card
+from judge.extra.bench.cards.making import Answers, dataset_card, items_bytes, rung_cards
+from judge.extra.bench.cards.measured import Basis, BenchItem, asked_items, basis, stored_items
+from judge.extra.bench.cards.page import card_page
+from judge.extra.bench.cards.pooled import Drawn, bench_pool
+from judge.extra.bench.datasets import Dataset
+from judge.extra.bench.listing import choose_datasets, read_dataset
+from judge.io.bundle import __version__
+from judge.io.folder import check_apart, recorded, replace_folder
+from judge.io.ids import natural_key
+from judge.io.line_stream import json_bytes
+from judge.io.plan import Option, Options, Positive
+from judge.io.progress import ProgressLine
+from judge.io.steps import Step, Steps, stepped
+from judge.io.stored import read_stored, sha256
+from judge.io.trec import safe_names
+from judge.jobs.manifest import MANIFEST
+from judge.judges.backends import backend_facts, open_model
+from judge.judges.model import Model
+from judge.pool.records import Pool
+from judge.records import Criterion, Record
+from judge.runs.records import Turn
+
+
+class BenchData(Options, section="reading"):
+    """Which labels by people a judge is measured on."""
+
+    data: Annotated[Path, Option(metavar="DIR")]
+    """Folder with the datasets, or clones of their releases."""
+    datasets: Annotated[tuple[str, ...], Option("dataset", metavar="NAME")] = ()
+    """Only these datasets (default: all that are there)."""
+    limit: Annotated[Positive | None, Option(metavar="N")] = None
+    """Judge only N items of each dataset, drawn at random."""
+    resampling_seed: Annotated[int, Option(metavar="N")] = 2023
+    """Seed of the draw of --limit and of resamples."""
+    model: Annotated[str | None, Option(metavar="BACKEND/MODEL", section="asking")] = None
+    """The judge; in Python, None measures every judge whose labels were released with the data."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt for its criterion, as criterion/variant or a file of your own; may be repeated."""
+
+
+class BenchPlan(BenchData, AskingOptions, JournalOption, section="output"):
+    """Everything `judge bench` can be told."""
+
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder for card, items and journal."""
+
+
+RECORD = "bench.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+TIMING = "timing.json"
+
+
+class BenchOutcome(Record, frozen=True):
+    """The cards of the measured judges."""
+
+    cards: tuple[JudgeCard, ...]
+    """One of a judge that was asked, or those of the stored judges in natural order."""
+    failures: tuple[Failure, ...] = ()
+    """The missing answers of a judge that was asked."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to a judge that was asked took."""
+
+
+class BenchInputs(Record, frozen=True):
+    """A plan with its datasets read and its judge opened; nothing has been written or sent."""
+
+    plan: BenchPlan
+    judge: Judge
+    sets: tuple[tuple[Drawn, Criterion], ...]
+    """Each dataset with its prompt."""
+    pool: Pool
+    turns: dict[str, Turn]
+    tasks: tuple[Task, ...]
+    notes: tuple[str, ...]
+    """A sentence for each dataset that is there and left out."""
+
+
+def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
+    """Read the datasets that the judge can be asked about.
+
+    Args:
+        plan: What to do; it names a model.
+        keys: Refuse a model without its key; a dry run needs none.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: A dataset or a prompt is bad; every problem is listed.
+    """
+    folder = plan.data
+    chosen = choose_datasets(folder, plan.datasets)
+    prompts = _prompts(plan, chosen)
+    judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys and not recalls(plan))
+    sets: list[tuple[Drawn, Criterion]] = []
+    left_out: dict[str, list[str]] = {}
+    for dataset in chosen:
+        prompt = prompts.get(dataset.criterion)
+        reason = _refusal(judge.models[0], dataset, prompt)
+        if reason is None and prompt is not None:
+            drawn = read_dataset(dataset, folder, plan.limit, plan.resampling_seed)
+            reason = _unaskable(drawn, prompt)
+            if reason is None:
+                sets.append((drawn, prompt))
+                continue
+        if plan.datasets:
+            raise UsageError(f"{dataset.name}: {reason}")
+        left_out.setdefault(str(reason), []).append(dataset.name)
+    notes = tuple(f"{', '.join(names)} left out: {reason}" for reason, names in left_out.items())
+    if not sets:
+        raise UsageError(f"{judge.name} can be asked about no dataset: {'; '.join(notes)}")
+    pool, turns, tasks = _posed(sets)
+    return BenchInputs(plan, judge, tuple(sets), pool, turns, tasks, notes)
+
+
+def _posed(sets: Sequence[tuple[Drawn, Criterion]]) -> tuple[Pool, dict[str, Turn], tuple[Task, ...]]:
+    """The items of datasets as a pool with its turns, and what is asked about them."""
+    pool, turns = bench_pool([drawn for drawn, _ in sets])
+    responses = {response.response_id: response for response in pool.responses}
+    return pool, turns, tuple(Task(responses[name], prompt) for drawn, prompt in sets for name in drawn.ids)
+
+
+def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]:
+    """The prompt of each criterion of the datasets; none where the criterion has no default one.
+
+    Raises:
+        UsageError: A criterion has two prompts, or a prompt is of no dataset.
+    """
+    given = choose_prompts((), plan.prompts, ())
+    check_unit([prompt for several in given.values() for prompt in several], "response")
+    criteria = {dataset.criterion for dataset in chosen}
+    for name, several in given.items():
+        if len(several) > 1:
+            names = " and ".join(prompt.prompt_id for prompt in several)
+            raise UsageError(f"two prompts for {name}: {names}; give each an --out of its own and compare the cards")
+        if name not in criteria:
+            raise UsageError(f"{several[0].prompt_id}: no dataset is about {name} (there are {', '.join(criteria)})")
+    defaults = {name: find_criterion(name) for name in sorted(criteria & default_prompts().keys() - given.keys())}
+    return defaults | {name: prompt for name, (prompt,) in given.items()}
+
+
+def _refusal(model: Model, dataset: Dataset, prompt: Criterion | None) -> str | None:
+    """Why a model cannot be asked about a dataset, before it is read."""
+    if prompt is None:
+        return f"no prompt of {dataset.criterion} comes with judge: --prompt names one of your own"
+    try:
+        model.check((prompt,))
+    except MissingKeyError:
+        return None
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _unaskable(drawn: Drawn, prompt: Criterion) -> str | None:
+    """Why the items of a dataset cannot be shown."""
+    if not drawn.has_texts:
+        return "its texts were not released with the labels; --stored measures the judges whose labels were"
+    if needs_turn(prompt) and not drawn.has_turns:
+        return f"{prompt.prompt_id} shows the conversation, and the dataset has none"
+    return None
+
+
+_Overlap = Mapping[str, tuple[tuple[BenchItem, ...], Criterion]]
+"""Dataset to the answers of word overlap and the prompt that they are under."""
+
+
+def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> _Overlap:
+    """The answers of word overlap under the prompt of each dataset that it can grade under, else the default one."""
+    model = open_model(OVERLAP)
+    graded: list[tuple[Drawn, Criterion]] = []
+    for drawn, prompt in sets:
+        criterion = drawn.dataset.criterion
+        default = [find_criterion(criterion)] if criterion in default_prompts() else []
+        fitting = (each for each in ([prompt] if prompt else []) + default if takes(model, each))
+        if drawn.has_texts and (under := next(fitting, None)) is not None:
+            graded.append((drawn, under))
+    pool, turns, tasks = _posed(graded)
+    results = {result.response_id: result for result in (ask_free(model, tasks, pool, turns) if tasks else ())}
+    return {drawn.dataset.name: (asked_items(drawn, under, results)[0], under) for drawn, under in graded}
+
+
+def _answers(
+    drawn: Drawn,
+    items: tuple[BenchItem, ...],
+    compared: Basis,
+    overlap: _Overlap,
+    expected: int = 0,
+    prompt: Criterion | None = None,
+) -> Answers:
+    words, under = overlap.get(drawn.dataset.name, (None, None))
+    return Answers(drawn, items, compared, expected, prompt, words, under)
+
+
+def bench_judges(
+    plan: BenchPlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
+) -> BenchOutcome:
+    """Measure a judge on public labels, or the judges whose labels were released with them, and write their cards.
+
+    Args:
+        plan: What to do.
+        report: Called after each judgment.
+        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+        OperationalError: Asking stopped early; the same call goes on from there.
+    """
+    check_apart(plan.out, [plan.data])
+    with job_progress(progress, report) as shown:
+        return _bench_stored(plan, shown.steps) if plan.model is None else _bench_asked(read_bench(plan), shown)
+
+
+def forecast_bench(plan: BenchPlan) -> JobForecast:
+    """Count what `bench_judges` would send beyond what the journal in the output folder holds, and the shared one.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    inputs = read_bench(plan, keys=False)
+    with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
+        rows = asking.forecast(inputs.judge, inputs.tasks).rows
+    return JobForecast({drawn.dataset.name: len(drawn.items) for drawn, _ in inputs.sets}, rows, inputs.notes)
+
+
+def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
+    plan, out, judge = inputs.plan, inputs.plan.out, inputs.judge
+    _check_out(out, judge.name)
+    with Asking.of(plan, inputs.pool, inputs.turns, progress) as asking:
+        results = tuple(asking.ask(judge, inputs.tasks))
+        notes = asking.notes(judge.models, results)
+    (account,) = asking.accounts
+    took = account.results
+    progress.steps(Step("making the card"))
+    by_id = {result.response_id: result for result in results}
+    overlap = {} if backend_facts(judge.name).baseline else _overlap(inputs.sets)
+    answers = []
+    for drawn, prompt in inputs.sets:
+        items, expected = asked_items(drawn, prompt, by_id)
+        answers.append(_answers(drawn, items, basis(drawn.dataset, prompt.scale), overlap, expected, prompt))
+    counted = took.counted == took.completions
+    card = _card(
+        judge.name,
+        "asked",
+        plan,
+        answers,
+        models_returned=tuple(sorted({row.model for row in results if isinstance(row, Judgment) and row.model})),
+        options=judging_options(plan.options, judge.models),
+        expense=Expense(
+            calls=took.completions,
+            prompt_tokens=took.prompt_tokens if counted else None,
+            completion_tokens=took.completion_tokens if counted else None,
+            cost=took.cost if took.priced == took.completions else None,
+        ),
+        notes=(*inputs.notes, *notes),
+    )
+    # What depends on the day, of the calls that the journal has.
+    timing = {
+        "calls": took.completions,
+        "attempts": took.attempts,
+        "seconds": took.seconds,
+        "cached_tokens": took.cached_tokens,
+    }
+    replace_folder(out, {**card_files(card, answers), TIMING: json_bytes(timing)}, RECORD)
+    failures = tuple(result for result in results if isinstance(result, Failure))
+    return BenchOutcome((card,), failures, (account,))
+
+
+def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
+    """The cards of all judges whose labels were released with the datasets, each in a folder of its own."""
+    if plan.prompts:
+        raise UsageError("stored labels are under no prompt of judge (--prompt)")
+    if plan.journal is not None:
+        raise UsageError("stored labels need no journal (--journal)")
+    folder, out = plan.data, plan.out
+    _check_out(out, None)
+    chosen = choose_datasets(folder, plan.datasets)
+    without = [dataset.name for dataset in chosen if dataset.stored is None]
+    if plan.datasets and without:
+        raise UsageError(f"{', '.join(without)}: no labels of judges were released with it")
+    sets = [
+        (read_dataset(dataset, folder, plan.limit, plan.resampling_seed), dataset.stored(folder))
+        for dataset in stepped("reading datasets", chosen, steps)
+        if dataset.stored is not None
+    ]
+    if not sets:
+        raise UsageError(f"{folder}: no labels of judges were released with {', '.join(without)}")
+    overlap = _overlap((drawn, None) for drawn, _ in sets)
+    cards: list[JudgeCard] = []
+    files: dict[str, bytes] = {}
+    judges = sorted({judge for _, stored in sets for judge in stored}, key=natural_key)
+    names = safe_names(judges)
+    for judge in stepped("making cards", judges, steps):
+        answers = [
+            _answers(drawn, *stored_items(drawn, stored[judge]), overlap) for drawn, stored in sets if judge in stored
+        ]
+        cards.append(_card(judge, "stored", plan, answers))
+        made = card_files(cards[-1], answers)
+        files |= {f"{names[judge]}/{name}": content for name, content in made.items()}
+    replace_folder(out, files, RECORD)
+    return BenchOutcome(tuple(cards))
+
+
+def _card(judge: str, kind: Any, plan: BenchPlan, answers: Sequence[Answers], **more: Any) -> JudgeCard:
+    versions: dict[str, str | int] = {"judge": __version__}
+    if kind == "asked":
+        versions |= {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION}
+    return JudgeCard(
+        judge=judge,
+        kind=kind,
+        limit=plan.limit,
+        seed=plan.resampling_seed,
+        versions=versions,
+        datasets=tuple(dataset_card(each, plan.resampling_seed) for each in answers),
+        rungs=rung_cards(answers),
+        items_digest=sha256(items_bytes(answers)),
+        **more,
+    )
+
+
+def card_files(card: JudgeCard, answers: Sequence[Answers]) -> dict[str, bytes]:
+    """The files of a card, by name."""
+    return {CARD: card_bytes(card), PAGE: card_page(card).encode(), ITEMS: items_bytes(answers)}
+
+
+def _check_out(out: Path, judge: str | None) -> None:
+    """Refuse a folder with other results than an earlier card of the same judge, which is written over.
+
+    Raises:
+        InputError: There are others.
+    """
+    if (out / MANIFEST).exists():
+        raise InputError(f"{out}: holds the results of `judge run`: choose another --out")
+    path = out / CARD
+    if path.exists():
+        earlier = parse_card(read_stored(path), str(path)).judge
+        if earlier != judge:
+            raise InputError(f"{out}: holds the card of {earlier}: choose another --out")
+    own = {name for name, _ in recorded(out, RECORD)}
+    if judge is not None and (
+        strange := [name for name in (PAGE, ITEMS, TIMING) if (out / name).exists() and name not in own]
+    ):
+        # Found only when the card is written, it would have cost every call.
+        raise InputError(f"{out}: {', '.join(strange)}: not listed in {RECORD}: choose another --out")

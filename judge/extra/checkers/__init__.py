@@ -1,0 +1,10 @@
+"""Checkers: judges that give the probability of support and no text, and cascades that ask them first.
+
+checkers     what all of them share: questions, grades, their digests
+chat         a checker behind chat completions
+server       a classifier behind a server
+onnx         a cross-encoder from a file
+backend      the names `checker/...`
+cascade      a judge that asks a checker first
+calibration  the bounds of a cascade, chosen on dev gold
+"""

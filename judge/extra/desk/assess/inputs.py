@@ -1,0 +1,250 @@
+"""What is labeled at a desk: responses of a pool, as a plan has drawn them, under the scales of prompts.
+
+A judge's grades are read in post-edit mode alone. Otherwise nobody at the desk can see one, because none is there.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.ask.blocks import needs_turn
+from judge.ask.criteria import choose_prompts, criterion_names
+from judge.ask.labels import JUDGMENTS, is_jury
+from judge.ask.records import Failure
+from judge.ask.stored_results import stored_judgments
+from judge.ask.subjects import check_unit
+from judge.errors import InputError, UsageError
+from judge.extra.desk.assess.plan import AssessPlan, check_assess_plan
+from judge.extra.desk.assess.store import DeskItem
+from judge.gold import parse_gold, read_plan, read_seal
+from judge.gold.plan import PlanRow
+from judge.gold.rows import text_digest
+from judge.gold.sampling import shared_items
+from judge.gold.seal import SEAL
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.line_stream import jsonl_bytes
+from judge.io.paths import file_in
+from judge.io.stored import read_stored, sha256, unpack
+from judge.jobs.options import DEFAULT_CRITERIA
+from judge.pool.conversation import turns_shown
+from judge.pool.folder import pool_file, read_pool_folder
+from judge.pool.intake import turns_by_id
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, Problem
+from judge.runs.records import Turn
+from judge.runs.topics import read_topics
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """A judge's grade, for post-edit mode."""
+
+    judge: str
+    grade: int | None
+    """None if the judge was unable to judge."""
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What a desk shows."""
+
+    items: tuple[DeskItem, ...]
+    responses: tuple[PooledResponse, ...]
+    """The response of each item."""
+    passages: Mapping[str, str]
+    """Passage key to text."""
+    turns: Mapping[str, Turn]
+    criteria: Mapping[str, Criterion]
+    suggestions: Mapping[tuple[str, str], Suggestion]
+    """By response id and criterion; empty unless in post-edit mode."""
+    settings: Mapping[str, str]
+    """What the labels belong to, in words."""
+
+
+def read_work(plan: AssessPlan) -> Work:
+    """Read what is to be labeled.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done, or for sealed test items.
+        InputError: A file is bad, or does not belong to the pool.
+    """
+    check_assess_plan(plan)
+    drawn = _drawn(file_in(plan.plan, "plan.jsonl")) if plan.plan is not None else None
+    criteria = _criteria(plan, drawn)
+    pool = _pool(plan.pool, criteria)
+    check_unit(tuple(criteria.values()), pool.unit)
+    responses = _responses(pool, drawn, str(plan.plan))
+    shared = shared_items([response.response_id for response in responses], plan.shared, plan.seed)
+    items = tuple(
+        _item(response, row, tuple(name for name in criteria if row is None or name in row.criteria), place in shared)
+        for place, (response, row) in enumerate(responses.items())
+    )
+    suggestions = _suggestions(plan, {item.response_id: item.turn_id for item in items}, criteria)
+    kept = tuple(zip(items, responses, strict=True))
+    if not any(item.criteria for item in items):
+        raise UsageError(f"{plan.plan}: plans no label of {', '.join(criteria)}")
+    return Work(
+        items=items,
+        responses=tuple(responses),
+        passages={key: passage.text for key, passage in pool.passages.items()},
+        turns=_turns(plan, pool, items, criteria),
+        criteria=criteria,
+        suggestions=suggestions,
+        settings={
+            "assessors": ", ".join(plan.assessors),
+            "prompts": ", ".join(f"{prompt.prompt_id} ({prompt.digest[:12]})" for prompt in criteria.values()),
+            "items": f"{count(len(items), 'response')} ({_digest(kept)[:12]})",
+            "double": f"{plan.shared:g}",
+            "seed": str(plan.seed),
+            "made": plan.made if plan.judgments is None else f"{plan.made} of {_judge(suggestions)}",
+        },
+    )
+
+
+def _drawn(path: Path) -> tuple[PlanRow, ...]:
+    """The rows of a plan.
+
+    Raises:
+        UsageError: They are test items under seal, or the file is gold.
+    """
+    content = unpack(read_stored(path), str(path))
+    try:
+        rows: Sequence[PlanRow] = read_plan(content, str(path))
+        named = {(row.turn_id, name) for row in rows for name in (row.response_id, row.text_sha256)}
+    except InputError:
+        try:
+            gold = parse_gold(content, str(path))
+        except InputError:
+            gold = ()
+        if not gold:
+            raise
+        rows, named = (), {(row.turn_id, row.text_sha256 or row.response_id or "") for row in gold}
+    seal = path.with_name(SEAL)
+    if seal.exists() and any((item.turn_id, item.response) in named for item in read_seal(seal).test.items):
+        raise UsageError(
+            f"{path}: holds sealed test items, says {seal}: whoever labels or tunes prompts with them in sight spoils "
+            "the test; label before `judge gold split`, or plan others (`judge gold plan --gold`)"
+        )
+    if not rows:
+        raise UsageError(f"{path}: grades, not a plan: expected what `judge gold plan` writes")
+    return tuple(rows)
+
+
+def _criteria(plan: AssessPlan, drawn: Sequence[PlanRow] | None) -> dict[str, Criterion]:
+    """Criterion to its prompt."""
+    planned = sorted({name for row in drawn or () for name in row.criteria})
+    default = [name for name in planned if name in criterion_names()] if drawn is not None else DEFAULT_CRITERIA
+    chosen = choose_prompts((), plan.prompts, default)
+    for name, (first, *others) in chosen.items():
+        if others:
+            raise UsageError(f"--prompt: {first.prompt_id} and {others[0].prompt_id} are two scales of {name}")
+        if drawn is not None and name not in planned:
+            raise UsageError(f"{plan.plan}: plans no label of {name}, only of {', '.join(planned)}")
+    if not chosen:
+        raise UsageError(f"{plan.plan}: plans labels of {', '.join(planned)}: expected a --prompt for each")
+    return {name: prompts[0] for name, prompts in chosen.items()}
+
+
+def _pool(path: Path, criteria: Mapping[str, Criterion]) -> Pool:
+    needed = any({"passages", "sentences"} & set(criterion.inputs) for criterion in criteria.values())
+    there = pool_file(path).with_name("passages.jsonl").exists()
+    return read_pool_folder(path, *(("passages.jsonl",) if needed or there else ()))
+
+
+def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[PooledResponse, PlanRow | None]:
+    """The responses to label with their rows of the plan, in natural order.
+
+    Raises:
+        InputError: The plan was drawn from another pool, or there is nothing to label.
+    """
+    if drawn is None:
+        found: list[tuple[PooledResponse, PlanRow | None]] = [(response, None) for response in pool.responses]
+    else:
+        by_id = {response.response_id: response for response in pool.responses}
+        problems, found = [], []
+        for line, row in enumerate(drawn, 1):
+            response = by_id.get(row.response_id)
+            if response is None or (response.turn_id, text_digest(response.text)) != (row.turn_id, row.text_sha256):
+                message = f"the pool has no response {row.response_id} of this turn and text: drawn from another pool?"
+                problems.append(Problem("not_in_pool", "error", name, row.turn_id, f"line {line}", message))
+            else:
+                found.append((response, row))
+        if problems:
+            raise InputError(f"{name}: not a plan of this pool: {count(len(problems), 'problem')}", problems)
+    if not found:
+        raise InputError("nothing to label: the pool is empty")
+    return dict(sorted(found, key=lambda pair: (natural_key(pair[0].turn_id), natural_key(pair[0].response_id))))
+
+
+def _item(response: PooledResponse, row: PlanRow | None, criteria: tuple[str, ...], shared: bool) -> DeskItem:
+    return DeskItem(
+        turn_id=response.turn_id,
+        topic_id=response.topic_id,
+        response_id=response.response_id,
+        text_sha256=text_digest(response.text),
+        # One text may rest on different passages in different runs, so the row names a run.
+        run_id=min((entry.run_id for entry in response.runs), key=natural_key, default=None),
+        inclusion_probability=row.inclusion_probability if row else 1.0,
+        stratum=row.stratum if row else "certain",
+        criteria=criteria,
+        shared=shared,
+    )
+
+
+def _turns(
+    plan: AssessPlan, pool: Pool, items: Sequence[DeskItem], criteria: Mapping[str, Criterion]
+) -> Mapping[str, Turn]:
+    """The turns of the items by id."""
+    shown = ", ".join(prompt.prompt_id for prompt in criteria.values() if needs_turn(prompt))
+    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
+    if plan.topics is None:
+        if shown and not {item.turn_id for item in items} <= turns.keys():
+            raise UsageError(f"{shown}: shown with the conversation, so a topics file is needed (--topics)")
+        return turns
+    lacking = sorted({item.turn_id for item in items} - turns.keys(), key=natural_key)
+    if lacking:
+        raise UsageError(f"{plan.topics}: lacks {count(len(lacking), 'turn')} to label: {', '.join(lacking[:5])}")
+    return turns
+
+
+def _suggestions(
+    plan: AssessPlan, turns: Mapping[str, str], criteria: Mapping[str, Criterion]
+) -> dict[tuple[str, str], Suggestion]:
+    """The judge's grades of the responses with these turns; of several samples the first.
+
+    Raises:
+        UsageError: The grades are on other scales, of several judges, or of another pool.
+    """
+    if plan.judgments is None:
+        return {}
+    path = file_in(plan.judgments, JUDGMENTS)
+    found: dict[tuple[str, str], Suggestion] = {}
+    judges: set[str] = set()
+    for judgment in stored_judgments(path):
+        response_id, prompt = judgment.response_id, criteria.get(judgment.criterion)
+        if isinstance(judgment, Failure) or prompt is None or judgment.sample > 0 or response_id not in turns:
+            continue
+        if judgment.turn_id != turns[response_id]:
+            raise UsageError(f"{path}: {response_id} is of turn {judgment.turn_id}: grades of another pool")
+        # The digest of a jury covers its members too.
+        if judgment.criterion_digest != prompt.digest and not is_jury(judgment.judge):
+            other = f"{judgment.criterion}/{judgment.variant} ({judgment.criterion_digest[:12]})"
+            raise UsageError(
+                f"{path}: grades under {other}; the desk asks under {prompt.prompt_id} ({prompt.digest[:12]})"
+            )
+        judges.add(judgment.whole_judge)
+        found[response_id, judgment.criterion] = Suggestion(
+            judgment.whole_judge, None if judgment.unable else judgment.grade
+        )
+    if len(judges) != 1:
+        raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(sorted(judges)) or 'none'}")
+    return found
+
+
+def _judge(suggestions: Mapping[tuple[str, str], Suggestion]) -> str:
+    return next(iter(suggestions.values())).judge
+
+
+def _digest(kept: Sequence[tuple[DeskItem, PooledResponse]]) -> str:
+    """A digest of what the assessors see and of what the labels will say about it."""
+    return sha256(jsonl_bytes([(item, response.passages) for item, response in kept]))

@@ -1,0 +1,371 @@
+"""The labels of a desk: one SQLite file, to which rows are added and in which none is changed or removed.
+
+A label is on the disk before anybody is told that it was saved. Of several labels by one assessor for one response and
+criterion the last one counts; an undone one does not.
+"""
+
+import contextlib
+import itertools
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from judge.errors import InputError, OperationalError
+from judge.extra.desk.guard import Seat, checked_token, new_token
+from judge.gold.desk import SCHEMA
+from judge.records import Record
+
+
+def locked(path: Path) -> sqlite3.Connection:
+    """Keep other desks off a store; a lock of SQLite ends with its process, however that ends.
+
+    Raises:
+        InputError: There can be no file of this name.
+        OperationalError: Another process has the lock, or it cannot be written.
+    """
+    # In a file of its own, so that others can read the labels meanwhile.
+    lock = _lock_file(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        held = sqlite3.connect(lock.absolute().as_uri(), uri=True, timeout=0, isolation_level=None)
+    except (OSError, sqlite3.Error) as error:
+        raise InputError(f"{path}: cannot be used as a store of labels: {error}") from error
+    try:
+        held.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        held.close()
+        why = "another desk serves it" if "locked" in str(error) else f"{lock} cannot be written: {error}"
+        raise OperationalError(f"{path}: {why}") from error
+    return held
+
+
+def unlock(lock: sqlite3.Connection, path: Path) -> None:
+    """Give a lock up."""
+    _lock_file(path).unlink(missing_ok=True)
+    lock.close()
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
+
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE assessor (assessor INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL);
+CREATE TABLE item (
+    item INTEGER PRIMARY KEY, turn_id TEXT NOT NULL, topic_id TEXT NOT NULL, response_id TEXT NOT NULL,
+    text_sha256 TEXT NOT NULL, run_id TEXT, inclusion_probability REAL NOT NULL, stratum TEXT NOT NULL,
+    shared INTEGER NOT NULL
+);
+CREATE TABLE task (
+    assessor INTEGER NOT NULL, place INTEGER NOT NULL, item INTEGER NOT NULL, criterion TEXT NOT NULL,
+    PRIMARY KEY (assessor, place)
+);
+CREATE TABLE label (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, assessor INTEGER NOT NULL, item INTEGER, criterion TEXT, grade INTEGER,
+    unable INTEGER, comment TEXT, made TEXT, at TEXT NOT NULL, undoes INTEGER
+);
+CREATE VIEW labels AS
+    SELECT item, assessor.name AS assessor, turn_id, topic_id, response_id, text_sha256, run_id, criterion, grade,
+        unable, comment, made, inclusion_probability, stratum, shared, at
+    FROM label JOIN assessor USING (assessor) JOIN item USING (item)
+    WHERE number IN (
+        SELECT max(number) FROM label
+        WHERE undoes IS NULL AND number NOT IN (SELECT undoes FROM label WHERE undoes IS NOT NULL)
+        GROUP BY label.assessor, item, criterion
+    );
+"""
+
+
+STORE = "labels.sqlite"
+"""Name of a store in a folder."""
+
+
+class DeskItem(Record, frozen=True):
+    """A response to be labeled."""
+
+    turn_id: str
+    topic_id: str
+    response_id: str
+    text_sha256: str
+    run_id: str | None
+    inclusion_probability: float
+    stratum: str
+    criteria: tuple[str, ...]
+    """The criteria to label it for, in the order of asking."""
+    shared: bool
+    """Whether every assessor labels it."""
+
+
+class DeskTask(NamedTuple):
+    """One label to give."""
+
+    place: int
+    """Its number in the assessor's own order, from 1."""
+    item: int
+    """The place of the item in the list of all items, from 0."""
+    criterion: str
+
+
+class DeskLabel(NamedTuple):
+    """What an assessor chose for a task."""
+
+    grade: int | None
+    """None if the assessor was unable to judge."""
+    comment: str
+
+
+class _Saved(NamedTuple):
+    number: int
+    task: DeskTask
+    choice: DeskLabel
+
+
+class LabelStore:
+    """A store of labels, open in one process at a time.
+
+    Args:
+        path: The file, or a folder for it; a new one is made where there is none.
+        settings: What the store belongs to, by names of options; a store that was made with others is refused.
+        items: The items.
+        assessors: Their names.
+        dealt: For each assessor the places of the items, in order.
+
+    Raises:
+        InputError: The file is no store, belongs to other settings, or cannot be used.
+        OperationalError: Another process serves it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: Mapping[str, str],
+        items: Sequence[DeskItem],
+        assessors: Sequence[str],
+        dealt: Sequence[Sequence[int]],
+    ) -> None:
+        self.path = _itself(path / STORE if path.is_dir() else path)
+        self._lock = locked(self.path)
+        try:
+            self._open(settings, items, assessors, dealt)
+        except BaseException:
+            unlock(self._lock, self.path)
+            raise
+
+    def _open(
+        self,
+        settings: Mapping[str, str],
+        items: Sequence[DeskItem],
+        assessors: Sequence[str],
+        dealt: Sequence[Sequence[int]],
+    ) -> None:
+        try:
+            if not self.path.exists():
+                # Only for the owner: it holds the tokens of the links.
+                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            self._connection = sqlite3.connect(self.path.absolute().as_uri(), uri=True, timeout=5, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"{self.path}: cannot be opened as a store of labels: {error}") from error
+        try:
+            new = not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            if not new:
+                # Before anything is changed: the file may be somebody else's.
+                self._check(settings)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            if new:
+                self._create(settings, items, assessors, dealt)
+            self._read()
+        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
+            self._connection.close()
+            raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
+        except BaseException:
+            self._connection.close()
+            raise
+        self._identity = self._there()
+
+    def _create(
+        self,
+        settings: Mapping[str, str],
+        items: Sequence[DeskItem],
+        assessors: Sequence[str],
+        dealt: Sequence[Sequence[int]],
+    ) -> None:
+        tasks = (
+            (number, place, item + 1, criterion)
+            for number, order in enumerate(dealt, 1)
+            for place, (item, criterion) in enumerate(((i, name) for i in order for name in items[i].criteria), 1)
+        )
+        with self._writing() as write:
+            for statement in filter(str.strip, TABLES.split(";\n")):
+                write.execute(statement)
+            write.executemany("INSERT INTO meta VALUES (?, ?)", [("schema", SCHEMA), *settings.items()])
+            write.executemany(
+                "INSERT INTO assessor VALUES (?, ?, ?)",
+                [(number, name, new_token()) for number, name in enumerate(assessors, 1)],
+            )
+            write.executemany(
+                "INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (_item_row(place, item) for place, item in enumerate(items, 1)),
+            )
+            write.executemany("INSERT INTO task VALUES (?, ?, ?, ?)", tasks)
+
+    def _check(self, settings: Mapping[str, str]) -> None:
+        found = dict(self._connection.execute("SELECT key, value FROM meta"))
+        if found.pop("schema", None) != SCHEMA:
+            raise InputError(f"{self.path}: no store of labels that this version of judge knows")
+        if differ := [name for name in settings if settings[name] != found.get(name)]:
+            told = "; ".join(f"{name}: {found.get(name)} there, {settings[name]} here" for name in differ)
+            raise InputError(
+                f"{self.path}: made with other settings: {told}; give those that it was made with, or another --store"
+            )
+
+    def _read(self) -> None:
+        read = self._connection.execute
+        self.seats = tuple(
+            Seat(str(int(number)), name, checked_token(token))
+            for number, name, token in read("SELECT assessor, name, token FROM assessor ORDER BY assessor")
+        )
+        self._tasks: dict[str, list[DeskTask]] = {seat.path: [] for seat in self.seats}
+        for assessor, place, item, criterion in read("SELECT * FROM task ORDER BY assessor, place"):
+            self._tasks[str(assessor)].append(DeskTask(place, item - 1, criterion))
+        self.shared = dict.fromkeys(self._tasks, 0)
+        """How many tasks of each seat are of items that every assessor labels."""
+        for assessor, shared in read("SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"):
+            self.shared[str(assessor)] = shared
+        self._saved: dict[str, list[_Saved]] = {path: [] for path in self._tasks}
+        self._current: dict[str, dict[int, list[DeskLabel]]] = {path: {} for path in self._tasks}
+        places = {(path, task.item, task.criterion): task for path, tasks in self._tasks.items() for task in tasks}
+        for number, assessor, item, criterion, grade, comment, undoes in read(
+            "SELECT number, assessor, item, criterion, grade, comment, undoes FROM label ORDER BY number"
+        ):
+            path = str(assessor)
+            if undoes is not None:
+                self._take_back(path)
+            else:
+                self._keep(path, _Saved(number, places[path, item - 1, criterion], DeskLabel(grade, comment)))
+
+    def _keep(self, path: str, saved: _Saved) -> None:
+        self._saved[path].append(saved)
+        self._current[path].setdefault(saved.task.place, []).append(saved.choice)
+
+    def _take_back(self, path: str) -> DeskTask:
+        task = self._saved[path].pop().task
+        choices = self._current[path][task.place]
+        choices.pop()
+        if not choices:
+            del self._current[path][task.place]
+        return task
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file."""
+        # Back to a single plain file, which can be copied.
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        self._connection.close()
+        unlock(self._lock, self.path)
+
+    def tasks(self, path: str) -> Sequence[DeskTask]:
+        """The tasks of the assessor with this seat, in order; the first has place 1."""
+        return self._tasks[path]
+
+    def labeled(self, path: str) -> Mapping[int, Sequence[DeskLabel]]:
+        """The choices of this assessor by the place of the task; the last one counts."""
+        return self._current[path]
+
+    def last(self, path: str) -> tuple[DeskTask, DeskLabel] | None:
+        """The last label of this assessor that was not undone."""
+        return self._saved[path][-1][1:] if self._saved[path] else None
+
+    def following(self, path: str, place: int) -> DeskTask | None:
+        """The first task after a place without a label, or else from the beginning; None if every task has one."""
+        tasks, labeled = self._tasks[path], self._current[path]
+        if len(labeled) == len(tasks):
+            return None
+        order = itertools.chain(range(place, len(tasks)), range(min(place, len(tasks))))
+        return next((tasks[i] for i in order if i + 1 not in labeled), None)
+
+    def save(self, path: str, task: DeskTask, choice: DeskLabel, made: str) -> None:
+        """Keep a label; returns when it is on the disk. The same label as before is not kept again.
+
+        Raises:
+            OperationalError: It cannot be written; nothing is changed.
+        """
+        earlier = self._current[path].get(task.place)
+        if earlier and earlier[-1] == choice:
+            return
+        row = (int(path), task.item + 1, task.criterion, choice.grade, choice.grade is None, choice.comment, made, None)
+        self._keep(path, _Saved(self._add(row), task, choice))
+
+    def undo(self, path: str) -> DeskTask | None:
+        """Take the last label of this assessor back, and return its task; None if there is none.
+
+        Raises:
+            OperationalError: This cannot be written; nothing is changed.
+        """
+        if not self._saved[path]:
+            return None
+        self._add((int(path), None, None, None, None, None, None, self._saved[path][-1].number))
+        return self._take_back(path)
+
+    def _add(self, row: tuple[Any, ...]) -> int:
+        if self._there() != self._identity:
+            raise OperationalError(f"{self.path}: was moved, removed or replaced while it was in use")
+        columns = "assessor, item, criterion, grade, unable, comment, made, undoes, at"
+        with self._writing() as write:
+            added = write.execute(
+                f"INSERT INTO label ({columns}) VALUES ({', '.join('?' * 9)})",  # noqa: S608 - names of columns only
+                (*row, datetime.now(UTC).isoformat(timespec="seconds")),
+            )
+        return int(added.lastrowid or 0)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, on the disk at its end."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield self._connection
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise OperationalError(f"{self.path}: cannot be written: {error}") from error
+
+    def _there(self) -> tuple[int, int] | None:
+        """What the file system calls the file; None if it is not there."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+
+def _itself(path: Path) -> Path:
+    """The file behind a name: under two names it would have two locks.
+
+    Raises:
+        InputError: It has two names of its own, so that labels under one could get lost under the other.
+    """
+    real = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if real.is_file() and real.stat().st_nlink > 1:
+        raise InputError(f"{path}: has another name too (a hard link), and labels could get lost: use a copy of it")
+    return real
+
+
+def _item_row(place: int, item: DeskItem) -> tuple[Any, ...]:
+    return (
+        place, item.turn_id, item.topic_id, item.response_id, item.text_sha256, item.run_id,
+        item.inclusion_probability, item.stratum, item.shared,
+    )  # fmt: skip

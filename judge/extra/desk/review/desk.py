@@ -1,0 +1,310 @@
+"""The pages of a review: the disagreements, one of them, the prompts, one to edit, and a rerun with its outcome.
+
+`serve_review` is what `judge serve review` does, for use from Python.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from judge.ask.blocks import needs_turn
+from judge.calibrate.disagreements import Disagreement
+from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
+from judge.calibrate.report.lookup import heading
+from judge.errors import InputError, JudgeError, UsageError
+from judge.extra.desk.app import Visit, desk_app, missing_page
+from judge.extra.desk.guard import Seat, new_token
+from judge.extra.desk.pages import list_page, whole_number
+from judge.extra.desk.review.cases import Cases, PromptedJudge, filter_of
+from judge.extra.desk.review.plan import ReviewPlan, check_review
+from judge.extra.desk.review.rerun import RERUN, BeforeAfter, Job, Rewording, cost, dev_rows
+from judge.extra.desk.review.shelf import Shelf, ShelvedPrompt, diff_lines
+from judge.extra.desk.server import Listener, listen, serve_desk
+from judge.gold.rows import GoldRow
+from judge.io.cells import interval, number, p_value
+from judge.io.safe import shown
+from judge.io.stored import read_stored, unpack
+from judge.judges.backends import backend_facts
+
+_PAGE = 50
+"""Disagreements on one page."""
+_CHANGES = 25
+"""Items of one kind of change that a rerun shows."""
+_SHOWN = ("percent", "bias")
+"""What is shown of a wording beside the primary statistic."""
+
+
+class Review:
+    """A review with all that it was given.
+
+    Args:
+        plan: What to review.
+        seat: Who reviews.
+        hosts: As for `desk_app`.
+        port: As for `desk_app`.
+
+    Raises:
+        InputError: The folder, the gold or a prompt cannot be read.
+        UsageError: Options do not go together, or gold holds grades of a test part.
+    """
+
+    def __init__(self, plan: ReviewPlan, seat: Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
+        check_review(plan)
+        self.plan = plan
+        self.cases = Cases(_read(plan.folder))
+        names = [prompt for _, prompt in self.cases.raters if prompt is not None]
+        self.shelf = Shelf(plan.home / "prompts", names, plan.prompts)
+        if plan.asks:
+            _check_part(dev_rows(plan), self.cases.items)
+        self.job = Job(plan)
+        self.app: ASGIApp = desk_app(
+            [seat],
+            {
+                "/": self._list,
+                "/item/{place:int}": self._item,
+                "/prompts": self._prompts,
+                "/prompt": self._prompt,
+                "/rerun": self._rerun,
+            },
+            {"/save": self._save, "/ask": self._ask, "/stop": self._stop},
+            hosts,
+            port,
+        )
+
+    async def _list(self, visit: Visit) -> Response:
+        cases = self.cases
+        by = filter_of(visit.query, len(cases.raters))
+        found = cases.kept(by)
+        part = list_page(found, visit.query.get("page"), _PAGE)
+        return self._show(
+            visit,
+            "review_list.html",
+            shown=[(place, cases.items[place]) for place in part.shown],
+            total=len(cases.items),
+            found=len(found),
+            by=by,
+            query=_query(by.query),
+            criteria=cases.criteria,
+            raters=[_name(rater) for rater in cases.raters],
+            page=part.page,
+            pages=part.pages,
+            first=part.first,
+        )
+
+    async def _item(self, visit: Visit) -> Response:
+        place = visit.given["place"]
+        if place >= len(self.cases.items):
+            missing_page()
+        by = filter_of(visit.query, len(self.cases.raters))
+        places = self.cases.kept(by)
+        at = places.index(place) if place in places else None
+        item = self.cases.items[place]
+        shelved, _ = self.shelf.prompts()
+        return self._show(
+            visit,
+            "review_item.html",
+            item=item,
+            number=None if at is None else at + 1,
+            found=len(places),
+            before=places[at - 1] if at else None,
+            after=places[at + 1] if at is not None and at + 1 < len(places) else None,
+            query=_query(by.query),
+            editable=sorted({judge.prompt for judge in item.judges if judge.prompt in shelved}),
+        )
+
+    async def _prompts(self, visit: Visit) -> Response:
+        shelved, problems = self.shelf.prompts()
+        lacking = sorted({prompt for _, prompt in self.cases.raters if prompt is not None and prompt not in shelved})
+        return self._show(
+            visit, "review_prompts.html", prompts=shelved.values(), problems=problems, lacking=lacking,
+            home_folder=str(self.shelf.home),
+        )  # fmt: skip
+
+    async def _prompt(self, visit: Visit) -> Response:
+        prompt = self._shelved(visit.query.get("name"))
+        return self._edit(visit, prompt, self.shelf.free_name(prompt), prompt.text)
+
+    async def _save(self, visit: Visit) -> Response:
+        base, form = self._shelved(visit.form.get("base")), visit.form
+        variant, text = form.get("variant", "").strip(), form.get("text", "")
+        try:
+            saved = self.shelf.save(base, variant, text, replace="replace" in form)
+        except (InputError, UsageError) as error:
+            return self._edit(visit, base, variant, text, error)
+        if base.name == saved.name:
+            return visit.go("/prompts")
+        return visit.go("/rerun" + _query({"old": base.name, "new": saved.name}))
+
+    async def _rerun(self, visit: Visit) -> Response:
+        if not (visit.query.get("old") and visit.query.get("new")):
+            return self._outcome(visit)
+        question = self._question(visit.query)
+        expected, problem = None, None
+        try:
+            expected = await asyncio.to_thread(cost, self.plan, question) if self.plan.asks else None
+        except JudgeError as error:
+            problem = str(error)
+        row = expected.models[0] if expected else None
+        return self._show(
+            visit,
+            "review_ask.html",
+            question=question,
+            expected=expected,
+            problem=problem,
+            lines=diff_lines(question.old.text, question.new.text),
+            models=self.plan.models,
+            reads=not backend_facts(question.model).baseline,
+            running=self.job.running,
+            row=row,
+            dollars=None if row is None or row.cost is None else f"{row.cost:.4f}",
+            most=None if row is None or row.most is None else f"{row.most:.4f}",
+            budget=self.plan.max_cost,
+        )
+
+    async def _ask(self, visit: Visit) -> Response:
+        if not self.plan.asks:
+            raise UsageError("this desk was started without what asking again needs")
+        self.job.start(self._question(visit.form))
+        return visit.go("/rerun")
+
+    async def _stop(self, visit: Visit) -> Response:
+        self.job.stop()
+        return visit.go("/rerun")
+
+    def _outcome(self, visit: Visit) -> Response:
+        job, question = self.job, self.job.question
+        if question is None:
+            return self._show(visit, "review_none.html", asks=self.plan.asks)
+        found = job.outcome
+        return self._show(
+            visit,
+            "review_rerun.html",
+            question=question,
+            running=job.running,
+            progress=job.progress,
+            error=job.error,
+            lines=diff_lines(question.old.text, question.new.text),
+            again=_query(_asked(question)),
+            found=found,
+            rows=_rows(found) if found else (),
+            gain=interval(found.gain, 2, signed=True) if found else "",
+            p=p_value(found.difference.p) if found and found.difference else "-",
+            changes={} if found is None else found.changes,
+            most=_CHANGES,
+            reads=not backend_facts(question.model).baseline,
+            rerun_folder=str(self.plan.home / RERUN),
+        )
+
+    def _edit(
+        self, visit: Visit, prompt: ShelvedPrompt, variant: str, text: str, error: JudgeError | None = None
+    ) -> Response:
+        return self._show(
+            visit,
+            "review_prompt.html",
+            prompt=prompt,
+            variant=variant,
+            text=text,
+            error=error,
+            problems=[f"{problem.path}: {problem.message}" for problem in getattr(error, "problems", ())],
+            conversation=needs_turn(prompt.criterion),
+            home_folder=str(self.shelf.home / prompt.criterion.name),
+        )
+
+    def _show(self, visit: Visit, template: str, **values: Any) -> Response:
+        return visit.page(template, folder_name=self.plan.folder.resolve().name, **{"running": False, **values})
+
+    def _shelved(self, name: str | None) -> ShelvedPrompt:
+        shelved, _ = self.shelf.prompts()
+        if name not in shelved:
+            missing_page()
+        return shelved[name]
+
+    def _question(self, fields: Mapping[str, str]) -> Rewording:
+        old, new = self._shelved(fields.get("old")), self._shelved(fields.get("new"))
+        if old.criterion.name != new.criterion.name or old.name == new.name:
+            raise UsageError("Two wordings of one criterion are compared.")
+        models = self.plan.models
+        model = fields.get("model", "")
+        items = whole_number(fields.get("items")) or None
+        if items is None and fields.get("items", "").strip():
+            # Never all of them, which cost the most.
+            raise UsageError(f"Items: {shown(fields['items'])}: expected a whole number above zero, or none for all.")
+        return Rewording(old, new, model if model in models else next(iter(models), ""), items)
+
+
+def _read(folder: Path) -> tuple[Disagreement, ...]:
+    path = folder / DISAGREEMENTS if folder.is_dir() else folder
+    if folder.is_dir() and not path.exists():
+        raise InputError(f"{folder}: has no {DISAGREEMENTS}: `judge calibrate --out` writes it")
+    return parse_disagreements(unpack(read_stored(path), str(path)), str(path))
+
+
+def _check_part(rows: Sequence[GoldRow], items: Sequence[Disagreement]) -> None:
+    """Refuse gold that is not split where the calibration was on a dev part: it may hold the test part's grades too."""
+    if any(item.split == "dev" for item in items) and any(row.split is None for row in rows):
+        raise UsageError(
+            "the calibration was on a dev part, and this gold is not split, so it may hold test grades: --gold takes "
+            "the dev.jsonl of `judge gold split`"
+        )
+
+
+def _name(rater: PromptedJudge) -> str:
+    judge, prompt = rater
+    return judge if prompt is None else f"{judge} · {prompt}"
+
+
+def _query(fields: Mapping[str, str]) -> str:
+    return f"?{urlencode(fields)}" if fields else ""
+
+
+def _asked(question: Rewording) -> dict[str, str]:
+    fields = {"old": question.old.name, "new": question.new.name, "model": question.model}
+    return fields if question.items is None else {**fields, "items": str(question.items)}
+
+
+def _rows(found: BeforeAfter) -> list[tuple[str, ...]]:
+    """What is shown of both wordings: its name, before, after, and what it means."""
+    rows: list[tuple[str, ...]] = []
+    for name in dict.fromkeys((found.old.primary, *_SHOWN)):
+        values = (interval(row.statistics.get(name), 2) for row in (found.old, found.new))
+        rows.append((heading(name), *values, _MEANING.get(name, "")))
+    cover = (number(row.coverage, 2) for row in (found.old, found.new))
+    return [*rows, ("items with a grade", *cover, "share of the items that the judge graded at all")]
+
+
+_MEANING = {
+    "wkappa": "agreement beyond chance; two grades off count four times one off",
+    "kappa": "agreement beyond chance",
+    "percent": "share of items with the assessors' grade",
+    "bias": "mean of judge minus assessors; plus is higher",
+}
+
+
+def serve_review(
+    plan: ReviewPlan, ready: Callable[[Listener, Sequence[Seat]], None] = lambda listener, seats: None
+) -> None:
+    """Serve a review desk until Ctrl-C; a rerun under way sends no further call then, and keeps what is paid.
+
+    Args:
+        plan: What to review.
+        ready: Called with the address and the seat when the desk can be visited.
+
+    Raises:
+        InputError: The folder, the gold or a prompt cannot be read.
+        UsageError: Options do not go together, gold holds grades of a test part, or the host is none of this machine.
+        OperationalError: Another process answers at the address.
+    """
+    seat = Seat("review", "Review", new_token())
+    listener = listen(plan.host, plan.port)
+    with listener.socket:
+        review = Review(plan, seat, listener.hosts, listener.port)
+        try:
+            serve_desk(review.app, listener, lambda: ready(listener, [seat]))
+        finally:
+            review.job.stop()
+            review.job.wait()

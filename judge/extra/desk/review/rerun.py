@@ -1,0 +1,255 @@
+"""A new wording asked again on dev items, beside the one that it came from: what it costs, the asking, what came out.
+
+The statistics, the ledger of looks and the journal are those of `judge calibrate`.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from judge.ask.asking import JOURNAL, JobForecast
+from judge.ask.options import AskingOptions
+from judge.ask.progress import Progress
+from judge.calibrate.disagreements import Disagreement, JudgeGrade
+from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks
+from judge.calibrate.intake import same_grades
+from judge.calibrate.report.lookup import SEPARABLE
+from judge.errors import JudgeError, OperationalError, UsageError
+from judge.extra.desk.review.plan import ReviewPlan
+from judge.extra.desk.review.shelf import ShelvedPrompt
+from judge.gold import GOLD_FILES, match, read_unsealed
+from judge.gold.rows import GoldRow
+from judge.io.paths import file_in
+from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
+from judge.jobs.calibration.session import forecast_calibration
+from judge.pool.folder import read_pool_folder
+from judge.pool.records import Pool
+from judge.records import Estimate
+
+RERUN = "rerun"
+"""The calibration of the last rerun, in the review's folder."""
+
+
+class Rewording(NamedTuple):
+    """What is asked again."""
+
+    old: ShelvedPrompt
+    new: ShelvedPrompt
+    model: str
+    items: int | None = None
+    """How many dev items, evenly spread; None for all."""
+
+
+class ChangedItem(NamedTuple):
+    """One item that is graded otherwise than by the assessors, under one of the wordings or both."""
+
+    item: Disagreement
+    old: JudgeGrade
+    new: JudgeGrade
+
+
+class BeforeAfter(NamedTuple):
+    """What a rerun found."""
+
+    old: AgreementRow
+    new: AgreementRow
+    difference: ComparisonRow | None
+    """Of the primary statistic, with the judges in either order; None where both grades are not of the same items."""
+    gain: Estimate | None
+    """New minus old."""
+    changes: Mapping[str, Sequence[ChangedItem]]
+    """gained: only the old wording errs. lost: only the new one. moved: both do, with other grades. kept: with one."""
+    looks: Looks | None
+    warnings: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "open", "untested"]:
+        """What the items say of the new wording: better or worse only where interval and test both do.
+
+        With few topics an interval may leave 0 out where no exchange of topics could be rare enough.
+        """
+        if self.difference is None or self.gain is None or self.difference.p_max_t is None:
+            return "untested"
+        low, high, p = self.gain.low, self.gain.high, self.difference.p
+        if low is None or high is None or p is None or p > SEPARABLE or low <= 0 <= high:
+            return "open"
+        return "better" if low > 0 else "worse"
+
+
+def dev_rows(plan: ReviewPlan) -> tuple[GoldRow, ...]:
+    """The grades that may be asked on.
+
+    Raises:
+        InputError: A file cannot be read or has problems.
+        UsageError: A file holds grades of a test part.
+    """
+    files = _gold_files(plan)
+    rows = read_unsealed(files, "a prompt is improved on dev grades alone, and `judge calibrate --test` looks once")
+    if any(row.split == "test" for row in rows):
+        raise UsageError(
+            f"{', '.join(map(str, files))}: holds grades of a test part: a prompt is improved on dev grades alone"
+        )
+    return rows
+
+
+def _gold_files(plan: ReviewPlan) -> list[Path]:
+    return [file_in(path, *GOLD_FILES) for path in plan.gold]
+
+
+def _rerun(plan: ReviewPlan, question: Rewording) -> tuple[CalibrationPlan, Pool]:
+    """The calibration of both wordings, and the responses that it asks about."""
+    rows, old, new = dev_rows(plan), question.old, question.new
+    pool = read_pool_folder(plan.pool or Path(), "passages.jsonl")
+    if question.items is not None:
+        pool = _spread(pool, rows, old.criterion.name, question.items)
+    same_scale = same_grades(old.criterion.scale, new.criterion.scale)
+    calibration = CalibrationPlan(
+        gold=_gold_files(plan),
+        models=[question.model],
+        prompts=[old.path, new.path],
+        pool=plan.pool,
+        topics=plan.topics,
+        criterion=old.criterion.name,
+        gold_scale=plan.gold_scale or (None if same_scale else old.path),
+        out=plan.home / RERUN,
+        **plan.part(AskingOptions),
+    )
+    return calibration, pool
+
+
+def _spread(pool: Pool, rows: Sequence[GoldRow], criterion: str, items: int) -> Pool:
+    """Some of the responses with gold of a criterion, evenly spread."""
+    matched, _ = match(rows, pool, "gold")
+    graded = [response for response in pool.responses if (response.response_id, criterion) in matched]
+    size = min(items, len(graded))
+    spread = (graded[number * len(graded) // size] for number in range(size))
+    chosen = {(response.turn_id, response.text) for response in spread}
+    # Equal texts stay together: gold that names a text is found only where the pool has all responses with it.
+    responses = tuple(response for response in graded if (response.turn_id, response.text) in chosen)
+    return msgspec.structs.replace(pool, responses=responses)
+
+
+def cost(plan: ReviewPlan, question: Rewording) -> JobForecast:
+    """What asking would send; nothing is sent or written.
+
+    Raises:
+        InputError: Gold, pool or topics cannot be read.
+        UsageError: The model cannot be asked, or nothing of the pool has gold under this criterion.
+    """
+    calibration, pool = _rerun(plan, question)
+    return forecast_calibration(calibration, pool=pool, known=_paid(plan))
+
+
+def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress], None]) -> BeforeAfter:
+    """Ask both wordings on the items, and compare them.
+
+    Args:
+        plan: The review.
+        question: What is asked.
+        report: Called after each judgment.
+
+    Raises:
+        InputError: Gold, pool or topics cannot be read.
+        UsageError: The model cannot be asked, or nothing of the pool has gold under this criterion.
+        OperationalError: Asking stopped early, and the same question goes on from there; or no judge was compared.
+    """
+    calibration, pool = _rerun(plan, question)
+    return before_after(calibrate_judges(calibration, report=report, pool=pool, known=_paid(plan)), question)
+
+
+def _paid(plan: ReviewPlan) -> tuple[Path, ...]:
+    """The journal of the calibration that is reviewed."""
+    return (plan.folder / JOURNAL,)
+
+
+def before_after(outcome: CalibrationOutcome, question: Rewording) -> BeforeAfter:
+    """What a rerun found.
+
+    Raises:
+        OperationalError: No judge was compared.
+    """
+    found = outcome.calibration
+    old, new = _row(found, question.old.name), _row(found, question.new.name)
+    difference = next((row for row in found.comparisons if {row.a, row.b} == {old.name, new.name}), None)
+    gain = difference.difference if difference is not None else None
+    if difference is not None and gain is not None and difference.a == old.name:
+        low, high = (None if end is None else -end for end in (gain.high, gain.low))
+        value = None if gain.value is None else -gain.value
+        gain = Estimate(value, low, high, gain.n, gain.topics, gain.reason)
+    looks = next(iter(found.looks), None)
+    changes: dict[str, list[ChangedItem]] = {"gained": [], "lost": [], "moved": [], "kept": []}
+    for item in outcome.disagreements:
+        by_prompt = {judge.prompt: judge for judge in item.judges}
+        a, b = by_prompt[question.old.name], by_prompt[question.new.name]
+        both = "kept" if a.grade == b.grade else "moved"
+        kind = "gained" if b.difference == 0 else "lost" if a.difference == 0 else both
+        changes[kind].append(ChangedItem(item, a, b))
+    return BeforeAfter(old, new, difference, gain, changes, looks, found.warnings)
+
+
+def _row(found: Calibration, prompt: str) -> AgreementRow:
+    row = next((row for row in found.agreement if row.prompt == prompt and not row.baseline), None)
+    if row is None:
+        raise OperationalError(f"nothing is known about {prompt}: no item has both grades")
+    return row
+
+
+class Job:
+    """One rerun in the background; a second one waits until it has ended."""
+
+    def __init__(self, plan: ReviewPlan) -> None:
+        self._plan = plan
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        self.question: Rewording | None = None
+        self.progress: Progress | None = None
+        self.outcome: BeforeAfter | None = None
+        self.error: str | None = None
+        """Why there is no outcome."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, question: Rewording) -> None:
+        """Begin.
+
+        Raises:
+            UsageError: Another one is under way.
+        """
+        if self.running:
+            raise UsageError("a rerun is under way: wait for its end, or stop it")
+        self.question, self.progress, self.outcome, self.error = question, None, None, None
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, args=(question,), name="rerun")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send no further call; those in flight are finished, and what they cost is kept."""
+        self._stopping = True
+
+    def wait(self) -> None:
+        """Wait for the end."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self, question: Rewording) -> None:
+        try:
+            self.outcome = ask_again(self._plan, question, self._report)
+        except JudgeError as error:
+            problems = [f"{problem.path} {problem.message}" for problem in getattr(error, "problems", ())[:5]]
+            self.error = "; ".join([str(error), *problems])
+        except Exception as error:  # noqa: BLE001 - the page has to say that the job ended, whatever ended it
+            self.error = f"an error of judge itself: {type(error).__name__}: {error}"
+
+    def _report(self, progress: Progress) -> None:
+        self.progress = progress
+        if self._stopping:
+            raise OperationalError(
+                f"stopped with {progress.done} of {progress.total} judgments made; what was paid for is kept, and the "
+                "same question goes on from there"
+            )

@@ -1,0 +1,315 @@
+"""Runs under one measure taken apart: by run, topic, depth of the turn, and whether the turn needs the user's PTKB.
+
+The data of figures 3 to 6 of the overview of iKAT 2023 (M. Aliannejadi, Z. Abbasiantaeb, S. Chatterjee, J. Dalton &
+L. Azzopardi (2024), TREC iKAT 2023: The Interactive Knowledge Assistance Track Overview): figure 3 is `by_run`, figure
+4 `by_group` with topics, figures 5 and 6 `by_group` with depths, of all turns and of those that depend on PTKB
+statements or not. "We report the average across runs, median or better": `median_or_better`, `average_run`. Pure.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from judge.extra.evaluate.scores import MeasuredRun, Over
+from judge.io.cells import count
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.table import Cell, Table
+from judge.records import Estimate, Record
+from judge.runs.records import Topic
+from judge.stats.means import mean_interval
+
+ROUNDING = 1e-9
+"""Means this close are equal."""
+By = Literal["topic", "depth", "ptkb"]
+"""What turns are grouped by."""
+PTKB = {True: "with", False: "without"}
+"""The groups of turns that depend on PTKB statements, and of those that do not."""
+
+Group = str | int
+Groups = Mapping[str, Group]
+"""Turn to its group; a turn without one is left out."""
+
+
+class Reading(Record, frozen=True):
+    """How the values of a measure are read."""
+
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    """Least and greatest value of the measure."""
+    higher_is_better: bool = True
+    cluster: Cluster = "topic"
+    """What intervals and tests are over."""
+
+
+UNIT = Reading()
+"""Of most measures: from 0 to 1, higher is better, over topics."""
+
+
+class TurnFacts(Record, frozen=True):
+    """What turns are grouped by."""
+
+    turn_id: str
+    topic: str
+    depth: int | None
+    """How many turns of the user lead to this one, itself included; None where nothing says so."""
+    ptkb: bool | None
+    """Whether the topic's author linked statements of the PTKB to it; None where nothing says so."""
+
+
+def turn_facts(
+    turn_ids: Iterable[str], topics: Sequence[Topic] | None = None, depths: Mapping[str, int] | None = None
+) -> dict[str, TurnFacts]:
+    """The facts of turns, in natural order.
+
+    In a tree of CAsT, the depth is the number of user turns on the path from the root, which no turn id tells:
+    `132_1-3` is the second turn of its path. Without the topics, the number at the end of an iKAT turn id is the depth.
+    Topics without any PTKB say nothing of what depends on it.
+
+    Args:
+        turn_ids: The turns.
+        topics: The conversations.
+        depths: The depths of turns of interactive runs, which no topics file tells.
+    """
+    depths = depths or {}
+    known = {turn.turn_id: turn for topic in topics or () for turn in topic.turns}
+    personal = any(turn.ptkb for turn in known.values())
+    facts: dict[str, TurnFacts] = {}
+    for turn_id in sorted(set(turn_ids), key=natural_key):
+        turn = known.get(turn_id)
+        depth = depths.get(turn_id, _number(turn_id)) if turn is None else len(turn.context) + 1
+        linked = None if turn is None or not personal else bool(turn.ptkb_provenance)
+        facts[turn_id] = TurnFacts(turn_id, topic_of(turn_id), depth, linked)
+    return facts
+
+
+def _number(turn_id: str) -> int | None:
+    number = turn_id.rpartition("_")[2]
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 6 else None
+
+
+def groups_of(facts: Mapping[str, TurnFacts], by: By) -> dict[str, Group]:
+    """Each turn's topic, depth, or PTKB statements (`with`, `without`); a turn where it is not known is left out."""
+    values = {
+        turn_id: PTKB.get(fact.ptkb) if by == "ptkb" and fact.ptkb is not None else getattr(fact, by)
+        for turn_id, fact in facts.items()
+    }
+    return {turn_id: value for turn_id, value in values.items() if value is not None}
+
+
+def best_first(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> tuple[MeasuredRun, ...]:
+    """The runs by their means, equal ones in natural order of run id, those without a mean last."""
+    sign = -1 if reading.higher_is_better else 1
+    return tuple(
+        sorted(
+            runs,
+            key=lambda run: (
+                run.estimate.value is None,
+                # Means that differ by rounding alone are equal.
+                sign * round((run.estimate.value or 0.0) / ROUNDING),
+                natural_key(run.run_id),
+            ),
+        )
+    )
+
+
+def median_or_better(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> tuple[MeasuredRun, ...]:
+    """The runs whose mean is the median of all runs' means or better, best first.
+
+    Of an even number of runs, the median lies between the two in the middle, so half of the runs are better.
+    """
+    values = [run.estimate.value for run in runs if run.estimate.value is not None]
+    if not values:
+        return ()
+    sign = 1 if reading.higher_is_better else -1
+    least = sign * statistics.median(values) - ROUNDING
+    return tuple(
+        run
+        for run in best_first(runs, reading)
+        if run.estimate.value is not None and sign * run.estimate.value >= least
+    )
+
+
+def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT, name: str = "average") -> MeasuredRun:
+    """The average of runs as a run: the value of a turn is the mean over the runs that have a value there.
+
+    Over all turns of the qrels, each run has a value on each turn, so it is the mean of the runs' means as well.
+
+    Args:
+        runs: Under one measure and convention, at least one.
+        reading: How their values are read.
+        name: What the average is called.
+    """
+    turn_ids = sorted({turn_id for run in runs for turn_id in run.turns}, key=natural_key)
+    values = {
+        turn_id: statistics.fmean(run.turns[turn_id] for run in runs if turn_id in run.turns) for turn_id in turn_ids
+    }
+    return MeasuredRun(name, runs[0].measure, runs[0].over, _mean(values, reading), values)
+
+
+def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> dict[Group, Estimate]:
+    """The mean of a run over the turns of each group, groups in natural order.
+
+    Args:
+        run: The run.
+        groups: From `groups_of`.
+        reading: How its values are read.
+    """
+    members: dict[Group, dict[str, float]] = {}
+    for turn_id, value in run.turns.items():
+        if turn_id in groups:
+            members.setdefault(groups[turn_id], {})[turn_id] = value
+    order = sorted(members, key=lambda group: natural_key(str(group)))
+    return {group: _mean(members[group], reading) for group in order}
+
+
+def by_run(
+    runs: Sequence[MeasuredRun], reading: Reading = UNIT, letters: Mapping[str, str] | None = None
+) -> Table[Any]:
+    """The mean of each run, best first; the data of figure 3.
+
+    Args:
+        runs: Under one measure and convention.
+        reading: How their values are read.
+        letters: From `comparison`.
+    """
+    return Table(
+        (
+            (
+                run.measure,
+                run.run_id,
+                run.estimate,
+                run.estimate.n,
+                run.estimate.topics,
+                (letters or {}).get(run.run_id),
+            )
+            for run in best_first(runs, reading)
+        ),
+        ("measure", "run", "mean", "turns", "topics", "letters"),
+        f"By run, {_over(runs)}",
+        (INTERVALS[reading.cluster],),
+    )
+
+
+def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Reading = UNIT) -> Table[Any]:
+    """A line for each group of turns: the average of the better runs there, and how far all runs lie apart.
+
+    The data of figures 4 (topics), 5 and 6 (depths).
+
+    Args:
+        runs: Under one measure and convention.
+        groups: From `groups_of`.
+        name: What the groups are: the name of their column.
+        reading: How their values are read.
+    """
+    better = median_or_better(runs, reading)
+    columns = ("measure", name, "turns", "average", "minimum", "median", "maximum")
+    each = [group_means(run, groups, reading) for run in runs]
+    averages = group_means(average_run(better, reading), groups, reading) if better else {}
+    lines: list[tuple[Cell, ...]] = []
+    for group, average in averages.items():
+        values = [mean.value for means in each if (mean := means.get(group)) and mean.value is not None]
+        spread = (min(values), statistics.median(values), max(values))
+        lines.append((better[0].measure, group, average.n, average, *spread))
+    # A topic is one cluster, so its average has no interval.
+    intervals = () if name == "topic" else (INTERVALS[reading.cluster],)
+    return Table(lines, columns, f"By {name}, {_over(runs)}", (averaged(runs, better), *intervals))
+
+
+def by_run_and_group(
+    runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT
+) -> Table[Any]:
+    """A line for each run, and each topic, depth and dependence on the PTKB; runs best first.
+
+    Args:
+        runs: Under one measure and convention.
+        facts: From `turn_facts`.
+        reading: How their values are read.
+    """
+    kinds: tuple[By, ...] = ("topic", "depth", "ptkb")
+    lines = tuple(
+        (run.measure, run.run_id, by, str(group), mean.n, mean)
+        for run in best_first(runs, reading)
+        for by in kinds
+        for group, mean in group_means(run, groups_of(facts, by), reading).items()
+    )
+    columns = ("measure", "run", "by", "group", "turns", "mean")
+    return Table(
+        lines, columns, f"Each run in each topic, depth and kind of turn, {_over(runs)}", (INTERVALS[reading.cluster],)
+    )
+
+
+def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Table[Any]:
+    """Turns that depend on PTKB statements against those that do not: all together, then by depth (figure 6).
+
+    Args:
+        runs: Under one measure and convention.
+        facts: From `turn_facts`.
+        reading: How their values are read.
+    """
+    linked, depths = groups_of(facts, "ptkb"), groups_of(facts, "depth")
+    whole = by_group(runs, linked, "ptkb", reading)
+    lines = [(line[0], line[1], None, *line[2:]) for line in whole]
+    for word in PTKB.values():
+        chosen = {turn_id: depths[turn_id] for turn_id, group in linked.items() if group == word and turn_id in depths}
+        lines += [(line[0], word, *line[1:]) for line in by_group(runs, chosen, "depth", reading)]
+    columns = (*whole.columns[:2], "depth", *whole.columns[2:])
+    title = f"Turns with PTKB statements and without, {_over(runs)}"
+    return Table(lines, columns, title, (*whole.notes, "No depth: turns of all depths."))
+
+
+def stacked(
+    title: str, grids: Sequence[Table[Any]], names: Sequence[str] | None = None, column: str = "criterion"
+) -> Table[Any]:
+    """Tables of the same columns as one, with each note once: those of one table under its name, then those of all.
+
+    Args:
+        title: The title of all.
+        grids: At least one table.
+        names: For each table, what its lines have in a first column of their own.
+        column: The name of that column.
+
+    Raises:
+        ValueError: The tables have different columns.
+    """
+    if len({grid.columns for grid in grids}) > 1:
+        raise ValueError("tables of different columns cannot be stacked")
+    first = (column,) if names is not None else ()
+    heads: list[tuple[Cell, ...]] = [(name,) for name in names] if names is not None else [()] * len(grids)
+    lines = tuple((*head, *line) for head, grid in zip(heads, grids, strict=True) for line in grid)
+    common = {note for note in grids[0].notes if all(note in grid.notes for grid in grids)}
+    notes = [
+        f"{head[0]}, {note}" if head else note
+        for head, grid in zip(heads, grids, strict=True)
+        for note in grid.notes
+        if note not in common
+    ]
+    notes += [note for note in grids[0].notes if note in common]
+    return Table(lines, (*first, *grids[0].columns), title, dict.fromkeys(notes), grids[0].places)
+
+
+def averaged(runs: Sequence[MeasuredRun], better: Sequence[MeasuredRun]) -> str:
+    """Which runs an average is over, in a sentence."""
+    names = ", ".join(run.run_id for run in better)
+    kept = f"the {count(len(better), 'run')} of {len(runs)} at the median or better"
+    return f"{runs[0].measure if runs else 'no runs'}: the average is over {kept} ({names})."
+
+
+def _mean(values: Mapping[str, float], reading: Reading) -> Estimate:
+    clusters = [cluster_of(topic_of(turn_id), reading.cluster) for turn_id in values]
+    return mean_interval(list(values.values()), clusters, bounds=reading.bounds, what="values")
+
+
+def _over(runs: Sequence[MeasuredRun]) -> str:
+    return OVER[runs[0].over] if runs else "no runs"
+
+
+OVER: dict[Over, str] = {
+    "qrels": "over all turns of the qrels, unanswered ones 0",
+    "answered": "over the answered turns of the qrels",
+    "worst": "over all turns of the qrels, unanswered ones the worst grade",
+}
+"""What a mean is over, in words."""
+INTERVALS: dict[Cluster, str] = {
+    "topic": "[ ]: 95 % interval over topics, from 3 topics on; none where all topics have the same mean.",
+    "theme": "[ ]: 95 % interval over themes, from 3 themes on; none where all themes have the same mean; a column "
+    "named topics counts themes.",
+}

@@ -1,0 +1,193 @@
+"""Runs by grades of people, a crowd or a judge, and two sets of grades by each other."""
+
+import sys
+from typing import Annotated
+
+from msgspec import structs
+
+from judge.cli.declared import JsonOutput, refuse_unused
+from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_undrawn
+from judge.errors import UsageError
+from judge.extra.evaluate.jobs.measured import (
+    PassagesPlan,
+    RankingsOutcome,
+    RankingsPlan,
+    StatementsPlan,
+    evaluate_passages,
+    evaluate_statements,
+)
+from judge.extra.evaluate.jobs.qrels import QrelsPlan, compare_qrels
+from judge.extra.evaluate.jobs.responses import ResponsesPlan, evaluate_responses
+from judge.extra.evaluate.jobs.spans import SpansPlan, evaluate_spans
+from judge.extra.evaluate.jobs.wording import WordingPlan, evaluate_wording
+from judge.extra.evaluate.ranking_tables import named_scores, trec_eval_scores
+from judge.extra.evaluate.responses.graded import RESPONSE_MEASURES
+from judge.extra.evaluate.responses.tables import EvaluatedCriterion
+from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, trec_eval_lines
+from judge.io.plan import OneOf
+from judge.io.table import FORMS
+
+LINES = ("trec_eval", "ir_measures")
+"""Forms of lines instead of tables."""
+
+
+class TableOrLines(TableFormat, section="output"):
+    """How tables are printed, or the values in the form of another tool."""
+
+    format: Annotated[str, OneOf(("table", *FORMS, *LINES))] = "table"
+    """How the tables are printed."""
+
+
+class RankingFormat(TableOrLines, section="output"):
+    """How rankings are printed."""
+
+    per_turn: bool = False
+    """With --format trec_eval or ir_measures: also the value of every turn."""
+
+
+def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
+    """Evaluate runs of responses by grades of people, a crowd or a judge.
+
+    Per run and criterion the mean grade and the share of positive grades, over all turns of the qrels (an unanswered
+    turn counts 0, as under `trec_eval -c`) and over the answered turns alone, with intervals over topics and letters
+    that runs share which cannot be told apart. --by shows the same by topic, by depth of the turn, and for turns that
+    depend on statements of the user's PTKB against those that do not.
+    """
+    lines = output.format in LINES
+    if lines and (plan.by != "run" or plan.over == "worst"):
+        raise UsageError(f"--format {output.format}: is of whole runs, over qrels or answered turns")
+    with progress("reading grades") as steps:
+        outcome = evaluate_responses(plan.with_values(single=lines), steps)
+    _warn(outcome.warnings)
+    if lines:
+        scores = _in_tool(outcome.criteria[0], output.format, "answered" if plan.over == "answered" else "qrels")
+        sys.stdout.write(trec_eval_lines(scores) if output.format == "trec_eval" else ir_measures_lines(scores))
+    else:
+        print_grids([outcome.table(plan.by)], output.format)
+    return 0
+
+
+def _in_tool(of: EvaluatedCriterion, form: str, over: Over) -> list[MeasuredRun]:
+    """The scores with the measures' names in a tool."""
+    level = of.qrels.level
+    share = "positive" if level is None else "P"
+    if form == "trec_eval":
+        measures = {"mean": "grade_1", "positive": f"{share}_1"}
+    else:
+        measures = {"mean": "grade@1", "positive": f"{share}@1" if level is None else f"P(rel={level})@1"}
+    return [
+        structs.replace(score, measure=measures[measure])
+        for run in of.runs
+        for measure in RESPONSE_MEASURES
+        if (score := run.scores.get((measure, over))) is not None
+    ]
+
+
+def passages(plan: PassagesPlan, output: RankingFormat) -> int:
+    """The passages of runs under the measures of the tracks, by qrels: nDCG, P, recall, MAP, MRR, and the share judged.
+
+    Runs may be in any format of the tracks, or TREC runs of six columns. The first 1,000 passages of a turn count, each
+    once. --by shows nDCG@5, or the measure of --main, by topic, by depth of the turn, or by dependence on the PTKB.
+    """
+    _check_form(plan, output)
+    with progress("reading grades") as steps:
+        outcome = evaluate_passages(plan, steps)
+    _print_rankings(plan, output, outcome)
+    return 0
+
+
+def statements(plan: StatementsPlan, output: RankingFormat) -> int:
+    """The PTKB statements that runs name, as rankings and as sets, by each assessment: nDCG, P, recall, MRR, F1, MAP.
+
+    Without --qrels, the statements that the topics link to a turn are the relevant ones. Several files of qrels stand
+    side by side. Runs that name statements by text need --topics.
+    """
+    _check_form(plan, output)
+    with progress("reading grades") as steps:
+        outcome = evaluate_statements(plan, steps)
+    _print_rankings(plan, output, outcome)
+    return 0
+
+
+def _check_form(plan: RankingsPlan, output: RankingFormat) -> None:
+    if output.format in LINES:
+        refuse_unused(plan, ["by"], f"--format {output.format} prints lines of whole runs")
+    else:
+        refuse_unused(output, ["per_turn"], f"it needs --format {' or '.join(LINES)}; --out writes turns.tsv")
+
+
+def _print_rankings(plan: RankingsPlan, output: RankingFormat, outcome: RankingsOutcome) -> None:
+    _warn(outcome.warnings)
+    if output.format == "trec_eval":
+        print(trec_eval_lines(trec_eval_scores(outcome.evaluations), turns=output.per_turn), end="")
+    elif output.format == "ir_measures":
+        several = len(outcome.evaluations) > 1
+        scores = [score for evaluation in outcome.evaluations for score in named_scores(evaluation, several=several)]
+        print(ir_measures_lines(scores, turns=output.per_turn), end="")
+    else:
+        print_grids(outcome.tables(plan.by), output.format)
+
+
+def spans(plan: SpansPlan, output: TableFormat, whole: JsonOutput) -> int:
+    """Measure runs of RCD-2020: spans that need context (task 1), and passages about them (task 2).
+
+    For spans, the weighted overlap of character n-grams, which the track calls BLEU, and the Jaccard overlap of words,
+    with the figures that the organizers' own script prints. For passages, AP, P@5 and RR with the relevant passages of
+    the topics of a conversation put together.
+    """
+    with progress("reading spans") as steps:
+        outcome = evaluate_spans(plan, steps)
+    if plan.out is not None:
+        say_undrawn("pictures of the intervals")
+    if whole.as_json:
+        print_json(outcome)
+    else:
+        print_grids(list(outcome.grids.values()), output.format)
+    return 0
+
+
+def wording(plan: WordingPlan, output: TableFormat) -> int:
+    """BLEU and ROUGE of the responses of runs against manual responses of the same turns.
+
+    BLEU is of all turns together; ROUGE-1, ROUGE-2 and ROUGE-L are means of F over turns, with intervals over topics.
+    Both reward the words of the manual response; a right answer in other words scores low. Interactive runs are left
+    out: no manual response is of their turns. Needs the extras bleu and rouge.
+    """
+    with progress("reading manual responses") as steps:
+        outcome = evaluate_wording(plan, steps)
+    _warn(outcome.warnings)
+    print_grids([outcome.grid], output.format)
+    return 0
+
+
+def qrels(plan: QrelsPlan, output: TableFormat, whole: JsonOutput) -> int:
+    """Compare two sets of grades: of the same items, and as what they make of the runs.
+
+    A and B are qrels of responses or passages, label files of four columns, `judgments.jsonl`, or output folders of
+    `judge run`. Printed are the agreement of the grades that both gave, and, with runs, of the two rankings: which
+    pairs of runs swap, which of their differences are significant, and how far the items that only one set graded
+    could move it all.
+    """
+    with progress("reading grades") as steps:
+        outcome = compare_qrels(plan, steps)
+    _warn(outcome.warnings)
+    if whole.as_json:
+        print_json(outcome)
+    else:
+        print_grids(tuple(outcome.grids.values()), output.format)
+    return 0
+
+
+def _warn(warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        say(f"Warning: {warning}")
+
+
+ACTIONS = {
+    "responses": responses,
+    "passages": passages,
+    "statements": statements,
+    "spans": spans,
+    "wording": wording,
+    "qrels": qrels,
+}

@@ -1,0 +1,310 @@
+"""Runs by their passages and PTKB statements: what `judge evaluate passages` and `statements` do, from Python too."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.extra.evaluate.breakdown import TurnFacts, stacked, turn_facts
+from judge.extra.evaluate.intake import Rank, RankedRun, passage_ranking, ranked_runs
+from judge.extra.evaluate.paired import TABLES, RunTable, unknown_facts
+from judge.extra.evaluate.pictures import breakdown_pictures
+from judge.extra.evaluate.ranking_tables import ranking_tables, turns_tsv
+from judge.extra.evaluate.rankings import (
+    MAIN_OF_PASSAGES,
+    MAIN_OF_STATEMENTS,
+    PASSAGE_MEASURES,
+    STATEMENT_MEASURES,
+    Asked,
+    Assessment,
+    Convention,
+    Evaluation,
+    Evaluator,
+    ask,
+)
+from judge.extra.evaluate.statements import own_assessment, statement_ranking
+from judge.io.cells import count
+from judge.io.draw.drawable import undrawn
+from judge.io.folder import check_apart, check_outside, replace_folder
+from judge.io.ids import natural_key
+from judge.io.plan import Option, Positive
+from judge.io.safe import shown
+from judge.io.steps import Step, Steps, quiet, stepped
+from judge.io.table import Table
+from judge.io.trec import safe_names
+from judge.jobs.options import ClusterUnit
+from judge.pool.intake import turns_by_id
+from judge.pool.lists import read_grades
+from judge.records import Problem
+from judge.runs.formats import find_runs
+from judge.runs.ranking import looks_like_trec_run
+from judge.runs.records import Topic, Turn
+from judge.runs.topics import read_topics
+
+_HIGHEST_GRADE = 10_000
+"""The highest grade; trec_eval keeps a place in memory for each up to the highest, for each turn."""
+
+
+class RankingsPlan(ClusterUnit):
+    """What every command about rankings can be told."""
+
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")]
+    """Folders of run files, and run files, in any format of the tracks or TREC runs of six columns, .gz too."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file: depths, PTKB, a check of turn ids."""
+    measures: Annotated[tuple[str, ...], Option("measure", metavar="NAME")] = ()
+    """More measures, in the names of ir-measures."""
+    relevant: Annotated[Positive, Option("rel", metavar="N")] = 1
+    """Lowest relevant grade, trec_eval's -l."""
+    over: Convention = "qrels"
+    """What means are over: every turn of the qrels (trec_eval -c), or those that the run answered."""
+    by: RunTable = "run"
+    """What the table has a line for."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder to write: tables in every form, the value of every turn, pictures."""
+
+
+class PassagesPlan(RankingsPlan):
+    """Everything `judge evaluate passages` can be told.
+
+    The topics say the depth of turns in CAsT's trees, and which turns depend on the PTKB. A turn that they lack is an
+    error.
+    """
+
+    qrels: Annotated[Path, Option(metavar="FILE")]
+    """Grades of passages."""
+    main: Annotated[str, Option(metavar="NAME")] = MAIN_OF_PASSAGES
+    """The measure by which runs are ordered, compared and taken apart."""
+
+
+class StatementsPlan(RankingsPlan):
+    """Everything `judge evaluate statements` can be told.
+
+    Runs may also be TREC runs of statement numbers. The topics give the number of a statement that a run names by its
+    text, and say which statements a turn depends on.
+    """
+
+    qrels: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Grades of statements by number, a file for each group of assessors (default: the links of --topics)."""
+    main: Annotated[str, Option(metavar="NAME")] = MAIN_OF_STATEMENTS
+    """The measure by which runs are ordered, compared and taken apart."""
+
+
+class RankingsOutcome(msgspec.Struct, frozen=True):
+    """Runs under every measure, by each assessment."""
+
+    evaluations: tuple[Evaluation, ...]
+    """One for each assessment, in the order given."""
+    facts: dict[str, TurnFacts]
+    """What the turns are grouped by."""
+    warnings: tuple[str, ...]
+    """What was passed over or not drawn, a sentence each."""
+
+    def tables(self, by: RunTable) -> tuple[Table[Any], ...]:
+        """The tables with a line for each run, pair, topic and so on.
+
+        Raises:
+            UsageError: Nothing says the depth of the turns, or which depend on the PTKB.
+        """
+        grids = ranking_tables(self.evaluations, self.facts, by)
+        if not grids:
+            raise unknown_facts(by)
+        return grids
+
+
+def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutcome:
+    """Measure the passages of runs by grades, and write the tables if the plan names a folder.
+
+    Raises:
+        UsageError: A measure cannot be computed, or the folder is that of an input.
+        InputError: An input is bad, or a run has no turn of the grades; every problem is listed.
+    """
+    asked = _asked(plan, PASSAGE_MEASURES, "passage")
+    topics = read_topics(plan.topics) if plan.topics is not None else None
+    problems: list[Problem] = []
+    assessments = _read_assessments([plan.qrels], problems)
+    return _measure_runs(plan, passage_ranking, assessments, asked, topics, problems, [plan.qrels], steps)
+
+
+def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsOutcome:
+    """Measure the PTKB statements of runs by each assessment, and write the tables if the plan names a folder.
+
+    Raises:
+        UsageError: There is no assessment, a measure cannot be computed, or the folder is that of an input.
+        InputError: An input is bad, or a run has no turn of an assessment; every problem is listed.
+    """
+    if not plan.qrels and plan.topics is None:
+        raise UsageError("no assessment of statements: expected --qrels FILE, or --topics FILE whose links are one")
+    asked = _asked(plan, STATEMENT_MEASURES, "statement")
+    topics = read_topics(plan.topics) if plan.topics is not None else None
+    problems: list[Problem] = []
+    assessments = _read_assessments(plan.qrels, problems)
+    if not plan.qrels and topics is not None:
+        grades = own_assessment(topics)
+        if not grades:
+            raise InputError(f"{plan.topics}: links no PTKB statement to any turn: --qrels FILE is needed")
+        assessments = (Assessment(Path(str(plan.topics)).name, grades),)
+    rank = statement_ranking(turns_by_id(topics) if topics is not None else None)
+    return _measure_runs(plan, rank, assessments, asked, topics, problems, plan.qrels, steps)
+
+
+def _asked(plan: PassagesPlan | StatementsPlan, measures: Sequence[str], item: str) -> Asked:
+    """The measures of a track and those of the plan."""
+    return ask(
+        (*measures, *plan.measures),
+        plan.main,
+        relevant=plan.relevant,
+        over=plan.over,
+        cluster=plan.cluster,
+        item=item,
+    )
+
+
+def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> tuple[Assessment, ...]:
+    """The grades of qrels files, each named by its file; what cannot be read is added to the problems."""
+    names = [path.name for path in files]
+    assessments = []
+    for path, name in zip(files, names, strict=True):
+        try:
+            grades = read_grades(path)
+        except InputError as error:
+            message = str(error).removeprefix(f"{path}: ")
+            problems += error.problems or (Problem("unreadable_qrels", "error", str(path), None, "", message),)
+            continue
+        if not grades:
+            problems.append(Problem("unreadable_qrels", "error", str(path), None, "", "grades nothing"))
+            continue
+        highest = max(grade for items in grades.values() for grade in items.values())
+        if highest > _HIGHEST_GRADE:
+            message = f"grade {highest}: expected at most {_HIGHEST_GRADE}"
+            problems.append(Problem("unreadable_qrels", "error", str(path), None, "", message))
+            continue
+        assessments.append(Assessment(name if names.count(name) == 1 else str(path), grades))
+    return tuple(assessments)
+
+
+def _measure_runs(
+    plan: RankingsPlan,
+    rank: Rank,
+    assessments: Sequence[Assessment],
+    asked: Asked,
+    topics: Sequence[Topic] | None,
+    problems: list[Problem],
+    qrels: Sequence[Path],
+    steps: Steps,
+) -> RankingsOutcome:
+    """Read and measure runs one at a time, compare them, and write the tables if the plan names a folder.
+
+    An interactive run without a graded turn is left out, where another run is measured.
+
+    Args:
+        plan: What is measured, and where the tables are written.
+        rank: How a run in a format of the tracks becomes rankings.
+        assessments: The grades.
+        asked: The measures.
+        topics: The conversations, where they are known.
+        problems: What is wrong with the assessments.
+        qrels: The files of the assessments.
+        steps: Called as the job goes.
+    """
+    if plan.out is not None:
+        check_outside(plan.out, plan.runs)
+        check_apart(plan.out, plan.runs)
+    turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
+    for assessment in assessments:
+        problems += _unknown(assessment.grades, assessment.name, turns)
+        _check_relevant(assessment, asked)
+    graded = {turn_id for assessment in assessments for turn_id in assessment.grades}
+    evaluators = [Evaluator(assessment, asked) for assessment in assessments]
+    warnings = _add_runs(evaluators, ranked_runs(plan.runs, rank, problems, steps), graded, turns, problems)
+    steps(Step("comparing runs"))
+    evaluations = tuple(evaluator.result() for evaluator in evaluators)
+    facts = turn_facts(graded, topics)
+    warnings += undrawn("pictures of runs, topics and depths") if plan.out is not None else ()
+    outcome = RankingsOutcome(evaluations, facts, tuple(warnings))
+    outcome.tables(plan.by)
+    if plan.out is not None:
+        inputs = [file for file in (*qrels, plan.topics) if file is not None]
+        inputs += find_runs(plan.runs, also=looks_like_trec_run)[0]
+        replace_folder(plan.out, _files(outcome, steps), f"{asked.item}s.sha256", inputs=inputs)
+    return outcome
+
+
+def _add_runs(
+    evaluators: Sequence[Evaluator],
+    runs: Iterable[RankedRun],
+    graded: Collection[str],
+    turns: Mapping[str, Turn] | None,
+    problems: list[Problem],
+) -> list[str]:
+    """Measure each run, unless runs or grades have problems; a warning for each thing that was passed over."""
+    warnings: list[str] = []
+    ungraded: dict[str, list[Problem]] = {}
+    measured = False
+    for run in runs:
+        if not run.own_turns:
+            problems += _unknown(run.ranking, run.file, turns)
+        elif run.ranking.keys().isdisjoint(graded):
+            ungraded[run.run_id] = [problem for each in evaluators if (problem := each.problem(run))]
+            continue
+        measured = True
+        warnings += [f"{run.file}: {remark}" for remark in run.remarks]
+        for evaluator in evaluators:
+            problem = evaluator.problem(run)
+            if problem is not None:
+                problems.append(problem)
+            elif not any(earlier.severity == "error" for earlier in problems):
+                evaluator.add(run)
+    if not measured:
+        problems += (problem for found in ungraded.values() for problem in found)
+    if errors := [problem for problem in problems if problem.severity == "error"]:
+        raise InputError(f"runs and grades that cannot be used together: {count(len(errors), 'problem')}", errors)
+    warnings += [f"{problem.file}: {problem.message}" for problem in problems]
+    if ungraded:
+        names = ", ".join(map(shown, sorted(ungraded, key=natural_key)))
+        warnings.append(f"left out, because no grade is of a turn of their conversations: {names} (interactive)")
+    return warnings
+
+
+def _check_relevant(assessment: Assessment, asked: Asked) -> None:
+    """Refuse grades of which none is relevant: every measure would be 0."""
+    highest = max(grade for rows in assessment.grades.values() for grade in rows.values())
+    if highest < asked.relevant:
+        raise UsageError(
+            f"{assessment.name}: no {asked.item} has grade {asked.relevant} or more; the highest is {highest}"
+        )
+
+
+def _unknown(turn_ids: Mapping[str, object], file: str, turns: Mapping[str, Turn] | None) -> list[Problem]:
+    """A problem for each turn that the topics do not have."""
+    message = "no topic of the topics file has this turn"
+    return [
+        Problem("unknown_turn", "error", file, turn_id, "", message)
+        for turn_id in (turn_ids if turns is not None else ())
+        if turns is not None and turn_id not in turns
+    ]
+
+
+def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
+    """The tables in every form, the value of every turn, and the pictures."""
+    files: dict[str, bytes] = {}
+    evaluations, facts = outcome.evaluations, outcome.facts
+    several = len(evaluations) > 1
+    names = [evaluation.assessment for evaluation in evaluations]
+    for table, name in stepped("making tables", TABLES.items(), steps):
+        grids = ranking_tables(evaluations, facts, table)
+        if table == "run" and several:
+            files |= grids[-1].files("side_by_side")
+            title = f"{evaluations[0].asked.items} by {', '.join(names)}"
+            grids = (stacked(title, grids[:-1], names, "qrels"),)
+        files |= grids[0].files(name) if grids else {}
+    files["turns.tsv"] = turns_tsv(evaluations).encode()
+    stems = safe_names(names)
+    for evaluation in stepped("drawing pictures", evaluations, steps):
+        heading = evaluation.asked.items + (f", {evaluation.assessment}" if several else "")
+        pictures = breakdown_pictures(evaluation.main, facts, heading, evaluation.reading)
+        prefix = f"{stems[evaluation.assessment]}_" if several else ""
+        files |= {f"{prefix}{name}": picture for name, picture in pictures.items()}
+    return files

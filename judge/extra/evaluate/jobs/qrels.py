@@ -1,0 +1,227 @@
+"""Two sets of grades compared: what `judge evaluate qrels` does, for use from Python."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from pydantic import Field
+
+from judge.calibrate.intake import OffScale
+from judge.errors import InputError, UsageError
+from judge.extra.evaluate.jobs.response_inputs import Polarity
+from judge.extra.evaluate.jobs.set_inputs import (
+    GivenSet,
+    check_common,
+    check_pools,
+    check_runs,
+    grade_sets,
+    pooled_runs,
+    read_given,
+    read_ordered,
+)
+from judge.extra.evaluate.sets.grades import GradeSet, SetsAgreement, binary, common_turns, sets_agreement
+from judge.extra.evaluate.sets.measures import MEAN, OrderedRun, measure_facts
+from judge.extra.evaluate.sets.rankings import RankedBySets, ranked_by_sets
+from judge.extra.evaluate.sets.tables import agreement_grids, ranking_grids
+from judge.io.cells import count, number
+from judge.io.draw.drawable import can_draw, undrawn
+from judge.io.draw.slopes import RankLine, slope_plot
+from judge.io.folder import check_apart, replace_folder
+from judge.io.ids import Cluster, clustering, natural_key, topic_of
+from judge.io.paths import published
+from judge.io.plan import Option
+from judge.io.safe import printable_id, shown
+from judge.io.steps import Step, Steps, quiet, stepped
+from judge.io.table import Table
+from judge.jobs.options import ClusterUnit
+from judge.pool.selection import DEFAULT_MEASURE
+from judge.records import Problem
+from judge.results.tables import SEED
+from judge.runs.topics import read_topics
+
+RECORD = "sets.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+REPLICATES = 2000
+FLIPS = 10_000
+
+
+class QrelsPlan(ClusterUnit):
+    """Everything `judge evaluate qrels` can be told."""
+
+    a: Annotated[Path, Option(metavar="A", place="only")]
+    """Qrels, labels of four columns, judgments.jsonl, or an output folder of `judge run`."""
+    b: Annotated[Path, Option(metavar="B", place="only")]
+    """Others of the same items."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Run files and folders of them, TREC runs too, .gz too, or an output folder (default: the pool beside A or B)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file; graded turns that it lacks are refused."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Criterion of the judgments, or their prompt file."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Scale of grades in columns (default: as they are given)."""
+    polarity: Polarity = "higher"
+    """Which end of the scale of columns is good."""
+    off_scale: OffScale = "error"
+    """A grade off its scale stops the comparison, or counts as missing."""
+    positive: Annotated[tuple[int, ...] | None, Field(max_length=2), Option(metavar="N")] = None
+    """Compare positive or not: grade N or better; two numbers are for A and for B."""
+    measures: Annotated[tuple[str, ...], Option("measure", metavar="NAME")] = ()
+    """Mean, the mean grade of first responses, or as ir-measures writes it (default: mean where A, B or the runs are of
+    an output folder, else nDCG@5)."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Also write every table in all forms, and a picture of the rankings."""
+
+
+class QrelsOutcome(msgspec.Struct, frozen=True):
+    """How far two sets of grades agree."""
+
+    agreement: SetsAgreement
+    rankings: tuple[RankedBySets, ...]
+    """A ranking for each measure; empty without runs."""
+    warnings: tuple[str, ...]
+    """A sentence each."""
+    cluster: Cluster
+    """What intervals are over."""
+
+    @property
+    def grids(self) -> dict[str, Table[Any]]:
+        """The tables by the names of their files."""
+        tables = agreement_grids(self.agreement, self.cluster)
+        return tables | ranking_grids(self.rankings, self.cluster) if self.rankings else tables
+
+
+def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
+    """Compare two sets, and write tables and pictures if the plan names a folder.
+
+    Raises:
+        UsageError: The scales differ, a measure is unknown, or judgments are of several judges.
+        InputError: A file has problems, or the sets and runs have nothing in common; every problem is listed.
+    """
+    positive = (plan.positive[0], plan.positive[-1]) if plan.positive else None
+    problems: list[Problem] = []
+    given = [read_given(path, plan.criterion, problems) for path in (plan.a, plan.b)]
+    runs, responses = read_ordered(plan.runs, problems) if plan.runs else ((), False)
+    read = [one for one in given if one is not None]
+    if len(read) < 2 or any(problem.severity == "error" for problem in problems):
+        raise InputError(f"{plan.a} and {plan.b}: {count(len(problems), 'problem')}", problems)
+    a, b, warnings = grade_sets(
+        *read,
+        scale=plan.scale,
+        polarity=plan.polarity,
+        positive=positive,
+        off_scale=plan.off_scale,
+    )
+    warnings = (*(f"{problem.file}: {problem.message}" for problem in problems), *warnings)
+    if plan.topics is not None:
+        _check_topics(plan.topics, (a, b))
+    check_common(a, b)
+    check_pools(*read)
+    if positive is not None:
+        a, b = binary(a, positive[0]), binary(b, positive[1])
+    turns = common_turns(a, b)
+    a, b = (msgspec.structs.replace(of, name=published(of.name)) for of in (a, b))
+    if not plan.runs:
+        runs, responses = _beside(read)
+    if runs:
+        check_runs(runs, turns, a, b)
+    usual = MEAN if responses or any(one.criterion is not None for one in read) else DEFAULT_MEASURE
+    measures = _measures(plan, usual if runs else None, higher_is_better=a.higher_is_better)
+
+    def rng() -> np.random.Generator:
+        return np.random.default_rng(SEED)
+
+    rankings = tuple(
+        ranked_by_sets(runs, a, b, turns, measure, cluster=plan.cluster, rng=rng, replicates=REPLICATES, flips=FLIPS)
+        for measure in stepped("ranking runs", measures, steps)
+    )
+    steps(Step("comparing grades"))
+    outcome = QrelsOutcome(
+        agreement=sets_agreement(a, b, cluster=plan.cluster, rng=rng, replicates=REPLICATES),
+        rankings=rankings,
+        warnings=(
+            *warnings,
+            *_ungraded(rankings),
+            *clustering(map(topic_of, turns), plan.cluster),
+            *(undrawn("pictures of the rankings") if rankings and plan.out is not None else ()),
+        ),
+        cluster=plan.cluster,
+    )
+    if plan.out is not None:
+        steps(Step("making tables and pictures"))
+        _write(plan.out, plan, outcome)
+    return outcome
+
+
+def _measures(plan: QrelsPlan, usual: str | None, *, higher_is_better: bool) -> tuple[str, ...]:
+    """The measures that runs are ranked by: those of the plan, else the usual one, which is None without runs."""
+    if plan.measures and usual is None:
+        raise UsageError("--measure needs runs (--runs), or an output folder of `judge run` as A or B")
+    measures = plan.measures or ((usual,) if usual else ())
+    if not higher_is_better and any(measure != MEAN for measure in measures):
+        raise UsageError(
+            f"lower grades are better here, other than for {measures[0]}: use --measure mean or --positive"
+        )
+    return tuple(dict.fromkeys(measure_facts(name).name for name in measures))
+
+
+def _check_topics(path: Path, sets: Sequence[GradeSet]) -> None:
+    """Refuse grades of turns that the topics do not have."""
+    known = {turn.turn_id for topic in read_topics(path) for turn in topic.turns}
+    problems = [
+        Problem("unknown_turn", "error", of.name, printable_id(turn_id), "", f"the topics of {path} lack this turn")
+        for of in sets
+        for turn_id in sorted(of.grades.keys() - known, key=natural_key)
+    ]
+    if problems:
+        raise InputError(f"{count(len(problems), 'graded turn')} that the topics lack", problems)
+
+
+def _ungraded(rankings: Sequence[RankedBySets]) -> Iterator[str]:
+    """A sentence for each run whose score says nothing, because no set graded what it ranks."""
+    for ranking in rankings:
+        for row in ranking.holes:
+            if row.items == row.neither:
+                items = count(row.items, "item")
+                yield f"{shown(row.run_id)}, {ranking.measure}: {items}, none graded by A or B: its score says nothing"
+
+
+def _beside(read: Sequence[GivenSet]) -> tuple[tuple[OrderedRun, ...], bool]:
+    """The runs of the pool beside the first set that has one."""
+    pool = next((given.pool for given in read if given.pool is not None), None)
+    return (pooled_runs(pool), True) if pool is not None else ((), False)
+
+
+def _write(out: Path, plan: QrelsPlan, outcome: QrelsOutcome) -> None:
+    inputs = [plan.a, plan.b, *plan.runs]
+    check_apart(out, inputs)
+    files = {name: content for key, grid in outcome.grids.items() for name, content in grid.files(key).items()}
+    for place, ranking in enumerate(outcome.rankings if can_draw() else (), 1):
+        name = "slopes" if len(outcome.rankings) == 1 else f"slopes-{place}"
+        files[f"{name}.svg"], files[f"{name}.png"] = _picture(ranking, outcome.agreement)
+    replace_folder(out, files, RECORD, inputs=[path for path in inputs if path.is_file()])
+
+
+def _picture(ranking: RankedBySets, sets: SetsAgreement) -> tuple[bytes, bytes]:
+    emphasis = dict.fromkeys((run.run_id for run in ranking.runs), 0)
+    for pair in ranking.pairs:
+        if pair.swapped:
+            for run_id in (pair.run_a, pair.run_b):
+                emphasis[run_id] = max(emphasis[run_id], 1 + any(pair.significant))
+    return slope_plot(
+        [
+            RankLine(
+                run.run_id,
+                (run.rank_a, number(run.a.estimate.value)),
+                (run.rank_b, number(run.b.estimate.value)),
+                emphasis[run.run_id],
+            )
+            for run in ranking.runs
+            if run.rank_a is not None and run.rank_b is not None
+        ],
+        tuple(f"{letter}: {PurePath(of.name).name}" for letter, of in (("A", sets.a), ("B", sets.b))),
+        ("in the same order", "swapped with a run", "swapped, and significant by a set"),
+        f"Runs by {ranking.measure} under two sets of grades",
+    )

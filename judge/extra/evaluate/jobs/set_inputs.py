@@ -1,0 +1,355 @@
+"""Two sets of grades read from files and checked for what they have in common, and the runs that they are of."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from judge.ask.criteria import find_criterion
+from judge.ask.group import group_members
+from judge.ask.labels import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
+from judge.calibrate.intake import OffScale, parse_scale
+from judge.errors import InputError, UsageError
+from judge.extra.evaluate.intake import passage_ranking, ranked_runs
+from judge.extra.evaluate.jobs.response_inputs import Polarity
+from judge.extra.evaluate.sets.grades import GradeSet
+from judge.extra.evaluate.sets.measures import OrderedRun
+from judge.gold.rows import text_digest
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.paths import StrPath, file_in
+from judge.io.safe import printable_id, shown
+from judge.io.trec import column
+from judge.pool.folder import read_pool_folder
+from judge.pool.lists import own_turn_id
+from judge.pool.records import Pool
+from judge.records import Criterion, Problem, Scale
+from judge.runs.profiles import possible_years, year_of
+
+_MOST_GRADES = 101
+"""Grades of the longest scale that is taken from what a file holds."""
+
+
+class GivenSet(msgspec.Struct, frozen=True):
+    """A set of grades as it was read, before the scale of both sets is known."""
+
+    path: Path
+    """The file with the grades."""
+    labels: Labels
+    criterion: Criterion | None
+    """The prompt of judgments; None for columns, which do not say what they are of."""
+    pool: Pool | None
+    """The pool beside judgments."""
+    pool_path: Path | None
+
+
+def read_given(given: StrPath, criterion: str | None, problems: list[Problem]) -> GivenSet | None:
+    """Read one set; None, and its problems, where it cannot be used.
+
+    Args:
+        given: Qrels or another file of four columns, `judgments.jsonl`, or a folder that holds one.
+        criterion: The criterion or prompt file of judgments.
+        problems: Receives the problems of the file.
+
+    Raises:
+        UsageError: The judgments are of several criteria or judges, or their prompt cannot be found.
+    """
+    try:
+        path = file_in(given, JUDGMENTS)
+        every = read_labels(path, grades_only=True)
+    except InputError as error:
+        problems += error.problems or (Problem("unreadable_file", "error", str(given), None, "", str(error)),)
+        return None
+    labels, prompt = _one(path, every, criterion)
+    kept = tuple(label for label in labels.labels if label.sample == 0)
+    first: set[tuple[str, str]] = set()
+    for label in kept:
+        # `9-1-3` and `9-1_3` are one turn.
+        key = own_turn_id(label.turn_id), label.response_id
+        if key in first:
+            message = f"{printable_id(label.response_id)} is graded twice"
+            problems.append(Problem("duplicate_row", "error", str(path), printable_id(label.turn_id), "", message))
+        first.add(key)
+    beside = path.with_name("pool.jsonl")
+    pool = None
+    if prompt is not None and path.name == JUDGMENTS and beside.exists():
+        pool = read_pool_folder(beside, "runs.jsonl", "excluded.tsv")
+    return GivenSet(path, msgspec.structs.replace(labels, labels=kept), prompt, pool, beside if pool else None)
+
+
+def _one(path: Path, every: Sequence[Labels], wanted: str | None) -> tuple[Labels, Criterion | None]:
+    """The labels of one judge under one prompt."""
+    if len(every) == 1 and every[0].prompt is None:
+        return every[0], None
+    names = {labels.prompt.partition("/")[0] for labels in every if labels.prompt}
+    prompt = find_criterion(wanted) if wanted is not None and wanted not in names else None
+    chosen = [
+        labels
+        for labels in every
+        if labels.prompt is not None
+        and (
+            wanted is None
+            or labels.prompt.partition("/")[0] == wanted
+            or (prompt and prompt.prompt_id in (labels.prompt, *group_members(labels.prompt)[:1]))
+        )
+    ]
+    held = ", ".join(f"{labels.judge} under {labels.prompt}" for labels in every) or "nothing"
+    if not chosen:
+        raise UsageError(f"{path}: no judgment under {wanted}: it holds {held}")
+    if len(chosen) > 1:
+        raise UsageError(f"{path}: expected one judge under one prompt (--criterion NAME): it holds {held}")
+    try:
+        return chosen[0], find_criterion(str(chosen[0].prompt), {prompt.prompt_id: prompt} if prompt else None)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}; give the prompt of your own with --criterion PATH") from error
+
+
+def grade_sets(
+    a: GivenSet,
+    b: GivenSet,
+    *,
+    scale: str | None,
+    polarity: Polarity,
+    positive: tuple[int, int] | None,
+    off_scale: OffScale,
+) -> tuple[GradeSet, GradeSet, tuple[str, ...]]:
+    """Both sets on their scales, and a warning for each with grades that are left out.
+
+    Columns are on the declared scale, else on that of the other set's prompt, else on that of the grades they hold.
+
+    Args:
+        a: The first set.
+        b: The second set.
+        scale: `LOW-HIGH`, of grades in columns.
+        polarity: Which end of it is good.
+        positive: The worst positive grade of each set, if both are to be taken as positive or not.
+        off_scale: What becomes of grades off a declared scale.
+
+    Raises:
+        UsageError: The scales differ, or a positive grade is not on its scale.
+        InputError: Grades are off their scale; every one is listed.
+    """
+    declared = parse_scale(scale, polarity) if scale else None
+    shared = declared or next((given.criterion.scale for given in (a, b) if given.criterion), None)
+    warnings: list[str] = []
+    problems: list[Problem] = []
+    sets = [
+        _set(given, given.criterion.scale if given.criterion else shared, polarity, off_scale, problems, warnings)
+        for given in (a, b)
+    ]
+    if problems:
+        raise InputError(f"{a.path} and {b.path}: {count(len(problems), 'problem')}", problems)
+    first, second = sets
+    if positive is not None:
+        for letter, of, grade in zip("AB", sets, positive, strict=True):
+            if grade not in of.scale or grade == of.worst:
+                raise UsageError(
+                    f"--positive {grade}: {letter} has the grades {_words(of)}: expected a better one than the worst"
+                )
+    elif (first.scale, first.higher_is_better) != (second.scale, second.higher_is_better):
+        raise UsageError(
+            f"A has the grades {_words(first)} ({a.path}), B {_words(second)} ({b.path}): agreement needs one scale. "
+            "--scale LOW-HIGH says that columns are on one scale although some grades are never given; --positive N M "
+            "compares positive or not: grade N or better in A, M or better in B"
+        )
+    return first, second, tuple(warnings)
+
+
+def _words(of: GradeSet) -> str:
+    return f"{of.scale[0]} to {of.scale[-1]}{'' if of.higher_is_better else ', lower is better'}"
+
+
+def _set(
+    given: GivenSet,
+    scale: Scale | None,
+    polarity: Polarity,
+    off_scale: OffScale,
+    problems: list[Problem],
+    warnings: list[str],
+) -> GradeSet:
+    """A set on its scale; without one, on that of the grades it holds."""
+    if scale is None:
+        return GradeSet(str(given.path), _by_turn(given, given.labels), _held(given), polarity != "lower")
+    labels, allowed = given.labels, {level.grade for level in scale.levels}
+    if off_scale == "missing":
+        labels = on_scale(labels, allowed)
+        if lost := sum(label.reason == OFF_SCALE for label in labels.labels):
+            total = count(len(labels.labels), "grade")
+            warnings.append(f"{given.path}: {lost} of {total} off the scale, which count as missing")
+    problems += [
+        Problem(
+            *("off_scale", "error", str(given.path), printable_id(label.turn_id), printable_id(label.response_id)),
+            f"grade {label.grade}: expected one of {', '.join(map(str, sorted(allowed)))}",
+        )
+        for label in labels.labels
+        if label.grade is not None and label.grade not in allowed
+    ]
+    return GradeSet(str(given.path), _by_turn(given, labels), tuple(sorted(allowed)), scale.polarity == "higher")
+
+
+def _by_turn(given: GivenSet, labels: Labels) -> dict[str, dict[str, int]]:
+    # Judgments hold ids as they are, files of columns as columns.
+    as_column = column if given.criterion else str
+    by_turn: dict[str, dict[str, int]] = {}
+    for label in labels.labels:
+        if label.grade is not None:
+            by_turn.setdefault(own_turn_id(as_column(label.turn_id)), {})[as_column(label.response_id)] = label.grade
+    return by_turn
+
+
+def _held(given: GivenSet) -> tuple[int, ...]:
+    """The scale that the grades of a file show: from the lowest, or 0, to the highest."""
+    grades = [label.grade for label in given.labels.labels if label.grade is not None]
+    low, high = min(0, *grades), max(1, *grades)
+    if high - low >= _MOST_GRADES:
+        raise InputError(
+            f"{given.path}: grades from {low} to {high}: expected a scale of at most {_MOST_GRADES} grades"
+        )
+    return tuple(range(low, high + 1))
+
+
+def check_common(a: GradeSet, b: GradeSet) -> None:
+    """Refuse two sets that graded nothing in common.
+
+    Raises:
+        InputError: They have no turn, or no item, in common, or are of different years.
+    """
+    for given in (a, b):
+        if not given.grades:
+            raise InputError(f"{given.name}: no item has a grade")
+    examples = [f"{shown(min(of.grades, key=natural_key))} in {of.name}" for of in (a, b)]
+    common = a.grades.keys() & b.grades.keys()
+    if not common:
+        raise InputError(f"no turn that both graded: {' and '.join(examples)}, for example")
+    years = year_of(a.grades.keys()), year_of(b.grades.keys())
+    if None not in years and years[0] != years[1]:
+        raise InputError(
+            f"{a.name} has turns of {years[0]}, {b.name} those of {years[1]}: equal turn ids are other turns"
+        )
+    if not any(a.grades[turn_id].keys() & b.grades[turn_id].keys() for turn_id in common):
+        turn_id = min(common, key=natural_key)
+        items = [f"{shown(min(of.grades[turn_id], key=natural_key))} in {of.name}" for of in (a, b)]
+        raise InputError(
+            f"no item that both graded, on {count(len(common), 'common turn')}: in turn {shown(turn_id)} for example "
+            f"{' and '.join(items)}; are these the ids of another pool or collection?"
+        )
+
+
+def check_pools(a: GivenSet, b: GivenSet) -> None:
+    """Refuse judgments of two pools that give one id to different responses.
+
+    Raises:
+        InputError: Some ids mean different responses; every one is listed.
+    """
+    if a.pool is None or b.pool is None:
+        return
+    texts = {
+        response.response_id: (response.turn_id, text_digest(response.text), response.passages)
+        for response in a.pool.responses
+    }
+    problems = [
+        Problem(
+            *("other_response", "error", str(b.pool_path), response.turn_id, response.response_id),
+            f"another response than in {a.pool_path}: its turn, text or passages differ",
+        )
+        for response in b.pool.responses
+        if response.response_id in texts
+        and texts[response.response_id] != (response.turn_id, text_digest(response.text), response.passages)
+    ]
+    if problems:
+        raise InputError(
+            f"{a.pool_path} and {b.pool_path}: {count(len(problems), 'id')} of different responses; judge one pool "
+            "twice",
+            problems,
+        )
+
+
+def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tuple[OrderedRun, ...], bool]:
+    """The runs of files and folders, and whether all are responses of a pool.
+
+    Args:
+        given: Run files, folders of them, and folders with a `pool.jsonl`.
+        problems: Receives what cannot be read.
+
+    Raises:
+        InputError: A folder is missing or holds no run.
+    """
+    pools = [path for path in given if (Path(path) / "pool.jsonl").is_file() or Path(path).name == "pool.jsonl"]
+    files = [path for path in given if path not in pools]
+    runs = [run for path in pools for run in pooled_runs(read_pool_folder(Path(path), "runs.jsonl", "excluded.tsv"))]
+    if files:
+        runs += [
+            OrderedRun(
+                run.run_id,
+                # Runs rank much the same items, so that their ids are kept once.
+                {
+                    turn: tuple(sys.intern(item_id) for item_id, _ in items)
+                    for turn, items in run.ranking.items()
+                    if items
+                },
+            )
+            for run in ranked_runs(files, passage_ranking, problems)
+        ]
+    seen: set[str] = set()
+    for run in runs:
+        if run.run_id in seen:
+            message = f"the run {shown(run.run_id)} is given twice"
+            problems.append(Problem("duplicate_run_id", "error", ", ".join(map(str, given)), None, "", message))
+        seen.add(run.run_id)
+    return tuple(runs), not files
+
+
+def pooled_runs(pool: Pool) -> tuple[OrderedRun, ...]:
+    """The runs of a pool with their responses by rank, as in its `response_runs/`."""
+    ranked: dict[str, dict[str, list[tuple[int, str]]]] = {run.run_id: {} for run in pool.runs if run.selected}
+    for response in pool.responses:
+        for entry in response.runs:
+            turn = ranked.setdefault(entry.run_id, {}).setdefault(own_turn_id(column(response.turn_id)), [])
+            turn.append((entry.rank, response.response_id))
+    return tuple(
+        OrderedRun(
+            run_id,
+            {
+                turn_id: tuple(
+                    dict.fromkeys(
+                        name for _, name in sorted(entries, key=lambda entry: (entry[0], natural_key(entry[1])))
+                    )
+                )
+                for turn_id, entries in turns.items()
+            },
+        )
+        for run_id, turns in sorted(ranked.items(), key=lambda item: natural_key(item[0]))
+    )
+
+
+def check_runs(runs: Sequence[OrderedRun], turns: Sequence[str], a: GradeSet, b: GradeSet) -> None:
+    """Refuse runs that say nothing about the turns of both sets.
+
+    Raises:
+        InputError: A run answers none of the turns, or is of another year; or no run ranks a graded item.
+    """
+    problems = []
+    year = year_of(a.grades.keys())
+    for run in runs:
+        if run.turns.keys().isdisjoint(turns):
+            example = f", but {shown(min(run.turns, key=natural_key))}, for example" if run.turns else ""
+            message = f"answers none of the {count(len(turns), 'turn')} that both sets graded{example}"
+        elif year is not None and (years := possible_years(run.turns.keys())) and year not in years:
+            message = f"has turns of {' or '.join(map(str, sorted(years)))}, the qrels those of {year}"
+        else:
+            continue
+        problems.append(Problem("other_turns", "error", shown(run.run_id), None, "", message))
+    if problems:
+        raise InputError(f"{count(len(problems), 'run')} that the grades are not of", problems)
+    if runs and not any(
+        item_id in of.grades[turn_id]
+        for run in runs
+        for turn_id in turns
+        for item_id in run.turns.get(turn_id, ())
+        for of in (a, b)
+    ):
+        raise InputError(
+            "no run ranks an item that A or B graded: qrels of responses go with an output folder of `judge run` or "
+            "its response_runs/, qrels of passages with the runs"
+        )

@@ -1,0 +1,222 @@
+"""Runs of responses under the grades of a criterion: mean grade and share of positive grades. Pure.
+
+What `trec_eval -l N -c -m P.1` prints of the same files is the share of positive grades over `qrels`, and without `-c`
+that over `answered`.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Literal, get_args
+
+import msgspec
+
+from judge.errors import InputError
+from judge.extra.evaluate.breakdown import Reading
+from judge.extra.evaluate.scores import MeasuredRun, Over, TurnOrder, measured_run
+from judge.io.cells import count
+from judge.io.ids import Cluster, natural_key
+from judge.io.trec import TrecRun, column, trec_order
+from judge.pool.records import Pool
+from judge.records import Record, Scale
+from judge.results.turns import top_pooled, worst_grade
+
+ResponseMeasure = Literal["mean", "positive"]
+"""mean: the mean grade. positive: the share of turns with a positive grade."""
+RESPONSE_MEASURES: tuple[ResponseMeasure, ...] = get_args(ResponseMeasure)
+
+
+class ResponseRun(Record, frozen=True):
+    """What a run answers: the response that it ranks first in each turn, ids as columns."""
+
+    run_id: str
+    first: dict[str, str]
+    """Turn to response."""
+
+
+class ResponseQrels(msgspec.Struct, frozen=True, dict=True):
+    """The grades of responses under one criterion, ids as columns."""
+
+    name: str
+    """What tables call it: the criterion, or the file where nothing names one."""
+    file: str
+    grades: dict[str, dict[str, int]]
+    """Turn to response to grade."""
+    scale: Scale | None
+    """None where nothing says it."""
+    threshold: int | None = None
+    """The worst grade that counts as positive; by default as the scale says."""
+    remark: str | None = None
+    """What the makers of the grades say of them, such as how far to believe a judge."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Grades without a known scale are taken to be better the higher they are, as trec_eval takes them."""
+        return self.scale is None or self.scale.polarity == "higher"
+
+    @cached_property
+    def positive(self) -> frozenset[int] | None:
+        """The grades that count as positive; None where nothing says it."""
+        if self.threshold is None:
+            return None if self.scale is None else frozenset(self.scale.positive)
+        sign = 1 if self.higher_is_better else -1
+        return frozenset(grade for grade in self._levels if sign * grade >= sign * self.threshold)
+
+    @property
+    def level(self) -> int | None:
+        """N of `P(rel=N)@1`; None where trec_eval cannot tell the positive grades.
+
+        That is where lower grades are better, or the positive grades are not all those from some N of 1 or more on.
+        """
+        least = min(self.positive or (), default=0) if self.threshold is None else self.threshold
+        if not self.higher_is_better or least < 1:
+            return None
+        return least if self.positive == frozenset(grade for grade in self._levels if grade >= least) else None
+
+    @property
+    def worst(self) -> int | None:
+        """The worst grade of the scale."""
+        return None if self.scale is None else worst_grade(self.scale)
+
+    @property
+    def _levels(self) -> set[int]:
+        if self.scale is not None:
+            return {level.grade for level in self.scale.levels}
+        return {grade for graded in self.grades.values() for grade in graded.values()}
+
+    def reading(self, measure: ResponseMeasure, cluster: Cluster) -> Reading:
+        """How the values of a measure are read; a mean can be 0 where no grade is, because unanswered turns count."""
+        if measure == "positive":
+            return Reading(cluster=cluster)
+        bounds = None if self.scale is None else (float(min(0, *self._levels)), float(max(0, *self._levels)))
+        return Reading(bounds, self.higher_is_better, cluster)
+
+
+class ScoredRun(Record, frozen=True):
+    """A run under one criterion."""
+
+    run_id: str
+    qrels: str
+    """Name of the qrels."""
+    turns: int
+    """Turns of the qrels."""
+    first: dict[str, str]
+    """Turn of the qrels to the response that the run ranks first there."""
+    grades: dict[str, int]
+    """Turn to the grade of that response, where the qrels have one."""
+    outside: tuple[str, ...]
+    """Answered turns that the qrels do not have."""
+    scores: dict[tuple[ResponseMeasure, Over], MeasuredRun]
+
+    @property
+    def answered(self) -> int:
+        """Answered turns of the qrels."""
+        return len(self.first)
+
+    @property
+    def unjudged(self) -> int:
+        """Answered turns whose response has no grade."""
+        return len(self.first) - len(self.grades)
+
+
+def run_of_lines(run: TrecRun) -> ResponseRun:
+    """A run file by the response that trec_eval takes as the first of each turn; ranks have no say."""
+    return ResponseRun(run.run_id, {turn_id: trec_order(scores)[0] for turn_id, scores in run.scores.items()})
+
+
+def runs_of_pool(pool: Pool) -> tuple[ResponseRun, ...]:
+    """The selected runs of a pool as its `response_runs/` have them, also those of which nothing was pooled."""
+    tops = top_pooled(pool)
+    run_ids = {run.run_id for run in pool.runs if run.selected} | tops.keys()
+    return tuple(
+        ResponseRun(run_id, {column(turn_id): response_id for turn_id, response_id in tops.get(run_id, {}).items()})
+        for run_id in sorted(run_ids, key=natural_key)
+    )
+
+
+def scored_runs(runs: Sequence[ResponseRun], qrels: ResponseQrels, cluster: Cluster = "topic") -> tuple[ScoredRun, ...]:
+    """Every run under a criterion, in natural order of run id.
+
+    A response that the qrels do not grade counts 0, as in trec_eval, and over `worst` the worst grade.
+
+    Args:
+        runs: The runs.
+        qrels: The grades.
+        cluster: What the intervals are over.
+
+    Raises:
+        InputError: No run has a graded response.
+    """
+    order = TurnOrder(qrels.grades)
+    scored = tuple(_scored(run, qrels, order, cluster) for run in sorted(runs, key=lambda run: natural_key(run.run_id)))
+    if not any(run.grades for run in scored):
+        raise InputError(_apart(scored, qrels))
+    return scored
+
+
+def _scored(run: ResponseRun, qrels: ResponseQrels, order: TurnOrder, cluster: Cluster) -> ScoredRun:
+    first = {turn_id: run.first[turn_id] for turn_id in qrels.grades if turn_id in run.first}
+    grades = {
+        turn_id: graded[first[turn_id]]
+        for turn_id, graded in qrels.grades.items()
+        if turn_id in first and first[turn_id] in graded
+    }
+    scores: dict[tuple[ResponseMeasure, Over], MeasuredRun] = {}
+    for measure in RESPONSE_MEASURES:
+        if measure == "positive" and qrels.positive is None:
+            continue
+        values = {turn_id: _value(measure, grade, qrels) for turn_id, grade in grades.items()}
+        answered = {turn_id: values.get(turn_id, 0.0) for turn_id in first}
+        bounds = qrels.reading(measure, cluster).bounds
+        for over in overs(qrels):
+            # What a turn without a grade counts is added by `measured_run`.
+            given = values if over == "worst" else answered
+            worst = float(qrels.worst or 0) if measure == "mean" else 0.0
+            scores[measure, over] = measured_run(
+                run.run_id, measure, given, order, over, cluster=cluster, bounds=bounds, worst=worst
+            )
+    outside = tuple(sorted(run.first.keys() - qrels.grades.keys(), key=natural_key))
+    return ScoredRun(run.run_id, qrels.name, len(qrels.grades), first, grades, outside, scores)
+
+
+def overs(qrels: ResponseQrels) -> tuple[Over, ...]:
+    """The conventions that grades allow: the worst grade is known of a known scale only."""
+    return ("qrels", "answered") if qrels.scale is None else ("qrels", "answered", "worst")
+
+
+def _value(measure: ResponseMeasure, grade: int, qrels: ResponseQrels) -> float:
+    return float(grade) if measure == "mean" else float(qrels.positive is not None and grade in qrels.positive)
+
+
+def measured(scored: Iterable[ScoredRun], measure: ResponseMeasure, over: Over) -> tuple[MeasuredRun, ...]:
+    """The runs under one measure and convention; none where the grades do not allow it."""
+    return tuple(run.scores[measure, over] for run in scored if (measure, over) in run.scores)
+
+
+def _apart(scored: Sequence[ScoredRun], qrels: ResponseQrels) -> str:
+    """Why no response has a grade."""
+    if any(run.first for run in scored):
+        turn_id, response_id = next(entry for run in scored for entry in run.first.items())
+        return (
+            f"{qrels.file}: none of the runs' first responses has a grade there ({response_id} in turn {turn_id} has "
+            "none): are these the ids of another pool?"
+        )
+    example = next((turn_id for run in scored for turn_id in run.outside), None)
+    answered = f"they answer {example}" if example is not None else "they answer nothing"
+    return f"{qrels.file}: no turn of these qrels is answered by any run ({answered}): are they of other topics?"
+
+
+def described(qrels: ResponseQrels) -> str:
+    """How to read the grades, in a sentence."""
+    scale = "scale not known, higher taken as better"
+    if qrels.scale is not None:
+        scale = (
+            f"grades {', '.join(str(level.grade) for level in qrels.scale.levels)}, {qrels.scale.polarity} is better"
+        )
+    if qrels.positive is None:
+        positive = "no positive grades known, so no share (--positive)"
+    elif qrels.level is not None:
+        positive = f"positive from {qrels.level} on: P(rel={qrels.level})@1, trec_eval -l {qrels.level} -m P.1"
+    else:
+        grades = ", ".join(map(str, sorted(qrels.positive))) or "none"
+        positive = f"positive: {grades}, which trec_eval cannot tell"
+    return f"{qrels.name}: {count(len(qrels.grades), 'turn')} in {qrels.file}; {scale}; {positive}."

@@ -1,0 +1,159 @@
+"""One run under one measure: the value of every turn as an array, and their mean with its interval. Pure."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isnan, nan
+from typing import Literal
+
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.safe import escape_cell
+from judge.records import Estimate, Record
+from judge.stats.means import mean_interval
+
+NO_VALUE = nan
+"""What stands for a turn without a value."""
+
+
+class TurnOrder:
+    """Turns in natural order, with their topics; everything that has a value for each of them shares it.
+
+    Args:
+        turn_ids: The turns; one that is repeated counts once.
+    """
+
+    def __init__(self, turn_ids: Iterable[str]) -> None:
+        self.turn_ids = tuple(sorted(set(turn_ids), key=natural_key))
+        self.topics = tuple(map(topic_of, self.turn_ids))
+        self.places = {turn_id: place for place, turn_id in enumerate(self.turn_ids)}
+
+
+class TurnValues(Mapping[str, float]):
+    """Turn to its value, in the order of the turns; some of them may have none.
+
+    Args:
+        order: The turns.
+        values: The value of each turn, NO_VALUE for one without.
+    """
+
+    def __init__(self, order: TurnOrder, values: Iterable[float]) -> None:
+        self._order = order
+        self._values = array("d", values)
+        self._number = len(self._values) - sum(map(isnan, self._values))
+
+    def __getitem__(self, turn_id: str) -> float:
+        value = self._values[self._order.places[turn_id]]
+        if isnan(value):
+            raise KeyError(turn_id)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (turn_id for turn_id, value in zip(self._order.turn_ids, self._values, strict=True) if not isnan(value))
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def topics(self) -> list[str]:
+        """The topics of the turns that have a value."""
+        return [topic for topic, value in zip(self._order.topics, self._values, strict=True) if not isnan(value)]
+
+
+Over = Literal["qrels", "answered", "worst"]
+"""qrels: every turn of the qrels, and a turn that the run did not answer counts 0 (`trec_eval -c`). answered: the turns
+of the qrels that the run answered (`trec_eval` without `-c`). worst: every turn of the qrels, and one without a grade
+counts the worst grade of the scale, as in leaderboards.
+"""
+
+
+class MeasuredRun(Record, frozen=True):
+    """A run under a measure."""
+
+    run_id: str
+    measure: str
+    over: Over
+    estimate: Estimate
+    """The mean over the turns; the interval is over topics."""
+    turns: Mapping[str, float]
+    """Turn to its value, in natural order."""
+
+
+def measured_run(
+    run_id: str,
+    measure: str,
+    values: Mapping[str, float],
+    graded: Iterable[str] | TurnOrder,
+    over: Over,
+    *,
+    cluster: Cluster = "topic",
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+    worst: float = 0.0,
+) -> MeasuredRun:
+    """The mean of a run under a measure.
+
+    Args:
+        run_id: The run.
+        measure: The name of the measure.
+        values: Turn to value, of the turns that the run answered.
+        graded: The turns of the qrels. Where many runs are measured, an order that they share keeps the values of the
+            turns in few bytes; otherwise they are a dictionary.
+        over: What the mean is over.
+        cluster: What the interval is over.
+        bounds: Least and greatest value of the measure.
+        worst: What an unanswered turn counts over `worst`.
+
+    Raises:
+        ValueError: A value is not a number.
+    """
+    if undefined := [turn_id for turn_id, value in values.items() if isnan(value)]:
+        raise ValueError(f"{measure} of {run_id} is not a number in turn {undefined[0]}")
+    unanswered = {"qrels": 0.0, "answered": NO_VALUE, "worst": worst}[over]
+    order = graded if isinstance(graded, TurnOrder) else TurnOrder(graded)
+    kept = TurnValues(order, (values.get(turn_id, unanswered) for turn_id in order.turn_ids))
+    clusters = [cluster_of(topic, cluster) for topic in kept.topics()]
+    estimate = mean_interval(list(kept.values()), clusters, bounds=bounds, what="values")
+    return MeasuredRun(run_id, measure, over, estimate, kept if order is graded else dict(kept))
+
+
+def trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
+    """`measure<TAB>turn<TAB>value` as trec_eval prints it, a block for each run under its `runid` line.
+
+    Args:
+        scores: Of one convention, in the order in which they are printed.
+        turns: Whether the value of every turn stands before the mean (`trec_eval -q`).
+    """
+    blocks: dict[str, list[MeasuredRun]] = {}
+    for each in scores:
+        blocks.setdefault(each.run_id, []).append(each)
+    lines: list[str] = []
+    for run_id, group in blocks.items():
+        lines.append(f"{'runid':<22}\tall\t{escape_cell(run_id)}\n")
+        if turns:
+            every = sorted({turn_id for each in group for turn_id in each.turns}, key=natural_key)
+            lines += [
+                f"{each.measure:<22}\t{turn_id}\t{each.turns[turn_id]:.4f}\n"
+                for turn_id in every
+                for each in group
+                if turn_id in each.turns
+            ]
+        lines += [
+            f"{each.measure:<22}\tall\t{each.estimate.value:.4f}\n" for each in group if each.estimate.value is not None
+        ]
+    return "".join(lines)
+
+
+def ir_measures_lines(scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
+    """`run<TAB>measure<TAB>value`, and with `turns` `run<TAB>turn<TAB>measure<TAB>value`, as ir_measures prints.
+
+    ir_measures prints one run and leaves its name out; here it comes first.
+    """
+    every = "all\t" if turns else ""
+    lines: list[str] = []
+    for each in scores:
+        run_id = escape_cell(each.run_id)
+        if turns:
+            lines += [f"{run_id}\t{turn_id}\t{each.measure}\t{value:.4f}\n" for turn_id, value in each.turns.items()]
+        if each.estimate.value is not None:
+            lines.append(f"{run_id}\t{every}{each.measure}\t{each.estimate.value:.4f}\n")
+    return "".join(lines)

@@ -1,0 +1,218 @@
+"""Banks of nuggets, the matches of responses with them, and the recall and precision of runs."""
+
+from collections import Counter
+
+from judge.cli.declared import FileOfOptions, JsonOutput, refuse_unused
+from judge.cli.printing import TableFormat, print_grids, print_json, progress, say
+from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
+from judge.extra.nuggets.jobs.banks import (
+    NuggetConvertPlan,
+    NuggetImportPlan,
+    NuggetSheetPlan,
+    convert_bank,
+    import_nugget_edits,
+    write_nugget_sheet,
+)
+from judge.extra.nuggets.jobs.creation import NuggetCreatePlan, create_nuggets, forecast_creation
+from judge.extra.nuggets.jobs.questions import (
+    NuggetAnswers,
+    NuggetClaimsPlan,
+    NuggetMatchPlan,
+    forecast_nuggets,
+    label_claims,
+    match_nuggets,
+)
+from judge.extra.nuggets.jobs.scoring import NuggetAgreePlan, NuggetScorePlan, compare_matches, score_nuggets
+from judge.extra.nuggets.people import agreement_grids
+from judge.extra.nuggets.questions import claim_counts, match_counts
+from judge.io.cells import count
+
+
+def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> int:
+    """Ask a judge for a bank of nuggets: which facts a good response to each turn may state, and which are vital.
+
+    Nuggets are taken from the passages that responses used and from the responses, one call for each. Repeats are left
+    out, and another prompt says which nuggets are vital. People edit the bank with `judge nuggets sheet`. The same
+    command goes on where an earlier one stopped, and pays for nothing twice.
+    """
+    if plan.qrels is None:
+        refuse_unused(plan, ["relevant_from"], "it is about the grades of --qrels")
+    if trial.dry_run:
+        forecast = forecast_creation(plan)
+        counts, (row,) = forecast.counts, forecast.models
+        of = f"{counts['passages']} passages, {counts['responses']} responses"
+        print_calls(row, {"turns": str(counts["turns"]), "sources": f"{row.judgments}: {of}"})
+        say("repeats and importance come on top, with two calls or more a turn that depend on these replies")
+        print_forecast(forecast.models)
+        return 0
+    say_lacking_log(plan.out)
+    with progress("reading the pool") as line:
+        outcome = create_nuggets(plan, progress=line)
+    say_accounts((outcome.account,))
+    for note in outcome.notes:
+        say(f"note: {note}")
+    given = Counter(nugget.importance for nugget in outcome.nuggets)
+    say(
+        f"{count(len(outcome.nuggets), 'nugget')} of {count(outcome.turns, 'turn')} in {plan.out}: "
+        f"{given['vital']} vital, {given['okay']} okay"
+    )
+    if outcome.without:
+        say(f"{count(len(outcome.without), 'turn')} without nuggets, see bank.json")
+    if outcome.failures:
+        say(f"{count(len(outcome.failures), 'answer')} missing, see failures.jsonl")
+    if asks_again((failure.reason for failure in outcome.failures), "an answer"):
+        return 3
+    return 0 if outcome.nuggets else 1
+
+
+def match(plan: NuggetMatchPlan, trial: DryRunOption, file: FileOfOptions) -> int:
+    """Ask a judge which nuggets the responses of a pool support, one question for each response and nugget.
+
+    The answers are matches: supports, partly, does_not or contradicts. A question without an answer is a failure, never
+    a label. The same command goes on where an earlier one stopped, and pays for nothing twice.
+    """
+    if trial.dry_run:
+        forecast = forecast_nuggets(plan)
+        of = f"{forecast.counts['responses']} responses, {forecast.counts['nuggets']} nuggets"
+        print_calls(forecast.models[0], {"pairs": f"{forecast.models[0].judgments}: {of}"})
+        print_forecast(forecast.models)
+        return 0
+    say_lacking_log(plan.out)
+    with progress("reading the pool") as line:
+        outcome = match_nuggets(plan, progress=line)
+    labels = ", ".join(f"{number} {label}" for label, number in match_counts(outcome.answers).items())
+    given = f"{count(len(outcome.answers), 'match', 'matches')} in {plan.out}: {labels}"
+    return _close(outcome, given, f"{len(outcome.failures)} missing", "a match")
+
+
+def claims(plan: NuggetClaimsPlan, trial: DryRunOption, file: FileOfOptions) -> int:
+    """Ask a judge which claims of the responses of a pool some nugget carries, one question for each response.
+
+    Each sentence gets a label: nugget, none or no_claim, and passage where the prompt shows the passages that the
+    response used. A response without an answer is a failure, never a label. `judge nuggets score --claims` makes nugget
+    precision of the labels. The same command goes on where an earlier one stopped, and pays for nothing twice.
+    """
+    if trial.dry_run:
+        forecast = forecast_nuggets(plan)
+        of = f"{forecast.counts['nuggets']} nuggets"
+        print_calls(forecast.models[0], {"responses": f"{forecast.models[0].judgments}: {of}"})
+        print_forecast(forecast.models)
+        return 0
+    say_lacking_log(plan.out)
+    with progress("reading the pool") as line:
+        outcome = label_claims(plan, progress=line)
+    labels = ", ".join(f"{number} {label}" for label, number in claim_counts(outcome.answers).items())
+    given = f"sentences of {count(len(outcome.answers), 'response')} in {plan.out}: {labels}"
+    return _close(outcome, given, f"{count(len(outcome.failures), 'response')} without labels", "an answer")
+
+
+def _close(outcome: NuggetAnswers, given: str, lacking: str, stopped: str) -> int:
+    """Say what asking brought.
+
+    Args:
+        outcome: What came of it.
+        given: What there is.
+        lacking: What is missing, if anything is.
+        stopped: What another call of the command would ask again.
+
+    Returns:
+        The exit code: 3 if asking again may bring missing answers, 1 if there is no answer.
+    """
+    say_accounts((outcome.account,))
+    for note in outcome.notes:
+        say(f"note: {note}")
+    say(given)
+    if outcome.failures:
+        say(f"{lacking}, see failures.jsonl")
+    if asks_again((failure.reason for failure in outcome.failures), stopped):
+        return 3
+    return 0 if outcome.answers else 1
+
+
+def convert(plan: NuggetConvertPlan, output: JsonOutput) -> int:
+    """Write a bank of nuggets in another form; the form of the given bank is seen from its content.
+
+    A bank is read in judge's own form (JSON Lines), nuggetizer's, CONE-RAG's, or as the rubric questions of iKAT 2025.
+    """
+    converted = convert_bank(plan)
+    nuggets = converted.nuggets
+    turns = len({nugget.turn_id for nugget in nuggets if nugget.turn_id is not None})
+    topics = len({nugget.topic_id for nugget in nuggets})
+    importance = dict(sorted(Counter(nugget.importance or "without importance" for nugget in nuggets).items()))
+    if output.as_json:
+        print_json(
+            {
+                "file": str(converted.out),
+                "form": converted.read.form,
+                "nuggets": len(nuggets),
+                "turns": turns,
+                "topics": topics,
+                "importance": importance,
+            }
+        )
+    held = ", ".join(f"{number} {name}" for name, number in importance.items())
+    of_turns = f"{count(turns, 'turn')}, " if turns else ""
+    say(f"{converted.out}: {count(len(nuggets), 'nugget')} of {of_turns}{count(topics, 'topic')}: {held}")
+    return 0
+
+
+def sheet(plan: NuggetSheetPlan) -> int:
+    """Write a bank as a table for a spreadsheet, a nugget a row; `judge nuggets import` reads what people changed.
+
+    People change the columns importance and text, put an x into delete, and add rows without an id. No cell is a
+    formula.
+    """
+    rows = write_nugget_sheet(plan)
+    say(f"{plan.out}: {count(rows, 'nugget')}")
+    return 0
+
+
+def import_edits(plan: NuggetImportPlan) -> int:
+    """Read what people changed in the sheet of a bank, and write it as edits; the bank itself stays as it was made.
+
+    The edits are those in the sheet and those that were there before. A row that is not in the sheet changes nothing.
+    """
+    outcome = import_nugget_edits(plan)
+    actions = outcome.actions
+    say(
+        f"{outcome.out}: {actions['change']} changed, {actions['delete']} deleted, {actions['add']} added; "
+        f"{count(outcome.nuggets, 'nugget')} with these edits"
+    )
+    return 0
+
+
+def agree(plan: NuggetAgreePlan, output: TableFormat) -> int:
+    """How far the matches of a judge agree with those of people of the same pairs, with intervals over topics."""
+    with progress("comparing matches"):
+        agreement = compare_matches(plan)
+    print_grids(agreement_grids(agreement), output.format)
+    return 0
+
+
+def score(plan: NuggetScorePlan, output: TableFormat) -> int:
+    """The recall of runs: which share of the nuggets of a turn the responses support, by people's matches or a judge's.
+
+    Names of measures are nuggetizer's. With --gold, the recall by a judge is corrected by people's matches of a part of
+    the responses. With --claims, runs have nugget precision too: the share of a response's claims that some nugget
+    carries.
+    """
+    with progress("scoring runs"):
+        scored = score_nuggets(plan)
+    print_grids(scored.grids, output.format)
+    for note in scored.notes:
+        say(f"note: {note}")
+    if plan.out is not None:
+        say(f"tables in {plan.out}")
+    return 0 if any(unit.status == "matched" for unit in scored.units) else 1
+
+
+ACTIONS = {
+    "create": create,
+    "convert": convert,
+    "sheet": sheet,
+    "import": import_edits,
+    "match": match,
+    "claims": claims,
+    "agree": agree,
+    "score": score,
+}

@@ -1,0 +1,99 @@
+"""What forms of banks share: the list of problems, the checks of an id and of a text. Pure."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from judge.io.ids import topic_of
+from judge.io.limits import MAX_PROBLEMS
+from judge.io.safe import MAX_ID, has_content, shown, storable
+from judge.records import Problem
+from judge.runs.fields import usable_turn_id
+
+_Line = TypeVar("_Line")
+
+
+class BankProblems(list[Problem]):
+    """The problems of one bank, in the order of reading; at most MAX_PROBLEMS and one that says so."""
+
+    def __init__(self, file: str) -> None:
+        """Start an empty list.
+
+        Args:
+            file: The file, as problems name it.
+        """
+        super().__init__()
+        self.file = file
+        self._ids: dict[str, str] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether reading stops."""
+        return len(self) > MAX_PROBLEMS
+
+    def add(self, code: str, path: str, message: str) -> None:
+        """Add a problem at a line or a JSON path."""
+        if len(self) == MAX_PROBLEMS:
+            code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest was not read"
+        if not self.full:
+            self.append(Problem(code, "error", self.file, None, path, message))
+
+    def sound(self, lines: Iterable[tuple[int, _Line | Problem]]) -> Iterator[tuple[int, _Line]]:
+        """The lines that could be decoded, with their numbers; the problems of the others are added."""
+        for number, line in lines:
+            if self.full:
+                return
+            if isinstance(line, Problem):
+                self.append(line)
+            else:
+                yield number, line
+
+    def nugget_id(self, path: str, nugget_id: str) -> bool:
+        """Whether an id is new and can be a column; a problem if not."""
+        if not (0 < len(nugget_id) <= MAX_ID and nugget_id.isprintable() and not any(map(str.isspace, nugget_id))):
+            self.add("bad_id", path, f"{shown(nugget_id)}: expected an id of 1 to {MAX_ID} characters without spaces")
+            return False
+        first = self._ids.setdefault(nugget_id, path)
+        if first != path:
+            self.add("duplicate_nugget", path, f"{shown(nugget_id)} is already at {first}")
+        return first == path
+
+    def text(self, path: str, value: Any) -> str | None:
+        """The text of a nugget without outer white space; None, and a problem, if it cannot be shown."""
+        if not isinstance(value, str):
+            self.add("wrong_type", path, f"expected the text of a nugget, found {shown(value)}")
+        elif not has_content(value):
+            self.add("empty_text", path, f"expected the text of a nugget, found {shown(value)}")
+        elif not storable(value):
+            self.add("unusable_text", path, f"NUL or a lone surrogate in {shown(value)}")
+        else:
+            return value.strip()
+        return None
+
+    def scope(self, path: str, value: Any) -> tuple[str, str | None] | None:
+        """The topic, and the turn if the id is that of a turn; None, and a problem, if it is neither."""
+        if isinstance(value, str) and usable_turn_id(value):
+            return topic_of(value), value
+        if isinstance(value, str) and usable_topic_id(value):
+            return value, None
+        self.add("bad_id", path, f"expected the id of a turn such as 9-1_3, or of a topic, found {shown(value)}")
+        return None
+
+
+def scope_problem(turn_id: str | None, topic_id: str | None) -> tuple[str, str] | None:
+    """Why these cannot be the turn or the topic of a nugget: the field, empty if both lack, and a message."""
+    if turn_id is not None and not usable_turn_id(turn_id):
+        return "turn_id", f"expected a turn id such as 9-1_3, found {shown(turn_id)}"
+    if topic_id is not None and not usable_topic_id(topic_id):
+        return "topic_id", f"expected a topic id such as 9-1, found {shown(topic_id)}"
+    if turn_id is not None and topic_id is not None and topic_of(turn_id) != topic_id:
+        return "topic_id", f"{shown(topic_id)} is not the topic of {shown(turn_id)}"
+    return None if turn_id or topic_id else ("", "needs `turn_id`, or `topic_id` for a nugget of the whole topic")
+
+
+def usable_topic_id(text: str) -> bool:
+    """Whether an id can be that of a topic: a column without `_`, which begins the number of a turn.
+
+    >>> [usable_topic_id(text) for text in ("9-1", "132", "9-1_3", "9 1", "")]
+    [True, True, False, False, False]
+    """
+    return usable_turn_id(f"{text}_1") and "_" not in text

@@ -1,0 +1,186 @@
+"""A bank of nuggets in another form and for people to edit: `judge nuggets convert`, `sheet` and `import` in Python."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.extra.nuggets.forms import (
+    BANK,
+    EDITS,
+    FORMS,
+    WRITTEN,
+    bank_bytes,
+    edits_file,
+    parse_bank,
+    read_bank,
+    read_edits,
+    read_made_bank,
+)
+from judge.extra.nuggets.forms.edits import NuggetEdit, edited, edits_jsonl
+from judge.extra.nuggets.records import Nugget, NuggetBank
+from judge.extra.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
+from judge.io.cells import count
+from judge.io.folder import same_place, write_atomic
+from judge.io.paths import file_in
+from judge.io.plan import OneOf, Option, Options
+from judge.io.safe import has_content, storable
+from judge.io.tabular import read_table
+from judge.pool.intake import turns_by_id
+from judge.records import Problem, Record
+from judge.runs.topics import read_topics
+
+
+class NuggetConvertPlan(Options):
+    """Everything `judge nuggets convert` can be told."""
+
+    bank: Annotated[Path, Option(metavar="BANK", place="only")]
+    """The bank to read, or its folder."""
+    to: Annotated[str, OneOf(WRITTEN)]
+    """The form to write."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """The file to write."""
+    form: Annotated[str | None, OneOf(FORMS)] = None
+    """The form of BANK (default: seen from its content)."""
+    vital_from: Annotated[int | None, Option(metavar="GRADE")] = None
+    """Nuggets without importance become vital if their passage has this grade or a higher one, else okay."""
+    made_by: Annotated[str | None, Option(metavar="NAME")] = None
+    """Who made the nuggets that do not say so."""
+    edits: Annotated[Path | None, Option(metavar="FILE")] = None
+    """People's edits (default: edits.jsonl in the folder of the bank)."""
+
+
+class ConvertedBank(Record, frozen=True):
+    """A bank as it was read, and as it was written."""
+
+    read: NuggetBank
+    nuggets: tuple[Nugget, ...]
+    """The nuggets of the written file, with what its form has a place for."""
+    out: Path
+
+
+def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
+    """Read a bank in any form and write it in another.
+
+    Raises:
+        UsageError: The file would be written over itself, or a nugget has no grade that `vital_from` could go by.
+        InputError: The bank is bad, or the form cannot hold its nuggets; every problem is listed.
+    """
+    edits = edits_file(plan.bank) if plan.edits is None else plan.edits
+    if any(same_place(read, plan.out) for read in (file_in(plan.bank, BANK), edits) if read is not None):
+        raise UsageError(f"{plan.out}: would be written over what it is made of")
+    bank = read_bank(plan.bank, plan.form, plan.edits)
+    nuggets = bank.nuggets
+    if plan.vital_from is not None:
+        ungraded = [nugget.nugget_id for nugget in nuggets if nugget.importance is None and nugget.relevance is None]
+        if ungraded:
+            raise UsageError(
+                f"--vital-from {plan.vital_from}: {len(ungraded)} of {len(nuggets)} nuggets have neither an importance "
+                f"nor a grade of their passage, the first {ungraded[0]}"
+            )
+        nuggets = tuple(_graded(nugget, plan.vital_from) for nugget in nuggets)
+    if plan.made_by is not None:
+        nuggets = tuple(
+            msgspec.structs.replace(nugget, made_by=plan.made_by) if nugget.made_by is None else nugget
+            for nugget in nuggets
+        )
+    content = bank_bytes(nuggets, plan.to)
+    written = parse_bank(content, str(plan.out), plan.to)
+    write_atomic(plan.out, content)
+    return ConvertedBank(bank, written.nuggets, plan.out)
+
+
+def _graded(nugget: Nugget, least: int) -> Nugget:
+    """The nugget with an importance, by the grade of its passage where it has none of its own."""
+    if nugget.importance is not None or nugget.relevance is None:
+        return nugget
+    return msgspec.structs.replace(nugget, importance="vital" if nugget.relevance >= least else "okay")
+
+
+class NuggetSheetPlan(Options):
+    """Everything `judge nuggets sheet` can be told."""
+
+    bank: Annotated[Path, Option(metavar="BANK", place="only")]
+    """Bank of nuggets in any form, or its folder."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """The sheet to write, such as sheet.csv."""
+    edits: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Edits so far (default: edits.jsonl in the folder of the bank)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, to show what the user said."""
+
+
+class NuggetImportPlan(Options):
+    """Everything `judge nuggets import` can be told."""
+
+    sheet: Annotated[Path, Option(metavar="SHEET", place="only")]
+    """The sheet as people filled it in."""
+    bank: Annotated[Path, Option(metavar="FILE|DIR")]
+    """The bank of the sheet, or its folder."""
+    edited_by: Annotated[str, Option(metavar="NAME")]
+    """Who changed the sheet."""
+    edits: Annotated[Path | None, Option(metavar="FILE")] = None
+    """File of edits to write (default: edits.jsonl in the bank's folder)."""
+
+
+class ImportedEdits(Record, frozen=True):
+    """The edits of a bank after a sheet was imported."""
+
+    edits: tuple[NuggetEdit, ...]
+    nuggets: int
+    """Nuggets of the bank with its edits."""
+    out: Path
+
+    @property
+    def actions(self) -> dict[str, int]:
+        """How many edits there are of each kind."""
+        counts = Counter(edit.action for edit in self.edits)
+        return {action: counts[action] for action in ("change", "delete", "add")}
+
+
+def write_nugget_sheet(plan: NuggetSheetPlan) -> int:
+    """Write a bank as a table for a spreadsheet, and return the number of its rows.
+
+    Raises:
+        UsageError: The sheet would be written over what it is made of.
+        InputError: An input is bad; every problem is listed.
+    """
+    edits = edits_file(plan.bank) if plan.edits is None else plan.edits
+    given = [path for path in (file_in(plan.bank, BANK), edits, plan.topics) if path is not None]
+    if any(same_place(plan.out, path) for path in given):
+        raise UsageError(f"{plan.out}: would be written over what it is made of")
+    made = read_made_bank(plan.bank).nuggets
+    earlier = () if edits is None else read_edits(edits)
+    turns = {} if plan.topics is None else turns_by_id(read_topics(plan.topics))
+    said = {turn_id: turn.utterance for turn_id, turn in turns.items()}
+    write_atomic(plan.out, bank_sheet(made, earlier, said, str(edits)))
+    return len(made) + sum(edit.action == "add" for edit in earlier)
+
+
+def import_nugget_edits(plan: NuggetImportPlan) -> ImportedEdits:
+    """Read what people changed in a sheet, and write it as the edits of the bank.
+
+    Raises:
+        UsageError: Nobody says where the edits go.
+        InputError: An input is bad, or the sheet is of another bank; every problem is listed, and nothing is written.
+    """
+    if not has_content(plan.edited_by) or not storable(plan.edited_by):
+        raise UsageError("--edited-by: expected a name")
+    if plan.edits is None and not plan.bank.is_dir():
+        raise UsageError(f"{plan.bank}: not a folder, so the file of edits needs a name (--edits)")
+    out = plan.bank / EDITS if plan.edits is None else plan.edits
+    if any(same_place(out, path) for path in (file_in(plan.bank, BANK), plan.sheet)):
+        raise UsageError(f"{out}: would be written over what it is made of")
+    made = read_made_bank(plan.bank).nuggets
+    earlier = read_edits(out) if out.exists() else ()
+    problems: list[Problem] = []
+    _, rows = read_table(plan.sheet, problems, needed=NEEDED)
+    if problems:
+        reason = f"not usable as a sheet of nuggets: {count(len(problems), 'problem')}"
+        raise InputError(f"{plan.sheet}: {reason}", problems)
+    edits = sheet_edits(rows, made, earlier, plan.edited_by, str(plan.sheet))
+    nuggets = len(edited(made, edits, str(out)))
+    write_atomic(out, edits_jsonl(edits))
+    return ImportedEdits(edits, nuggets, out)

@@ -1,0 +1,260 @@
+"""Nugget precision: the share of a response's claims that nuggets carry, and F with recall. Pure.
+
+A claim is a sentence that states a fact. The precision of a unit is over the claims of all its responses, so it stands
+beside the recall of the same unit. A unit without a claim has no precision.
+
+Each response counts in one unit. Where a topic has nuggets of its own and of turns, claims are labeled by both. Then
+the responses to these turns are units of the turns, and the topic has the others. Recall is of one of both, so there is
+no F.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from judge.extra.nuggets.labels import KnownClaims
+from judge.extra.nuggets.records import ClaimLabel
+from judge.extra.nuggets.scores import MEASURES, RunUnit, counts_against_nobody, value_of
+from judge.io.ids import Cluster, cluster_of, natural_key
+from judge.io.table import Cell, Table, fields, records_table
+from judge.records import Estimate, Record
+from judge.results.turns import HARNESS
+from judge.stats.means import mean_interval
+
+PRECISIONS: Mapping[str, frozenset[ClaimLabel]] = {
+    "nugget_precision": frozenset({"nugget"}),
+    "precision": frozenset({"nugget", "passage"}),
+}
+"""Name to the labels of the claims that count; a measure is a row."""
+RECALL = "strict_all_score"
+"""The recall in F."""
+F = "f1"
+_ABOUT = {
+    "nugget_precision": "share of the claims that some nugget carries",
+    "precision": "share of the claims that some nugget or a used passage carries",
+    F: f"harmonic mean of nugget_precision and {RECALL} of the same unit",
+}
+
+ClaimStatus = Literal["labeled", "no_claim", "missing", "unanswered"]
+"""labeled: the sentences of every response have labels. no_claim: none of them claims anything. missing: a response has
+no labels. unanswered: the run ranked no pooled response first."""
+
+
+class ClaimUnit(Record, frozen=True):
+    """What carries the claims of a run in a turn or topic with nuggets."""
+
+    run_id: str
+    scope: str
+    """The turn, or the topic for nuggets of a whole topic."""
+    topic_id: str
+    responses: tuple[str, ...]
+    """The pooled responses that the run ranked first there."""
+    status: ClaimStatus
+    labels: dict[ClaimLabel, int]
+    """Label to the number of sentences of all responses; empty unless all of them have labels."""
+    values: dict[str, float]
+    """Precision, or F, to its value; without one that the unit does not have."""
+    reasons: dict[str, str]
+    """Response id to the reason of missing labels."""
+    has_f: bool
+    """Whether the unit can have F: claims and recall are of the same nuggets."""
+    f1_bound: float | None
+    """F with everything missing against the run, and 0 without a claim; None if a lack counts against no run."""
+
+    @property
+    def claims(self) -> int:
+        """How many sentences claim something."""
+        return sum(n for label, n in self.labels.items() if label != "no_claim")
+
+
+class NuggetPrecision(Record, frozen=True):
+    """The precision of one run."""
+
+    run_id: str
+    units: int
+    """Turns and topics with nuggets that the run had to answer."""
+    labeled: int
+    """Those whose every response has labels, and that claim something."""
+    no_claim: int
+    """Those that claim nothing."""
+    missing: int
+    """Those with a response without labels."""
+    unanswered: int
+    """Those without a response."""
+    means: dict[str, Estimate]
+    """Precision, or F, to its mean over the units that have it."""
+    f1_bound: float | None
+    """F over all units that can have it: without a response or a claim it is 0, and missing labels count against the
+    run; None if there is no such unit."""
+
+
+def claim_units(units: Iterable[RunUnit], known: KnownClaims) -> tuple[ClaimUnit, ...]:
+    """What carries the claims of each unit, in the order of the units.
+
+    Args:
+        units: From `run_units`.
+        known: The labels of sentences.
+    """
+    units = tuple(units)
+    topics = {unit.topic_id for unit in units if unit.scope == unit.topic_id}
+    both = topics & {unit.topic_id for unit in units if unit.scope != unit.topic_id}
+    taken = {(unit.run_id, each) for unit in units if unit.scope != unit.topic_id for each in unit.responses}
+    reached = {unit.scope for unit in units if any(_is_answered(each, known) for each in unit.responses)}
+    made = []
+    for unit in units:
+        responses = unit.responses
+        if unit.scope == unit.topic_id in both:
+            responses = tuple(each for each in responses if (unit.run_id, each) not in taken)
+            if not responses:
+                continue
+        made.append(_unit(unit, responses, known, unit.topic_id not in both, unit.scope in reached))
+    return tuple(made)
+
+
+def _is_answered(response_id: str, known: KnownClaims) -> bool:
+    """Whether the judge answered about a response, if only by a reply that nobody can use."""
+    failure = known.failures.get(response_id)
+    return response_id in known.labels or (failure is not None and failure.reason not in HARNESS)
+
+
+def precision_names(known: KnownClaims) -> tuple[str, ...]:
+    """The measures that the labels give: without passages shown, nobody knows what they carry."""
+    return (*(name for name, labels in PRECISIONS.items() if known.passages or "passage" not in labels), F)
+
+
+def _unit(
+    unit: RunUnit, responses: tuple[str, ...], known: KnownClaims, has_f: bool, reached: bool
+) -> ClaimUnit:  # fmt: skip
+    lacking = [response_id for response_id in responses if response_id not in known.labels]
+    reasons = {
+        response_id: known.failures[response_id].reason if response_id in known.failures else "not_asked"
+        for response_id in lacking
+    }
+    given = () if lacking else responses
+    labels: dict[ClaimLabel, int] = Counter(label for response_id in given for label in known.labels[response_id])
+    claims = sum(n for label, n in labels.items() if label != "no_claim")
+    status: ClaimStatus = "labeled" if claims else "no_claim"
+    if lacking:
+        status = "missing"
+    elif not responses:
+        status = "unanswered"
+    values: dict[str, float] = {}
+    if claims:
+        names = [name for name in precision_names(known) if name != F]
+        values = {name: sum(labels.get(label, 0) for label in PRECISIONS[name]) / claims for name in names}
+    bound: float | None = None
+    left_out = unit.status == "left_out" or any(counts_against_nobody(why, reached) for why in reasons.values())
+    if has_f and not left_out:
+        recall = value_of(unit, MEASURES[RECALL]) or 0.0
+        bound = harmonic(values.get("nugget_precision", 0.0), recall) if claims else 0.0
+        if claims and unit.status == "matched":
+            values[F] = bound
+    return ClaimUnit(
+        run_id=unit.run_id,
+        scope=unit.scope,
+        topic_id=unit.topic_id,
+        responses=responses,
+        status=status,
+        labels=dict(labels),
+        values=values,
+        reasons=reasons,
+        has_f=has_f,
+        f1_bound=bound,
+    )
+
+
+def harmonic(precision: float, recall: float) -> float:
+    """The harmonic mean of a precision and a recall; 0 if both are 0.
+
+    >>> harmonic(0.5, 0.25)
+    0.3333333333333333
+    """
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def nugget_precision(
+    units: Iterable[ClaimUnit], names: Sequence[str], cluster: Cluster = "topic"
+) -> tuple[NuggetPrecision, ...]:
+    """A row for each run, in natural order.
+
+    Args:
+        units: From `claim_units`.
+        names: From `precision_names`.
+        cluster: What the intervals are over.
+    """
+    by_run: dict[str, list[ClaimUnit]] = defaultdict(list)
+    for unit in units:
+        by_run[unit.run_id].append(unit)
+    rows = []
+    for run_id in sorted(by_run, key=natural_key):
+        status = Counter(unit.status for unit in by_run[run_id])
+        rows.append(
+            NuggetPrecision(
+                run_id=run_id,
+                units=len(by_run[run_id]),
+                labeled=status["labeled"],
+                no_claim=status["no_claim"],
+                missing=status["missing"],
+                unanswered=status["unanswered"],
+                means={name: _mean(by_run[run_id], name, cluster) for name in names},
+                f1_bound=_bound(by_run[run_id]),
+            )
+        )
+    return tuple(rows)
+
+
+def _mean(units: Sequence[ClaimUnit], name: str, cluster: Cluster) -> Estimate:
+    having = [unit for unit in units if name in unit.values]
+    return mean_interval(
+        [unit.values[name] for unit in having],
+        [cluster_of(unit.topic_id, cluster) for unit in having],
+        bounds=(0.0, 1.0),
+        what="turns with claims",
+    )
+
+
+def _bound(units: Iterable[ClaimUnit]) -> float | None:
+    """The mean of F with everything missing against the run; what counts against nobody counts as the others do."""
+    units = [unit for unit in units if unit.has_f]
+    known = [unit.f1_bound for unit in units if unit.f1_bound is not None]
+    answered = [unit.f1_bound for unit in units if unit.status != "unanswered"]
+    asked = [value for value in answered if value is not None]
+    if not known or (answered and not asked):
+        return None
+    return math.fsum(asked) / len(asked) * len(answered) / len(units) if asked else 0.0
+
+
+def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Table[Any]:
+    """The runs with their precision and F, in natural order."""
+    notes = (
+        *(f"{name}: {_ABOUT[name]}." for name in names),
+        "Means are over the labeled units, f1 over those of them whose every nugget is matched. A unit that claims "
+        "nothing, lacks labels or has no response has no precision, so silence costs none: read it beside recall.",
+        "f1_bound: over all units; one without a response or a claim counts as 0, and what is missing as in the bound "
+        "of recall. Topics with nuggets of their own and of their turns have no f1 and count in neither.",
+    )
+    means = " ".join(f"{name}=means.{name}" for name in names)
+    columns = fields(f"run=run_id {means} f1_bound units labeled no_claim missing unanswered")
+    return records_table(columns, rows, "Precision", notes, places=3)
+
+
+def claims_grid(units: Iterable[ClaimUnit], names: Sequence[str]) -> Table[Any]:
+    """A line for each run and unit; a value where the unit has it."""
+    lines: list[tuple[Cell, ...]] = []
+    for unit in units:
+        count = Counter(unit.labels)
+        lines.append(
+            (
+                *(unit.run_id, unit.scope, " ".join(unit.responses), unit.status, sum(count.values()), unit.claims),
+                *(count["nugget"], count["passage"], count["none"], count["no_claim"]),
+                *(unit.values.get(name) for name in names),
+                ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(unit.reasons.values()).items())),
+            )
+        )
+    columns = (
+        *("run", "unit", "responses", "status", "sentences", "claims", "nugget", "passage", "none", "no_claim"),
+        *names,
+        "reasons",
+    )
+    return Table(lines, columns, "Claims")

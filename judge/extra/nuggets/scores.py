@@ -1,0 +1,309 @@
+"""Recall of runs by nuggets: measures of a response, the turns and topics that runs had to answer, and means. Pure.
+
+Recall has the names of nuggetizer: R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG
+Track with the AutoNuggetizer Framework, arXiv:2411.09607.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from judge.extra.nuggets.labels import PairLabels
+from judge.extra.nuggets.records import MatchLabel, Nugget, NuggetBank
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.table import Cell, Table, fields, records_table
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Estimate, Record
+from judge.results.turns import HARNESS, first_ranked, turns_of_runs
+from judge.stats.means import mean_interval
+from judge.stats.separation import shared_ranks
+
+SUPPORT: Mapping[MatchLabel, float] = {"supports": 1.0, "partly": 0.5, "does_not": 0.0, "contradicts": 0.0}
+"""What a nugget counts in a weighted recall."""
+
+
+class NuggetMeasure(Record, frozen=True):
+    """A row of MEASURES: which nuggets count, and what each label is worth."""
+
+    about: str
+    """The explanation in notes, without a period."""
+    worth: Mapping[MatchLabel, float]
+    vital: bool = False
+    """Whether only vital nuggets count."""
+    recall: bool = True
+    """Whether runs are ranked by it, with a missing label as `does_not`."""
+
+    def __call__(self, nuggets: Sequence[Nugget], labels: Mapping[str, MatchLabel]) -> float | None:
+        """The mean worth over the nuggets; None if no nugget counts.
+
+        Args:
+            nuggets: The nuggets of the turn or topic.
+            labels: Nugget id to label, for every one of them.
+        """
+        counted = [nugget for nugget in nuggets if nugget.importance == "vital" or not self.vital]
+        return math.fsum(self.worth[labels[nugget.nugget_id]] for nugget in counted) / len(counted) if counted else None
+
+
+_STRICT: Mapping[MatchLabel, float] = {**SUPPORT, "partly": 0.0}
+_CONTRADICTED: Mapping[MatchLabel, float] = {"supports": 0.0, "partly": 0.0, "does_not": 0.0, "contradicts": 1.0}
+
+MEASURES: dict[str, NuggetMeasure] = {
+    "all_score": NuggetMeasure("recall of all nuggets, where one that is partly supported counts half", SUPPORT),
+    "strict_all_score": NuggetMeasure("share of all nuggets that are supported in full", _STRICT),
+    "vital_score": NuggetMeasure(
+        "recall of the vital nuggets, where one that is partly supported counts half", SUPPORT, True
+    ),
+    "strict_vital_score": NuggetMeasure("share of the vital nuggets that are supported in full", _STRICT, True),
+    "contradicted": NuggetMeasure("share of all nuggets that the response contradicts", _CONTRADICTED, recall=False),
+}
+"""Name to measure; a measure is a row."""
+MAIN = "all_score"
+RECALLS = tuple(name for name, measure in MEASURES.items() if measure.recall)
+"""The measures that runs are ranked by."""
+
+UnitStatus = Literal["matched", "incomplete", "left_out", "unanswered"]
+"""matched: every nugget has a label. incomplete: a label is missing, which counts against the run. left_out: a label is
+missing for a reason that counts against no run. unanswered: the run ranked no pooled response first."""
+
+
+class RunUnit(Record, frozen=True):
+    """A turn or topic with nuggets that a run had to answer."""
+
+    run_id: str
+    scope: str
+    """The turn, or the topic for nuggets of a whole topic."""
+    topic_id: str
+    responses: tuple[str, ...]
+    """The pooled responses that the run ranked first there."""
+    nuggets: tuple[Nugget, ...]
+    labels: dict[str, MatchLabel]
+    """Nugget id to its label, where it is known; of several responses the best label."""
+    status: UnitStatus
+    reasons: dict[str, str]
+    """Nugget id to the reason of a missing label."""
+
+
+def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit, ...]:
+    """The units of every run, in natural order of runs and then of turns and topics.
+
+    Only the response that a run ranked first stands for it in a turn. Of a nugget of a whole topic, the best label over
+    the run's responses counts; it is contradicted if a response contradicts it and none supports it.
+
+    A missing label counts against the run, because it may be the run's doing, as on the leaderboard. It counts against
+    nobody where nobody asked for it, where the budget was spent, or where the judge answered about no response of the
+    turn or topic at all.
+
+    Args:
+        pool: The responses, and the turns that each run had to answer.
+        bank: The bank.
+        known: The labels.
+    """
+    firsts = first_ranked(pool)
+    scopes = bank.by_scope()
+    reached = _reached(pool, scopes, known)
+    units: list[RunUnit] = []
+    for run_id, turns in turns_of_runs(pool, firsts).items():
+        answered = firsts.get(run_id, {})
+        for scope in sorted({*turns, *map(topic_of, turns)} & scopes.keys(), key=natural_key):
+            there = [answered[turn] for turn in sorted(answered, key=natural_key) if scope in (turn, topic_of(turn))]
+            units.append(_run_unit(run_id, scope, there, scopes[scope], known, scope in reached))
+    return tuple(units)
+
+
+def runs_to_score(pool: Pool) -> list[str]:
+    """The ids of the runs that were to be judged, in natural order."""
+    return [*turns_of_runs(pool, first_ranked(pool))]
+
+
+def _reached(pool: Pool, scopes: Mapping[str, Sequence[Nugget]], known: PairLabels) -> set[str]:
+    """The turns and topics about which the judge answered at least once."""
+    scope_of = {nugget.nugget_id: scope for scope, nuggets in scopes.items() for nugget in nuggets}
+    answered = {nugget_id for _, nugget_id in known.labels}
+    answered |= {key[1] for key, failure in known.failures.items() if failure.reason not in HARNESS}
+    return {scope_of[nugget_id] for nugget_id in answered if nugget_id in scope_of}
+
+
+def _run_unit(
+    run_id: str,
+    scope: str,
+    responses: Sequence[PooledResponse],
+    nuggets: Sequence[Nugget],
+    known: PairLabels,
+    reached: bool,
+) -> RunUnit:
+    labels: dict[str, MatchLabel] = {}
+    reasons: dict[str, str] = {}
+    for nugget in nuggets if responses else ():
+        keys = [(response.response_id, nugget.nugget_id) for response in responses]
+        found = {known.labels[key] for key in keys if key in known.labels}
+        lacking = [key for key in keys if key not in known.labels]
+        if "supports" in found or not lacking:
+            order: tuple[MatchLabel, ...] = ("supports", "partly", "contradicts", "does_not")
+            labels[nugget.nugget_id] = next(label for label in order if label in found)
+        else:
+            why = [known.failures[key].reason if key in known.failures else "not_asked" for key in lacking]
+            # One reason that counts against nobody is enough: the label might have been the best one.
+            why.sort(key=lambda reason: not counts_against_nobody(reason, reached))
+            reasons[nugget.nugget_id] = why[0]
+    status: UnitStatus = "matched"
+    if not responses:
+        status = "unanswered"
+    elif any(counts_against_nobody(reason, reached) for reason in reasons.values()):
+        status = "left_out"
+    elif reasons:
+        status = "incomplete"
+    return RunUnit(
+        run_id=run_id,
+        scope=scope,
+        topic_id=nuggets[0].topic_id,
+        responses=tuple(response.response_id for response in responses),
+        nuggets=tuple(nuggets),
+        labels=labels,
+        status=status,
+        reasons=reasons,
+    )
+
+
+def counts_against_nobody(reason: str, reached: bool) -> bool:
+    """Whether the lack of a label counts against no run."""
+    return reason in ("budget", "not_asked") or (reason == "provider_error" and not reached)
+
+
+class NuggetScore(Record, frozen=True):
+    """One run under one measure."""
+
+    run_id: str
+    measure: str
+    rank: int | None
+    """By the bound; equal bounds share a rank. None if nothing was asked about the run."""
+    units: int
+    """Turns and topics whose nuggets count, and that the run had to answer."""
+    matched: int
+    """Those of which every nugget has a label."""
+    incomplete: int
+    """Those that lack a label, which counts against the run."""
+    left_out: int
+    """Those that lack a label for a reason that counts against no run."""
+    unanswered: int
+    """Those without a response."""
+    mean: Estimate
+    """Over the matched ones."""
+    bound: float | None
+    """Over all of them: a missing label counts as `does_not`, an unanswered turn as 0; None for a measure that is no
+    recall."""
+    reasons: dict[str, int]
+    """Why labels are missing, with counts."""
+
+
+def nugget_scores(units: Iterable[RunUnit], cluster: Cluster = "topic") -> tuple[NuggetScore, ...]:
+    """A row for each measure and run: measures in the order of MEASURES, best bound first.
+
+    Turns that are left out count as the run's others do on average, as on the leaderboard.
+
+    Args:
+        units: From `run_units`.
+        cluster: What the intervals are over.
+    """
+    by_run: dict[str, list[RunUnit]] = defaultdict(list)
+    for unit in units:
+        by_run[unit.run_id].append(unit)
+    return tuple(
+        row
+        for name in MEASURES
+        for row in _ranked([_score(run_id, name, of_run, cluster) for run_id, of_run in by_run.items()])
+    )
+
+
+def value_of(unit: RunUnit, measure: NuggetMeasure) -> float | None:
+    """The value of a unit, with `does_not` in place of missing labels; None if no nugget of it counts."""
+    labels = {nugget.nugget_id: unit.labels.get(nugget.nugget_id, "does_not") for nugget in unit.nuggets}
+    return measure(unit.nuggets, labels)
+
+
+def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -> NuggetScore:
+    measure = MEASURES[name]
+    values = [(unit, value) for unit in units if (value := value_of(unit, measure)) is not None]
+    status = Counter(unit.status for unit, _ in values)
+    matched = [(unit, value) for unit, value in values if unit.status == "matched"]
+    mean = mean_interval(
+        [value for _, value in matched],
+        [cluster_of(unit.topic_id, cluster) for unit, _ in matched],
+        bounds=(0.0, 1.0),
+        what="turns" if values else "nuggets that count",
+    )
+    asked = [value for unit, value in values if unit.status in ("matched", "incomplete")]
+    answered = len(asked) + status["left_out"]
+    bound = None
+    if measure.recall and values and not (answered and not asked):
+        bound = math.fsum(asked) / len(asked) * answered / len(values) if asked else 0.0
+    return NuggetScore(
+        run_id=run_id,
+        measure=name,
+        rank=None,
+        units=len(values),
+        matched=status["matched"],
+        incomplete=status["incomplete"],
+        left_out=status["left_out"],
+        unanswered=status["unanswered"],
+        mean=mean,
+        bound=bound,
+        reasons=dict(sorted(Counter(reason for unit, _ in values for reason in unit.reasons.values()).items())),
+    )
+
+
+def _ranked(rows: Sequence[NuggetScore]) -> list[NuggetScore]:
+    ranks = shared_ranks([row.bound for row in rows])
+    ranked = [msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True)]
+    return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
+
+
+def score_grid(rows: Iterable[NuggetScore], main: str) -> Table[Any]:
+    """The runs under one measure, best bound first."""
+    columns = fields("rank run=run_id mean bound units matched incomplete left_out unanswered")
+    notes = (
+        f"{main}: {MEASURES[main].about}.",
+        "units: turns with nuggets, and topics with nuggets of their own, that the run had to answer. mean: over those "
+        "of which every nugget is matched, with its interval over topics.",
+        "bound: over all of them; a missing match counts as does_not, an unanswered turn as 0. Ranks go by it.",
+    )
+    return records_table(columns, (row for row in rows if row.measure == main), "Runs", notes, places=3)
+
+
+def measures_grid(rows: Sequence[NuggetScore]) -> Table[Any]:
+    """The mean of every run under every measure, in natural order of runs."""
+    by_run: dict[str, dict[str, Estimate]] = defaultdict(dict)
+    for row in rows:
+        by_run[row.run_id][row.measure] = row.mean
+    lines: list[tuple[Cell, ...]] = [
+        (run_id, *(by_run[run_id][name] for name in MEASURES)) for run_id in sorted(by_run, key=natural_key)
+    ]
+    notes = tuple(f"{name}: {measure.about}." for name, measure in MEASURES.items())
+    return Table(lines, ("run", *MEASURES), "Measures", notes, places=3)
+
+
+def units_grid(units: Iterable[RunUnit]) -> Table[Any]:
+    """A line for each run and unit; a value where every nugget is matched."""
+    lines: list[tuple[Cell, ...]] = []
+    for unit in units:
+        counts = Counter(unit.labels.values())
+        values: Mapping[str, float | None] = {
+            name: measure(unit.nuggets, unit.labels) if unit.status == "matched" else None
+            for name, measure in MEASURES.items()
+        }
+        lines.append(
+            (
+                *(unit.run_id, unit.scope, " ".join(unit.responses), unit.status, len(unit.nuggets)),
+                *(counts["supports"], counts["partly"], counts["does_not"], counts["contradicts"], len(unit.reasons)),
+                *values.values(),
+                ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(unit.reasons.values()).items())),
+            )
+        )
+    columns = (
+        *("run", "unit", "responses", "status", "nuggets", "supports", "partly", "does_not", "contradicts", "missing"),
+        *MEASURES,
+        "reasons",
+    )
+    return Table(lines, columns, "Units")

@@ -1,0 +1,267 @@
+"""The plan of `judge probe`, and the plan with its inputs read, its items drawn and their twins made."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import model_validator
+
+from judge.ask.asking import JOURNAL, Judge
+from judge.ask.criteria import choose_prompts
+from judge.ask.opening import check_turns, default_model, judging_options, open_judge, recalls
+from judge.ask.options import AskingOptions, JournalOption
+from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.subjects import check_unit, unit_of
+from judge.ask.tasks import Task
+from judge.ask.verdict import PARSER_VERSION
+from judge.calibrate.certificate import Certificate, read_certificate
+from judge.errors import InputError, UsageError
+from judge.extra.probe.drawing import draw_items, is_complete, make_twin, passages_of, twin_response
+from judge.extra.probe.measured import MARGIN
+from judge.extra.probe.probes import probes_of
+from judge.extra.probe.records import KINDS, Inapplicable, Probe, ProbeItem, ProbeKind, Twin
+from judge.io.folder import check_apart, check_outside
+from judge.io.paths import file_in
+from judge.io.plan import AboveZero, Option, Options, Positive, Seed
+from judge.io.steps import Step, Steps, quiet
+from judge.io.stored import read_stored, sha256
+from judge.jobs.earlier import read_earlier_pool
+from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
+from judge.jobs.pooling import Pooling, pool_runs
+from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.conversation import turns_shown
+from judge.pool.intake import turns_by_id
+from judge.pool.records import Pool
+from judge.records import Criterion, JudgedUnit, Record
+from judge.runs.records import Turn
+from judge.runs.topics import read_topics
+
+
+class ProbedResponses(Options, section="reading"):
+    """What responses are drawn from."""
+
+    folder: Annotated[Path | None, Option(metavar="FOLDER", place="only")] = None
+    """Output folder of `judge run` or `judge pool`: its pool is drawn from, and its journal used."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Folders of run files, of any formats, .gz too, and run files."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, for prompts with the conversation."""
+    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """With --runs: the collection's passages."""
+
+
+class ProbedJudges(JudgedPrompts, section="asking"):
+    """Who is asked, and what."""
+
+    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
+    """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b); may be repeated."""
+
+
+class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, JournalOption, section="probing"):
+    """Everything `judge probe` can be told."""
+
+    items: Annotated[Positive, Option(metavar="N")] = 30
+    """Responses that are drawn."""
+    kinds: Annotated[tuple[ProbeKind, ...], Option(metavar="KIND")] = KINDS
+    """Kinds of alterations (default all)."""
+    margin: Annotated[AboveZero, Option(metavar="M")] = MARGIN
+    """The shift, in levels of the scale, that does not matter."""
+    resampling_seed: Annotated[Seed, Option(metavar="N")] = 2023
+    """Seed of the draw and of the alterations."""
+    out: Annotated[Path, Option(short="o", metavar="DIR", section="output")]
+    """Folder for tables, picture, twins and journal."""
+    certificate: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The certificate (`certificate.json`) of this very judge; a copy that tells of the probe is written into --out."""
+    replace: bool = False
+    """Write over results of another configuration in --out."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.runs) == (self.folder is not None):
+            raise UsageError("expected either an output folder of `judge run` or `judge pool`, or runs (--runs)")
+        if self.folder is not None and self.passages:
+            raise UsageError("--passages is about runs (--runs): the folder has the passages of its pool")
+        return self
+
+
+class Posed(NamedTuple):
+    """One item under one prompt: as it is without a probe, else its twin."""
+
+    criterion: Criterion
+    item: ProbeItem
+    probe: Probe | None
+    twin: Twin | Inapplicable | None
+
+    @property
+    def task(self) -> Task | None:
+        """The judgment to make; None where the probe does not apply to the item."""
+        if self.probe is None:
+            return Task(self.item.response, self.criterion)
+        if not isinstance(self.twin, Twin):
+            return None
+        return Task(twin_response(self.item, self.twin, self.probe.name.replace(" ", "-")), self.criterion)
+
+
+class ProbeInputs(Record, frozen=True):
+    """A plan with its inputs read; nothing has been written or sent."""
+
+    plan: ProbePlan
+    judge: Judge
+    criteria: tuple[Criterion, ...]
+    kinds: tuple[ProbeKind, ...]
+    """The kinds of probes, in the order of the tables."""
+    items: tuple[ProbeItem, ...]
+    drawn_from: Pool
+    incomplete: int
+    """Responses that could not be drawn, because a used passage has no text."""
+    posed: tuple[Posed, ...]
+    pool: Pool
+    """The passages of items and twins."""
+    turns: dict[str, Turn] | None
+    certificate: Certificate | None
+    configured: dict[str, Any]
+    """Everything that determines the results, for the manifest."""
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """What each model is asked, in the order of `posed`, without items that have no twin."""
+        return tuple(task for each in self.posed if (task := each.task) is not None)
+
+    @property
+    def known(self) -> tuple[Path, ...]:
+        """The journal of the judged folder, whose answers need not be paid for again."""
+        return () if self.plan.folder is None else (self.plan.folder / JOURNAL,)
+
+
+def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:
+    """Read what a plan names, draw the items and make their twins.
+
+    Args:
+        plan: What to do.
+        keys: Refuse a model without its key; a dry run needs none.
+        steps: Called as the runs are read and pooled.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    if plan.folder is not None:
+        check_apart(plan.out, [plan.folder])
+    check_outside(plan.out, plan.runs)
+    kinds = tuple(kind for kind in KINDS if kind in plan.kinds)
+    chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
+    criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
+    _check_criteria(criteria, kinds)
+    unit = unit_of(criteria)
+    certificate = None
+    if plan.certificate is not None:
+        certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
+    names = tuple(dict.fromkeys(plan.models)) or (default_model(),)
+    judge = open_judge(names, plan.options, criteria, plan.settings, keys=keys and not recalls(plan))
+    pool, turns = _read(plan, unit, steps)
+    check_unit(criteria, pool.unit)
+    steps(Step("drawing items and altering them"))
+    with_passages = any("passages" in criterion.inputs for criterion in criteria)
+    items = _drawn(plan, pool, criteria, turns, with_passages=with_passages)
+    posed = tuple(
+        Posed(
+            criterion,
+            item,
+            probe,
+            make_twin(probe, item, criterion, plan.resampling_seed) if probe is not None else None,
+        )
+        for criterion in criteria
+        for item in items
+        for probe in (None, *probes_of(criterion, kinds))
+    )
+    twins = [each.twin for each in posed if isinstance(each.twin, Twin)]
+    return ProbeInputs(
+        plan=plan,
+        judge=judge,
+        criteria=criteria,
+        kinds=kinds,
+        items=items,
+        drawn_from=pool,
+        incomplete=sum(not is_complete(response, pool) for response in pool.responses) if with_passages else 0,
+        posed=posed,
+        pool=Pool((), {**pool.passages, **passages_of(twins)}, ()),
+        turns=turns,
+        certificate=certificate,
+        configured=_configuration(plan, pool, criteria, judge, kinds, certificate),
+    )
+
+
+def _drawn(
+    plan: ProbePlan, pool: Pool, criteria: Sequence[Criterion], turns: Mapping[str, Turn] | None, *, with_passages: bool
+) -> tuple[ProbeItem, ...]:
+    """The items of a probe.
+
+    Raises:
+        InputError: None can be drawn.
+        UsageError: A prompt shows the conversation, and the turn of an item is not known.
+    """
+    items = draw_items(pool, plan.items, plan.resampling_seed, with_passages=with_passages)
+    if not items:
+        raise InputError(
+            f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
+            + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
+        )
+    check_turns(criteria, {item.response.turn_id for item in items}, turns or {}, plan.topics)
+    return items
+
+
+def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...]) -> None:
+    """Refuse two prompts of one name, which no table could tell apart, and a prompt that no probe is for.
+
+    Raises:
+        UsageError: There are such prompts.
+    """
+    first: dict[str, Criterion] = {}
+    for criterion in criteria:
+        if not probes_of(criterion, kinds):
+            raise UsageError(f"{criterion.prompt_id}: no probe of the kind {' or '.join(kinds)} is for it")
+        other = first.setdefault(criterion.prompt_id, criterion)
+        if other is not criterion:
+            raise UsageError(f"{other.file} and {criterion.file} are both called {criterion.prompt_id}: rename one")
+
+
+def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:
+    """The pool, and the turns of the topics file."""
+    if plan.folder is None:
+        pooled = pool_runs(
+            Pooling(runs=plan.runs, topics=plan.topics, unit=unit, passages=plan.passages or None, screen="off"), steps
+        )
+        if not pooled.pool.responses:
+            raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+        return pooled.pool, pooled.turns
+    turns = turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None
+    pool = read_earlier_pool(plan.folder)
+    return pool, turns_shown(pool, turns)
+
+
+def _configuration(
+    plan: ProbePlan,
+    pool: Pool,
+    criteria: Sequence[Criterion],
+    judge: Judge,
+    kinds: Sequence[ProbeKind],
+    certificate: Certificate | None,
+) -> dict[str, Any]:
+    topics: Mapping[str, Any] = {}
+    if plan.topics is not None:
+        topics = {"topics": sha256(read_stored(plan.topics))}
+    return {
+        **topics,
+        "pool": sha256(pool_jsonl(pool)),
+        "passages": sha256(passages_jsonl(pool)),
+        "criteria": {prompt.prompt_id: prompt.digest for prompt in criteria},
+        "judge": [model.name for model in judge.models],
+        "options": judging_options(plan.options, judge.models),
+        "parser": PARSER_VERSION,
+        "renderer": RENDERER_VERSION,
+        "kinds": list(kinds),
+        "items": plan.items,
+        "margin": plan.margin,
+        "seed": plan.resampling_seed,
+        "certificate": certificate.digest if certificate is not None else None,
+    }

@@ -1,0 +1,339 @@
+"""A probe from its plan to its files: what `judge probe` does, for use from Python."""
+
+import platform
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from judge.ask.account import JudgeAccount
+from judge.ask.asking import Asking, JobForecast
+from judge.ask.opening import ask_free, judging_options, takes
+from judge.ask.progress import Progress, job_progress
+from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.records import Failure, Judgment
+from judge.ask.tasks import Task
+from judge.ask.verdict import PARSER_VERSION
+from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
+from judge.calibrate.certified import Certified
+from judge.errors import UsageError
+from judge.extra.bench.cards.card import OVERLAP
+from judge.extra.probe.card import CARD, PROBE_LAYOUT, ProbeCard, ProbedJudge, probe_json, probe_pictures, probe_tsv
+from judge.extra.probe.certified import certified_probe
+from judge.extra.probe.inputs import Posed, ProbeInputs, ProbePlan, read_probe
+from judge.extra.probe.measured import canary_rows, probe_row
+from judge.extra.probe.page import probe_markdown
+from judge.extra.probe.pairs import ProbePair, standing, steps_of, why_missing
+from judge.extra.probe.probes import probes_of
+from judge.extra.probe.records import Inapplicable, Twin
+from judge.io.bundle import __version__
+from judge.io.draw.drawable import undrawn
+from judge.io.folder import replace_folder
+from judge.io.line_stream import json_bytes, jsonl_bytes
+from judge.io.progress import ProgressLine
+from judge.io.steps import Step, Steps, quiet
+from judge.io.stored import sha256
+from judge.jobs.manifest import MANIFEST, SCHEMA, UNFINISHED, check_folder, job_manifest
+from judge.judges.backends import backend_facts, open_model
+from judge.judges.model import Model
+from judge.records import Criterion, Record
+
+PROBE_RECORD = "probe.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+CERTIFICATE = "certificate.json"
+PROBED = "probed"
+"""Status of a folder with a finished probe."""
+_GROWING = frozenset({"items", "kinds", "margin", "certificate"})
+"""Keys of a configuration that a later call may change: the same twins are asked about, or more of them."""
+
+
+class ProbeOutcome(Record, frozen=True):
+    """What a probe found."""
+
+    card: ProbeCard
+    """Everything, by judge and prompt."""
+    pairs: tuple[ProbePair, ...]
+    """The grades of each item and its twin."""
+    certificate: Certificate | None
+    """The certificate with the probe in it; None without one, or where it is of another judge."""
+    failures: tuple[Failure, ...]
+    notes: tuple[str, ...]
+    """A sentence each."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to each model took."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether some judge fails a probe."""
+        return any(row.word == "fails" for of in self.card.judges for row in of.rows)
+
+
+def probe_judges(
+    plan: ProbePlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
+) -> ProbeOutcome:
+    """Ask judges about responses and altered copies of them, and write what moved their grades.
+
+    Args:
+        plan: What to do.
+        report: Called after each judgment.
+        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+        OperationalError: Asking stopped early; the same call goes on from there.
+    """
+    with job_progress(progress, report) as shown:
+        inputs = _inputs(plan, steps=shown.steps)
+        changed = _check_out(inputs)
+        with Asking.of(plan, inputs.pool, inputs.turns, shown, known=inputs.known) as asking:
+            unfinished = {MANIFEST: _manifest(inputs, UNFINISHED)}
+            replace_folder(plan.out, unfinished, PROBE_RECORD, more=not changed)
+            results = asking.ask(inputs.judge, inputs.tasks)
+            notes = asking.notes(inputs.judge.models, results)
+        shown.steps(Step("making tables and pictures"))
+        return _outcome(inputs, results, notes, asking.accounts)
+
+
+def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
+    """Count what `probe_judges` would send beyond what the journals hold.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad, or the output folder would be refused.
+    """
+    inputs = _inputs(plan, keys=False, steps=steps)
+    if plan.out.exists():
+        _check_out(inputs)
+    with Asking.of(plan, inputs.pool, inputs.turns, known=inputs.known, dry=True) as asking:
+        forecast = asking.forecast(inputs.judge, inputs.tasks)
+    twins = len(inputs.tasks) - len(inputs.items) * len(inputs.criteria)
+    return JobForecast({"items": len(inputs.items), "twins": twins}, forecast.rows)
+
+
+def _inputs(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:
+    inputs = read_probe(plan, keys=keys, steps=steps)
+    if inputs.certificate is not None:
+        _check_bound(inputs, inputs.certificate)
+    return inputs
+
+
+def _check_out(inputs: ProbeInputs) -> bool:
+    """Refuse a folder with other results; whether it holds a probe of another configuration."""
+    out, replace = inputs.plan.out, inputs.plan.replace
+    return check_folder(out, inputs.configured, trial=False, replace=replace, may_differ=_GROWING, record=PROBE_RECORD)
+
+
+def _outcome(
+    inputs: ProbeInputs,
+    results: Sequence[Judgment | Failure],
+    notes: tuple[str, ...],
+    accounts: tuple[JudgeAccount, ...],
+) -> ProbeOutcome:
+    """What the results come to, by model and then in the order of the tasks; the files are written."""
+    plan, overlap, size = inputs.plan, _overlap(inputs), len(inputs.tasks)
+    pairs: list[ProbePair] = []
+    judges = []
+    for number, model in enumerate(inputs.judge.models):
+        answers = _answers((each.task for each in inputs.posed), results[number * size : (number + 1) * size])
+        mine = _pairs(inputs, model.name, answers, overlap)
+        pairs += mine
+        judges += _probed_judges(inputs, model, answers, mine)
+    card = ProbeCard(
+        schema=PROBE_LAYOUT,
+        judge_version=__version__,
+        seed=plan.resampling_seed,
+        margin=plan.margin,
+        items=len(inputs.items),
+        topics=len({item.response.topic_id for item in inputs.items}),
+        pooled=len(inputs.drawn_from.responses),
+        incomplete=inputs.incomplete,
+        judges=tuple(judges),
+    )
+    files = {
+        CARD: probe_json(card),
+        "probe.tsv": probe_tsv(card),
+        "probe.md": probe_markdown(card),
+        "twins.jsonl": jsonl_bytes(pairs),
+        **probe_pictures(card),
+    }
+    certificate = None
+    if inputs.certificate is not None:
+        certificate, unbound = with_probe(inputs.certificate, card, sha256(files[CARD]), inputs.criteria)
+        notes += unbound
+        if certificate is not None:
+            files[CERTIFICATE] = json_bytes(certificate)
+    files[MANIFEST] = _manifest(inputs, PROBED)
+    replace_folder(plan.out, files, PROBE_RECORD, last=CERTIFICATE)
+    notes += tuple(undrawn("pictures of the shifts"))
+    failures = tuple(result for result in results if isinstance(result, Failure))
+    return ProbeOutcome(card, tuple(pairs), certificate, failures, notes, accounts)
+
+
+def _manifest(inputs: ProbeInputs, status: str) -> bytes:
+    return job_manifest(status, inputs.configured, schema=SCHEMA, python=platform.python_version())
+
+
+ProbeAnswers = Sequence[Judgment | Failure | None]
+"""The answers in the order of `posed`; None where an item has no twin, or was not asked about."""
+
+
+def _answers(tasks: Iterable[Task | None], results: Iterable[Judgment | Failure]) -> ProbeAnswers:
+    """The results, with None in the places that have no task."""
+    given = iter(results)
+    return [None if task is None else next(given) for task in tasks]
+
+
+def _overlap(inputs: ProbeInputs) -> ProbeAnswers:
+    """What word overlap says, for the prompts that it can grade under; it costs nothing."""
+    model = open_model(OVERLAP)
+    graded = {criterion.digest for criterion in inputs.criteria if takes(model, criterion)}
+    tasks = [each.task if each.criterion.digest in graded else None for each in inputs.posed]
+    return _answers(tasks, ask_free(model, list(filter(None, tasks)), inputs.pool, inputs.turns))
+
+
+def _pairs(inputs: ProbeInputs, judge: str, answers: ProbeAnswers, overlap: ProbeAnswers) -> list[ProbePair]:
+    """The pairs of one judge, in the order of the prompts, the items and the probes."""
+    pairs: list[ProbePair] = []
+    beside = [None] * len(answers) if backend_facts(judge).baseline else overlap
+    clean, beside_clean = None, None
+    for posed, answer, by_overlap in zip(inputs.posed, answers, beside, strict=True):
+        if posed.probe is None:
+            clean, beside_clean = answer, by_overlap
+        elif clean is not None:
+            pairs.append(_pair(posed, judge, (clean, answer), (beside_clean, by_overlap)))
+    return pairs
+
+
+def _pair(
+    posed: Posed,
+    judge: str,
+    answers: tuple[Judgment | Failure, Judgment | Failure | None],
+    overlap: tuple[Judgment | Failure | None, Judgment | Failure | None],
+) -> ProbePair:
+    """The pair of an item and its twin, by the answers about both."""
+    scale, response, (clean, altered) = posed.criterion.scale, posed.item.response, answers
+    steps = [_steps(result, posed.criterion) for result in overlap]
+    twin = posed.twin if isinstance(posed.twin, Twin) else None
+    absent = posed.twin if isinstance(posed.twin, Inapplicable) else None
+    return ProbePair(
+        prompt=posed.criterion.prompt_id,
+        judge=judge,
+        probe=posed.probe.name if posed.probe is not None else "",
+        response_id=response.response_id,
+        turn_id=response.turn_id,
+        topic_id=response.topic_id,
+        canary=twin.canary if twin else None,
+        wants=twin.wants if twin else None,
+        change=twin.change if twin else None,
+        inapplicable=absent.reason if absent else None,
+        clean=standing(clean, scale),
+        altered=standing(altered, scale) if altered is not None else None,
+        missing=None if absent else why_missing(clean, altered),
+        overlap_clean=steps[0],
+        overlap_altered=steps[1],
+    )
+
+
+def _steps(result: Judgment | Failure | None, criterion: Criterion) -> float | None:
+    found = standing(result, criterion.scale) if result is not None else None
+    return None if found is None else float(found.step) if found.expected is None else found.expected
+
+
+def _probed_judges(
+    inputs: ProbeInputs, model: Model, answers: ProbeAnswers, pairs: Sequence[ProbePair]
+) -> list[ProbedJudge]:
+    """What the pairs of one judge say under each prompt."""
+    judges = []
+    for criterion in inputs.criteria:
+        mine = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
+        steps = steps_of(criterion.scale)
+        by_probe: dict[str, list[ProbePair]] = {}
+        for pair in mine:
+            by_probe.setdefault(pair.probe, []).append(pair)
+        judges.append(
+            ProbedJudge(
+                criterion=criterion.name,
+                prompt=criterion.prompt_id,
+                prompt_digest=criterion.digest,
+                judge=model.name,
+                options=judging_options(inputs.plan.options, (model,)),
+                models_returned=_returned(answers, criterion),
+                parser=PARSER_VERSION,
+                renderer=RENDERER_VERSION,
+                levels=steps + 1,
+                rows=tuple(
+                    probe_row(probe, by_probe[probe.name], steps, inputs.plan.margin)
+                    for probe in probes_of(criterion, inputs.kinds)
+                ),
+                canaries=canary_rows(mine, steps),
+            )
+        )
+    return judges
+
+
+def _returned(results: ProbeAnswers, criterion: Criterion) -> tuple[str, ...]:
+    """The models as the provider names them."""
+    judgments = (result for result in results if isinstance(result, Judgment))
+    return tuple(sorted({each.model for each in judgments if each.model and each.criterion_digest == criterion.digest}))
+
+
+def _check_bound(inputs: ProbeInputs, certificate: Certificate) -> None:
+    """Refuse a certificate of another judge before anything is asked.
+
+    Raises:
+        UsageError: No judge under no prompt is what the certificate certifies.
+    """
+    differing: list[str] = []
+    for model in inputs.judge.models:
+        options = judging_options(inputs.plan.options, (model,))
+        for criterion in inputs.criteria:
+            different = _different(match_run(certificate, [criterion], model.name, options))
+            if not different:
+                return
+            differing.append(f"{criterion.prompt_id} by {model.name}: {different}")
+    raise UsageError(f"the certificate is of another judge ({'. '.join(differing)})")
+
+
+def with_probe(
+    certificate: Certificate, card: ProbeCard, digest: str, criteria: Sequence[Criterion]
+) -> tuple[Certificate | None, tuple[str, ...]]:
+    """The certificate with the probe in the entries that it is of, and a sentence for each entry that it is not of.
+
+    Args:
+        certificate: What was calibrated.
+        card: What the probe found.
+        digest: SHA-256 of `probe.json`.
+        criteria: The prompts of the probe.
+
+    Returns:
+        The new certificate, or None if the probe is of none of its entries; the sentences.
+    """
+    by_digest = {criterion.digest: criterion for criterion in criteria}
+    entries: list[Certified] = []
+    notes: list[str] = []
+    bound = False
+    for entry in certificate.certified:
+        found = [
+            _same(certificate, of, by_digest[of.prompt_digest]) for of in card.judges if of.criterion == entry.criterion
+        ]
+        of = next((judge for judge in found if isinstance(judge, ProbedJudge)), None)
+        if of is not None:
+            entries.append(msgspec.structs.replace(entry, probed=certified_probe(card, of, digest)))
+            bound = True
+            continue
+        entries.append(entry)
+        reasons = "; ".join(each for each in found if isinstance(each, str)) or "the criterion was not probed"
+        notes.append(f"the probe is not in the certificate's entry of {entry.criterion}: {reasons}")
+    made = msgspec.structs.replace(certificate, certified=tuple(entries))
+    return (msgspec.structs.replace(made, digest=certificate_digest(made)) if bound else None), tuple(notes)
+
+
+def _same(certificate: Certificate, of: ProbedJudge, criterion: Criterion) -> ProbedJudge | str:
+    """The probed judge if the certificate's entry is of it, else what differs."""
+    returned = {criterion.name: of.models_returned}
+    different = _different(match_run(certificate, [criterion], of.judge, of.options, returned))
+    return different or of
+
+
+def _different(matches: Sequence[Match]) -> str:
+    return "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in matches if not m.same)

@@ -1,0 +1,143 @@
+"""A published table made again from its released files: what `judge reproduce` does, for use from Python."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from judge.extra.reproduce.published import PUBLICATIONS, PublishedNumber, Reproduction, reproduce_publication
+from judge.io.draw.drawable import can_draw
+from judge.io.draw.intervals import interval_plot
+from judge.io.folder import check_apart, replace_folder
+from judge.io.plan import OneOf, Option, Options
+from judge.io.steps import Step, Steps, quiet
+from judge.io.table import FORMS, Cell, Table
+from judge.records import Estimate
+
+RECORD = "reproduction.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+COLUMNS = ("table", "row", "measure", "published", "ours", "difference", "reason")
+"""The columns of the comparison."""
+
+
+class ReproductionPlan(Options):
+    """Everything `judge reproduce` can be told."""
+
+    name: Annotated[str, OneOf(PUBLICATIONS), Option(metavar="NAME", place="only")]
+    """The publication."""
+    folder: Annotated[Path, Option(metavar="DIR", place="only")]
+    """The released files, or a folder above them."""
+    out: Annotated[Path | None, Option(short="o", metavar="OUT")] = None
+    """Folder for the tables in every form, and pictures of the intervals."""
+
+
+def reproduce_published(plan: ReproductionPlan, steps: Steps = quiet) -> Reproduction:
+    """Make a publication again, and write its tables and pictures if asked to.
+
+    Raises:
+        UsageError: The publication is unknown, or the output folder is that of the released files.
+        InputError: A released file is absent or bad; every problem is listed.
+    """
+    folder = plan.folder
+    if plan.out is not None:
+        check_apart(plan.out, [folder])
+    steps(Step(f"making {plan.name} again"))
+    made = reproduce_publication(plan.name, folder)
+    if plan.out is not None:
+        steps(Step("making tables and pictures"))
+        replace_folder(plan.out, reproduction_files(made), RECORD)
+    return made
+
+
+def comparison(made: Reproduction, *, marks: bool) -> Table[Any]:
+    """The published numbers beside ours as one table.
+
+    Args:
+        made: The publication made again.
+        marks: Whether a reason is a letter that a note explains, for people, or stands in the table, for tools.
+    """
+    reasons = list(dict.fromkeys(number.reason for number in made.numbers if number.reason))
+    letters = {reason: _letter(place) for place, reason in enumerate(reasons)} | {"": ""}
+    lines = tuple(
+        (
+            *(each.table, each.row, each.measure, each.published, _ours(each), _difference(each)),
+            letters[each.reason] if marks else each.reason,
+        )
+        for each in made.numbers
+    )
+    explained = tuple(f"{letters[reason]}: {reason}." for reason in reasons) if marks else ()
+    return Table(
+        lines, COLUMNS, f"{made.name}: published and made again", (*explained, *made.notes, f"Source: {made.source}")
+    )
+
+
+def reproduction_object(made: Reproduction) -> dict[str, Any]:
+    """The object that `judge reproduce --json` prints; numbers are unrounded."""
+    return {
+        "name": made.name,
+        "source": made.source,
+        "numbers": made.numbers,
+        "beyond": [grid.to_object() for grid in made.beyond],
+        "notes": made.notes,
+    }
+
+
+def reproduction_files(made: Reproduction) -> dict[str, bytes]:
+    """The tables in every form, and a picture of the intervals of each published measure that has some."""
+    shown, whole = (comparison(made, marks=marks).files("comparison") for marks in (True, False))
+    tools = {f"comparison.{FORMS[form][0]}" for form in ("tsv", "json")}
+    files = {name: whole[name] if name in tools else content for name, content in shown.items()}
+    for grid in made.beyond:
+        files |= grid.files(_slug(grid.title))
+    for table, measure in with_intervals(made) if can_draw() else ():
+        of = [each for each in made.numbers if (each.table, each.measure) == (table, measure)]
+        rows = [(each.row, each.ours) for each in of if each.ours is not None]
+        printed = [_printed(each) for each in of if each.ours is not None]
+        name, heading = _slug(f"{table} {measure}"), f"{made.name}, {table}: {measure}"
+        pictures = interval_plot(rows, measure, heading, "n", marks=printed, names=("made again", "published"))
+        files[f"{name}.svg"], files[f"{name}.png"] = pictures
+    return files
+
+
+def with_intervals(made: Reproduction) -> tuple[tuple[str, str], ...]:
+    """The published tables and measures of which some number has an interval: those that are drawn."""
+    return tuple(
+        dict.fromkeys((each.table, each.measure) for each in made.numbers if each.ours and each.ours.low is not None)
+    )
+
+
+def _ours(number: PublishedNumber) -> Cell:
+    """A count is an integer, as it is printed."""
+    ours = number.ours
+    whole = ours is not None and ours.low is None and ours.value is not None and ours.value.is_integer()
+    if whole and "." not in (number.published or ""):
+        return int(_value(ours))
+    return ours
+
+
+def _printed(number: PublishedNumber) -> float | None:
+    try:
+        return float((number.published or "").replace(",", ""))
+    except ValueError:
+        return None
+
+
+def _value(estimate: Estimate | None) -> float:
+    return 0.0 if estimate is None or estimate.value is None else estimate.value
+
+
+def _difference(number: PublishedNumber) -> Cell:
+    """With as many decimals as are printed."""
+    if number.difference is None:
+        return None
+    places = len((number.published or "").partition(".")[2])
+    return f"{number.difference:+.{places}f}" if number.difference else "0"
+
+
+def _letter(place: int) -> str:
+    """The mark at a place from 0 on: a to z, then aa, ab and so on."""
+    head, last = divmod(place, 26)
+    return (_letter(head - 1) if head else "") + chr(ord("a") + last)
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")

@@ -1,0 +1,223 @@
+"""LLMJudge: Tables 3 and 4 (agreement of LLM judges with NIST's assessors) from the released label files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from judge.errors import InputError
+from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours
+from judge.extra.reproduce.published.llmjudge_beyond import SCALE, JudgeLabels, agreement, beyond
+from judge.extra.reproduce.published.released import ReleasedFile, find_released
+from judge.io.cells import count, number
+from judge.io.line_stream import text_of
+from judge.io.trec import QrelRow, parse_qrels
+from judge.records import Estimate, Problem
+from judge.runs.document import file_name
+from judge.stats.ranking import kendall_tau_b
+
+TABLE_3: dict[str, tuple[str, str, str, str]] = {
+    "NISTRetrieval-instruct0": ("0.1877", "0.3819", "0.9440", "0.9907"),
+    "NISTRetrieval-instruct1": ("0.1874", "0.3812", "0.9440", "0.9907"),
+    "NISTRetrieval-instruct2": ("0.1880", "0.3821", "0.9440", "0.9907"),
+    "NISTRetrieval-reason0": ("0.1844", "0.3874", "0.9052", "0.9810"),
+    "NISTRetrieval-reason1": ("0.1845", "0.3872", "0.9009", "0.9802"),
+    "NISTRetrieval-reason2": ("0.1838", "0.3874", "0.9052", "0.9810"),
+    "Olz-exp": ("0.2519", "0.4701", "0.9009", "0.9819"),
+    "Olz-gpt4o": ("0.2625", "0.5020", "0.8793", "0.9758"),
+    "Olz-halfbin": ("0.2064", "0.4536", "0.9085", "0.9830"),
+    "Olz-multiprompt": ("0.2445", "0.4551", "0.9267", "0.9867"),
+    "Olz-somebin": ("0.2109", "0.4471", "0.9042", "0.9822"),
+    "RMITIR-GPT4o": ("0.2388", "0.4108", "0.8966", "0.9798"),
+    "RMITIR-llama38b": ("0.2006", "0.3873", "0.8879", "0.9758"),
+    "RMITIR-llama70B": ("0.2654", "0.4873", "0.9353", "0.9883"),
+    "TREMA-4prompts": ("0.1829", "0.2888", "0.9483", "0.9919"),
+    "TREMA-CoT": ("0.1961", "0.3852", "0.8956", "0.9799"),
+    "TREMA-all": ("0.1471", "0.3855", "0.9138", "0.9863"),
+    "TREMA-direct": ("0.1742", "0.3729", "0.9009", "0.9819"),
+    "TREMA-naiveBdecompose": ("0.1741", "0.3579", "0.9128", "0.9838"),
+    "TREMA-nuggets": ("0.0604", "0.1691", "0.8664", "0.9718"),
+    "TREMA-other": ("0.1408", "0.2712", "0.8276", "0.9447"),
+    "TREMA-questions": ("0.1137", "0.3148", "0.9095", "0.9839"),
+    "TREMA-rubric0": ("0.0779", "0.1036", "0.8276", "0.9544"),
+    "TREMA-sumdecompose": ("0.2088", "0.3926", "0.9300", "0.9870"),
+    "h2oloo-fewself": ("0.2774", "0.4958", "0.9085", "0.9822"),
+    "h2oloo-zeroshot1": ("0.2817", "0.4812", "0.9181", "0.9827"),
+    "h2oloo-zeroshot2": ("0.2589", "0.3898", "0.8353", "0.9604"),
+    "llmjudge-cot1": ("0.1284", "0.3218", "0.9267", "0.9871"),
+    "llmjudge-cot2": ("0.1560", "0.3263", "0.9267", "0.9875"),
+    "llmjudge-cot3": ("0.2271", "0.4870", "0.9267", "0.9851"),
+    "llmjudge-simple1": ("0.0754", "0.2808", "0.9181", "0.9863"),
+    "llmjudge-simple2": ("0.1327", "0.3672", "0.8966", "0.9790"),
+    "llmjudge-simple3": ("0.2110", "0.4642", "0.9052", "0.9810"),
+    "llmjudge-thomas1": ("0.1236", "0.3207", "0.8664", "0.9689"),
+    "llmjudge-thomas2": ("0.1723", "0.3853", "0.8793", "0.9750"),
+    "llmjudge-thomas3": ("0.2293", "0.4877", "0.9181", "0.9867"),
+    "prophet-setting1": ("0.1823", "0.4069", "0.9042", "0.9826"),
+    "prophet-setting2": ("0.1757", "0.3144", "0.9516", "0.9914"),
+    "prophet-setting4": ("0.1471", "0.1623", "0.8568", "0.9608"),
+    "willia-umbrela1": ("0.2863", "0.4918", "0.9009", "0.9806"),
+    "willia-umbrela2": ("0.2688", "0.4556", "0.8870", "0.9769"),
+    "willia-umbrela3": ("0.2741", "0.4535", "0.8707", "0.9730"),
+}
+"""Judge to Cohen's κ, Krippendorff's α, and Kendall's τ and Spearman's ρ of the ranking of the track's runs."""
+
+TABLE_4: dict[tuple[str, str], str] = {
+    ("Olz-gpt4o", "kappa 0|123"): "0.4228",
+    ("h2oloo-fewself", "kappa 01|23"): "0.4280",
+    ("willia-umbrela3", "kappa 012|3"): "0.3215",
+}
+"""Judge and split of the scale to κ of the two halves: the best of each column, which is all that was at hand."""
+
+SPLIT_SCALES = {"kappa 0|123": 1, "kappa 01|23": 2, "kappa 012|3": 3}
+"""Columns of Table 4 to the least grade that counts as relevant."""
+
+
+SOURCE = (
+    "H. A. Rahmani, C. Siro, M. Aliannejadi, N. Craswell, C. L. A. Clarke, G. Faggioli, B. Mitra, P. Thomas & "
+    "E. Yilmaz (2025), Judging the Judges: A Collection of LLM-Generated Relevance Judgements, arXiv:2502.13908"
+)
+FOLDERS = {"judges": "*.txt", "submissions/scores": "*.txt", "scores": "*.txt", "data": "*-*.txt", ".": "*-*.txt"}
+"""Where the label files may lie, and their names; `submissions/scores` is the release's own folder.
+
+The first that has any is taken. A judge is called `team-run`; where other texts lie too, only such names are read.
+"""
+MOST_JUDGES = 100
+"""The most label files; every pair of judges is compared."""
+_ORIGIN = "llm4eval/LLMJudge-benchmark on GitHub"
+_QRELS = ReleasedFile("qrels", "llmjudge_test_qrel_idx.txt", r"llmjudge_test(_qrel_idx)?\.(qrel|txt)(\.gz)?", _ORIGIN)
+_EXAMPLES = 3
+NOTES = (
+    "Labels off the scale of 0 to 3 count as the nearest grade, as in the authors' notebook; the printed digits of "
+    "RMITIR-llama70B are met by this reading only.",
+    "The printed α is the ordinal one. By its own digits the best is Olz-gpt4o's (0.5020); the paper's bold is on "
+    "another.",
+    "Table 3 also prints how each judge's labels rank the track's runs; the runs are not in the release, so τ and ρ "
+    "cannot be made again.",
+)
+_NOT_AT_HAND = "the printed number was not at hand when this was written; compare it with Table 4 yourself"
+_NOT_PRINTED = "no judge of Table 3 has this name"
+
+
+def reproduce(folder: Path) -> Reproduction:
+    """Make κ and α of every judge again, and say what the labels hold beyond them.
+
+    Raises:
+        InputError: A file is absent or bad; every problem is listed.
+    """
+    qrels = find_released(folder, (_QRELS,))["qrels"]
+    judges = _read(qrels, _label_files(folder, qrels))
+    return Reproduction(
+        name="llmjudge",
+        source=SOURCE,
+        numbers=tuple(sorted((each for judge in judges for each in _numbers(judge)), key=lambda each: each.table)),
+        beyond=beyond(judges),
+        notes=(*NOTES, *_notes(judges)),
+    )
+
+
+def _label_files(folder: Path, qrels: Path) -> list[Path]:
+    for place, pattern in FOLDERS.items():
+        paths = (path for path in (folder / place).glob(pattern) if path.is_file() and path != qrels)
+        found = sorted(path for path in paths if not path.name.startswith("."))
+        if len(found) > MOST_JUDGES:
+            raise InputError(f"{folder / place}: {len(found)} label files: expected at most {MOST_JUDGES}")
+        if found:
+            return found
+    looked = ", ".join(place for place in FOLDERS if place != ".")
+    message = f"looked for label files such as willia-umbrela1.txt here and in {looked}; they come from {_ORIGIN}"
+    raise InputError(
+        f"{file_name(folder)}: no labels", [Problem("missing_file", "error", file_name(folder), None, "", message)]
+    )
+
+
+def _read(qrels: Path, paths: Sequence[Path]) -> list[JudgeLabels]:
+    """The labels of every judge beside the assessors' grades, in the order of the qrels."""
+    problems: list[Problem] = []
+    rows = _rows(qrels, problems, range(min(SCALE), max(SCALE) + 1))
+    labels = {path: _rows(path, problems) for path in paths}
+    keys = {(row.turn_id, row.item_id): place for place, row in enumerate(rows)}
+    if rows or not problems:
+        for path, found in labels.items():
+            problems += _unknown(path, found, keys)
+    if problems:
+        raise InputError(
+            f"{file_name(qrels.parent)}: the labels are not usable: {count(len(problems), 'problem')}", problems
+        )
+    names = list(dict.fromkeys(row.turn_id for row in rows))
+    topics = np.array([names.index(row.turn_id) for row in rows], dtype=np.int64)
+    grades = np.array([row.grade for row in rows], dtype=np.int64)
+    judges = []
+    for path, found in labels.items():
+        given: list[int | None] = [None] * len(rows)
+        for row in found:
+            given[keys[row.turn_id, row.item_id]] = row.grade
+        judges.append(JudgeLabels(file_name(Path(path.stem)), tuple(given), grades, topics))
+    return judges
+
+
+def _rows(path: Path, problems: list[Problem], grades: range | None = None) -> tuple[QrelRow, ...]:
+    """The rows of a file; its problems are added to the others."""
+    name = file_name(path)
+    try:
+        rows = parse_qrels(text_of(path), name, grades)
+    except InputError as error:
+        problems += error.problems or (Problem("unreadable_file", "error", name, None, "", str(error)),)
+        return ()
+    if not rows:
+        problems.append(Problem("empty_file", "error", name, None, "", "no line: expected `topic 0 passage grade`"))
+    return rows
+
+
+def _unknown(path: Path, rows: Sequence[QrelRow], keys: dict[tuple[str, str], int]) -> list[Problem]:
+    """Labels of pairs that the assessors did not grade: another collection, or damage."""
+    unknown = [f"{row.turn_id} {row.item_id}" for row in rows if (row.turn_id, row.item_id) not in keys]
+    if not unknown:
+        return []
+    named = ", ".join(unknown[:_EXAMPLES]) + (", …" if len(unknown) > _EXAMPLES else "")
+    message = f"{count(len(unknown), 'pair')} of {len(rows)} without a grade in the qrels: {named}"
+    return [Problem("unknown_pair", "error", file_name(path), None, "", message)]
+
+
+def _numbers(judge: JudgeLabels) -> list[PublishedNumber]:
+    """The cells of a judge in both tables."""
+    lacking = judge.given.count(None)
+    reason = f"{lacking} of {len(judge.given)} pairs have no label here" if lacking else ""
+    kappa, alpha = TABLE_3.get(judge.name, (None, None, None, None))[:2]
+    cells: list[tuple[str, str, str | None, Estimate]] = [
+        ("Table 3", "kappa", kappa, agreement(judge, "kappa").estimate),
+        ("Table 3", "alpha", alpha, agreement(judge, "alpha_ordinal").estimate),
+    ]
+    for measure, least in SPLIT_SCALES.items():
+        cells.append(
+            ("Table 4", measure, TABLE_4.get((judge.name, measure)), agreement(judge, "kappa", least).estimate)
+        )
+    return [
+        beside_ours(table, judge.name, measure, published, ours, reason)
+        if published is not None
+        else PublishedNumber(table, judge.name, measure, None, ours, None, _absent(judge, table))
+        for table, measure, published, ours in cells
+    ]
+
+
+def _absent(judge: JudgeLabels, table: str) -> str:
+    return _NOT_PRINTED if judge.name not in TABLE_3 else _NOT_AT_HAND
+
+
+def _notes(judges: Sequence[JudgeLabels]) -> list[str]:
+    """What is not in the folder, and what print alone says."""
+    here = {judge.name for judge in judges}
+    absent = [name for name in TABLE_3 if name not in here]
+    notes = []
+    if absent:
+        notes.append(
+            f"{len(absent)} of the {len(TABLE_3)} judges of Table 3 have no label file here: {', '.join(absent)}."
+        )
+    kappas, taus = ([float(printed[place]) for printed in TABLE_3.values()] for place in (0, 2))
+    agree = kendall_tau_b(kappas, taus)
+    if isinstance(agree, float):
+        notes.append(
+            f"In print, the {len(TABLE_3)} judges' order by κ and their order by τ agree with a tau-b of "
+            f"{number(agree, 2, signed=True)}: a high κ does not foretell a good ranking of runs."
+        )
+    return notes

@@ -1,0 +1,88 @@
+"""The files of a release, found by their names in a folder or below it."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from judge.errors import InputError
+from judge.io.below import distinct, files_below
+from judge.io.safe import printable, shown
+from judge.records import Problem, Record
+
+DEEPEST = 8
+"""How many folders below the given one are looked into."""
+MOST = 100_000
+"""The most files and folders that are looked at."""
+
+
+class ReleasedFile(Record, frozen=True):
+    """A file as it was released."""
+
+    key: str
+    """What the file is called here."""
+    name: str
+    """The name under which it was released."""
+    pattern: str
+    """A regular expression of all names that it may have; upper and lower case are the same."""
+    origin: str
+    """Where to get it."""
+    needed: bool = True
+
+
+def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Path]:
+    """The path of each file of a release that is in a folder or below it, by its key.
+
+    Copies of one file are one file.
+
+    Args:
+        folder: The folder.
+        wanted: The files, each of which is looked for under all its names.
+
+    Raises:
+        InputError: There is no such folder, a needed file is absent, or a name is that of several different files;
+            one error says all of it.
+    """
+    found: dict[str, list[Path]] = {file.key: [] for file in wanted}
+    names = [(file.key, re.compile(file.pattern, re.IGNORECASE)) for file in wanted]
+    for path in files_below(folder, DEEPEST, MOST):
+        for key, pattern in names:
+            if pattern.fullmatch(path.name):
+                found[key].append(path)
+    problems: list[Problem] = []
+    for file in wanted:
+        places = distinct(found[file.key])
+        if len(places) > 1:
+            listed = ", ".join(shown(str(path.relative_to(folder))) for path in places[:5])
+            message = f"{len(places)} different files could be {file.name}: {listed}; name the folder of one of them"
+            problems.append(Problem("ambiguous_file", "error", str(folder), None, "", message))
+        elif not places and file.needed:
+            message = f"looked for {file.name} here and in the folders below; it comes from {file.origin}"
+            problems.append(Problem("missing_file", "error", str(folder), None, "", message))
+    if problems:
+        raise InputError(f"{printable(str(folder))}: the released files cannot be told", problems)
+    return {key: paths[0] for key, paths in found.items() if paths}
+
+
+def find_all(folder: Path, pattern: str, wanted: Callable[[Path], bool]) -> tuple[Path, ...]:
+    """Every file in a folder or below it whose name matches, one path for each content.
+
+    Args:
+        folder: The folder.
+        pattern: A regular expression of the names; upper and lower case are the same.
+        wanted: Whether a file of such a name is one of those; others, which may be large, are not read.
+
+    Raises:
+        InputError: There is no such folder, or it cannot be listed.
+    """
+    name = re.compile(pattern, re.IGNORECASE)
+    named = (path for path in files_below(folder, DEEPEST, MOST) if name.fullmatch(path.name))
+    return tuple(distinct([path for path in named if wanted(path)]))
+
+
+def nothing_found(folder: Path, wanted: Sequence[ReleasedFile]) -> InputError:
+    """The error for a folder in which a publication has none of its files, each of which it could do without."""
+    problems = [
+        Problem("missing_file", "error", str(folder), None, "", f"looked for {file.name}; it comes from {file.origin}")
+        for file in wanted
+    ]
+    return InputError(f"{printable(str(folder))}: none of the released files is here or in the folders below", problems)

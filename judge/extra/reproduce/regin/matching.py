@@ -1,0 +1,272 @@
+"""Submitted runs over CAsT-ReGIn's bank ids, and their evaluation by its grades.
+
+The README says of its evaluation: "We used a threshold of 2 (i.e -L2) and only the evaluated turns at the intersection
+of the qrel file and the submission (i.e -c)". That contradicts trec_eval's own help: the level is `-l`, and `-c` is to
+"average over the complete set of queries in the relevance judgements instead of the queries in the intersection";
+missing ones count as 0. What was done is not said, so both are computed here and named: `complete` is what -c does,
+`intersection` what the README describes.
+
+What a turn's ranking is: the run's matched items by rank that are judged in the turn, as under trec_eval's `-J`;
+unjudged ones are taken out, so they are neither relevant nor do they hold a place. For responses this stands in for the
+README's rule that a run file has only responses with a relevant piece of provenance, of which the first was judged.
+P, MRR and MAP take grades of 2 and more as relevant (`-l2`). Gains of nDCG are the grades themselves, discounted by the
+binary logarithm of rank + 1, and the ideal ranking is of all judged items of the turn; trec_eval's level has no bearing
+on them. A turn in which nothing is relevant counts as 0, as in trec_eval.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from judge.crowd.regin.kinds import GRADES, RELEVANT
+from judge.crowd.regin.resource import Part
+from judge.io.ids import natural_key, topic_of
+from judge.io.table import tsv
+from judge.records import Estimate
+from judge.runs.records import Run
+from judge.stats.means import mean_interval
+
+Rule = Literal["exact", "trimmed", "folded"]
+Reason = Literal["unmatched", "ambiguous", "not_judged"]
+Averaging = Literal["complete", "intersection"]
+
+RULES: dict[Rule, Callable[[str], str]] = {
+    "exact": str,
+    "trimmed": str.strip,
+    "folded": lambda text: " ".join(text.split()),
+}
+"""How texts are compared, in the order of trying; the first rule that finds an item decides."""
+SHOWN = 200
+"""Characters of a text that the list of what was not matched shows."""
+_COLUMNS = ("run_id", "turn_id", "rank", "reason", "candidates", "text")
+SCORE_COLUMNS = ("run_id", "qrels", "averaging", "measure", "value", "low", "high", "turns", "topics", "reason")
+
+
+@dataclass(frozen=True)
+class MatchedResponse:
+    """One submitted response with the items whose text it has."""
+
+    turn_id: str
+    rank: int
+    text: str
+    rule: Rule | None
+    items: tuple[str, ...]
+    judged: bool
+    """Whether there is one item and it is judged in this turn."""
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it does not count."""
+        if self.judged:
+            return None
+        return "not_judged" if len(self.items) == 1 else "ambiguous" if self.items else "unmatched"
+
+
+@dataclass(frozen=True)
+class MatchedRun:
+    """A run over the ids of one part."""
+
+    run_id: str
+    part: Part
+    responses: tuple[MatchedResponse, ...]
+
+    @property
+    def entries(self) -> list[tuple[str, str, int]]:
+        """Turn, item and rank of every response with one item, judged or not."""
+        return [
+            (response.turn_id, response.items[0], response.rank)
+            for response in self.responses
+            if len(response.items) == 1
+        ]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many texts each rule gave one item, and how many do not count for which reason."""
+        rules = Counter(response.rule for response in self.responses if len(response.items) == 1)
+        reasons = Counter(response.reason for response in self.responses)
+        return {
+            **{rule: rules[rule] for rule in RULES},
+            "unmatched": reasons["unmatched"],
+            "ambiguous": reasons["ambiguous"],
+            "not_judged": reasons["not_judged"],
+        }
+
+
+class Score(msgspec.Struct, frozen=True):
+    """One measure of one run under one qrels file."""
+
+    run_id: str
+    qrels: str
+    averaging: Averaging
+    measure: str
+    estimate: Estimate
+
+
+class TextIndex:
+    """Items of a part by their text, both the bank's and the judged one; an empty text is nobody's."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self._judged = frozenset(part.keys)
+        texts = {(text, item_id) for item_id, text in part.bank.items()}
+        texts |= {(row.text, row.item_id) for row in part.rows}
+        self._items: dict[Rule, dict[str, set[str]]] = {rule: defaultdict(set) for rule in RULES}
+        for text, item_id in texts:
+            if text.strip():
+                for rule, key in RULES.items():
+                    self._items[rule][key(text)].add(item_id)
+
+    def match(self, turn_id: str, rank: int, text: str) -> MatchedResponse:
+        """The items with this text under the first rule that finds any; several are all given, none is preferred."""
+        for rule, key in RULES.items():
+            if items := self._items[rule].get(key(text)):
+                item_ids = tuple(sorted(items, key=natural_key))
+                judged = len(item_ids) == 1 and (turn_id, item_ids[0]) in self._judged
+                return MatchedResponse(turn_id, rank, text, rule, item_ids, judged)
+        return MatchedResponse(turn_id, rank, text, None, (), judged=False)
+
+    def match_run(self, run: Run) -> MatchedRun:
+        """Every response of a run."""
+        matched = (
+            self.match(turn.turn_id, response.rank, response.text) for turn in run.turns for response in turn.responses
+        )
+        return MatchedRun(run.run_id, self.part, tuple(matched))
+
+
+def match_run(run: Run, indexes: Sequence[TextIndex]) -> MatchedRun:
+    """The run over the ids of that part which has more of its texts; where there is no difference, the first."""
+    return max((index.match_run(run) for index in indexes), key=lambda matched: sum(map(bool, _items(matched))))
+
+
+def _items(run: MatchedRun) -> Iterable[tuple[str, ...]]:
+    return (response.items for response in run.responses)
+
+
+def not_matched_tsv(runs: Iterable[MatchedRun]) -> bytes:
+    """Every response that does not count, why, and which items it might be; texts escaped and cut at SHOWN."""
+    lines = (
+        (run.run_id, response.turn_id, response.rank, response.reason, " ".join(response.items), response.text[:SHOWN])
+        for run in sorted(runs, key=lambda run: natural_key(run.run_id))
+        for response in sorted(run.responses, key=lambda response: (natural_key(response.turn_id), response.rank))
+        if response.reason
+    )
+    return tsv(_COLUMNS, lines).encode("utf-8", "backslashreplace")
+
+
+def evaluate(run: MatchedRun, qrels: Mapping[str, Sequence[tuple[str, str, int]]]) -> list[Score]:
+    """Every measure of a run under every qrels file, averaged both ways, with intervals clustered by topic."""
+    ranked = _ranked(run)
+    scores = []
+    for name, rows in qrels.items():
+        grades: dict[str, dict[str, int]] = defaultdict(dict)
+        for turn_id, item_id, grade in rows:
+            grades[turn_id][item_id] = grade
+        turns: dict[Averaging, list[str]] = {
+            "complete": list(grades),
+            "intersection": [turn_id for turn_id in grades if turn_id in ranked],
+        }
+        rankings = {
+            turn_id: [judged[item_id] for item_id in ranked.get(turn_id, ()) if item_id in judged]
+            for turn_id, judged in grades.items()
+        }
+        for averaging, chosen in turns.items():
+            topics = [topic_of(turn_id) for turn_id in chosen]
+            for measure, (of_turn, most) in MEASURES.items():
+                values = [of_turn(rankings[turn_id], list(grades[turn_id].values())) for turn_id in chosen]
+                estimate = mean_interval(values, topics, bounds=(0.0, most), what="turns")
+                scores.append(Score(run.run_id, name, averaging, measure, estimate))
+    return scores
+
+
+def _ranked(run: MatchedRun) -> dict[str, list[str]]:
+    """The items of each turn from the best rank on, each once, as the run file has them."""
+    turns: dict[str, dict[str, int]] = defaultdict(dict)
+    for turn_id, item_id, rank in run.entries:
+        turns[turn_id][item_id] = min(rank, turns[turn_id].get(item_id, rank))
+    return {
+        turn_id: sorted(ranks, key=lambda item_id: (ranks[item_id], natural_key(item_id)))
+        for turn_id, ranks in turns.items()
+    }
+
+
+Measure = Callable[[Sequence[int], Sequence[int]], float]
+"""From the grades of a turn's ranking and those of all its judged items to a value."""
+
+
+def precision_at_1(ranking: Sequence[int], _: Sequence[int]) -> float:
+    """Whether the first is relevant.
+
+    >>> precision_at_1([2, 0], [0, 2]), precision_at_1([1], [1]), precision_at_1([], [3])
+    (1.0, 0.0, 0.0)
+    """
+    return float(ranking[0] >= RELEVANT) if ranking else 0.0
+
+
+def grade_at_1(ranking: Sequence[int], _: Sequence[int]) -> float:
+    """The grade of the first, 0 where there is none."""
+    return float(ranking[0]) if ranking else 0.0
+
+
+def reciprocal_rank(ranking: Sequence[int], _: Sequence[int]) -> float:
+    """One over the rank of the first relevant one.
+
+    >>> reciprocal_rank([1, 2, 3], [1, 2, 3]), reciprocal_rank([1], [1, 3])
+    (0.5, 0.0)
+    """
+    return next((1 / rank for rank, grade in enumerate(ranking, start=1) if grade >= RELEVANT), 0.0)
+
+
+def average_precision(ranking: Sequence[int], judged: Sequence[int]) -> float:
+    """The mean, over all relevant items of the turn, of the precision at their rank.
+
+    >>> average_precision([3, 0, 2], [0, 2, 3, 3]) == (1 / 1 + 2 / 3) / 3
+    True
+    """
+    relevant = sum(grade >= RELEVANT for grade in judged)
+    hits = [rank for rank, grade in enumerate(ranking, start=1) if grade >= RELEVANT]
+    return math.fsum(n / rank for n, rank in enumerate(hits, start=1)) / relevant if relevant else 0.0
+
+
+def ndcg(depth: int) -> Measure:
+    """NDCG at a depth with the grades as gains (Järvelin & Kekäläinen 2002, with the discount log₂(rank + 1)).
+
+    >>> ndcg(1)([2, 3], [3, 2, 0]) == 2 / 3, ndcg(3)([], [1]), ndcg(3)([0], [0])
+    (True, 0.0, 0.0)
+    """
+
+    def of_turn(ranking: Sequence[int], judged: Sequence[int]) -> float:
+        ideal = _dcg(sorted(judged, reverse=True)[:depth])
+        return _dcg(ranking[:depth]) / ideal if ideal else 0.0
+
+    return of_turn
+
+
+def _dcg(grades: Sequence[int]) -> float:
+    return math.fsum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1))
+
+
+MEASURES: dict[str, tuple[Measure, float]] = {
+    "P@1": (precision_at_1, 1.0),
+    "grade@1": (grade_at_1, float(max(GRADES))),
+    "nDCG@1": (ndcg(1), 1.0),
+    "nDCG@3": (ndcg(3), 1.0),
+    "nDCG@5": (ndcg(5), 1.0),
+    "MRR": (reciprocal_rank, 1.0),
+    "MAP": (average_precision, 1.0),
+}
+"""Name to the value of a turn and its greatest possible one."""
+
+
+def scores_tsv(scores: Iterable[Score]) -> bytes:
+    """`evaluation.tsv`: a line a measure; numbers in full."""
+    lines: list[tuple[object, ...]] = []
+    for score in scores:
+        mean = score.estimate
+        numbers = (None if value is None else repr(value) for value in (mean.value, mean.low, mean.high))
+        head = (score.run_id, score.qrels, score.averaging, score.measure)
+        lines.append((*head, *numbers, mean.n, mean.topics, mean.reason))
+    return tsv(SCORE_COLUMNS, lines).encode("utf-8", "backslashreplace")

@@ -1,0 +1,313 @@
+"""Batch services, which take files of requests and answer them within a day, and what a backend offers of batches."""
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+import tenacity
+
+from judge.errors import InputError, MissingKeyError, TransientError, UsageError
+from judge.extra.scale.batch import wire
+from judge.extra.scale.batch.wire import at
+from judge.io.content import Pieces
+from judge.io.folder import write_atomic
+from judge.judges.address import read_address, read_key
+from judge.judges.backends import BACKENDS, backend_facts
+from judge.judges.backends.openai import payers
+from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.judges.records import Completion, Message, Request
+
+_TIMEOUT = 600.0
+"""Seconds for one request; a file has up to 256 MB."""
+_OF_AN_ERROR = 1 << 16
+"""Bytes that are read of a refusal."""
+_OF_AN_ANSWER = 1 << 24
+"""Most bytes of what a service says of its batches."""
+_PAGES = 5
+"""Pages of 100 batches among which one is searched for."""
+_SLACK = timedelta(minutes=5)
+"""By how much the clocks of this machine and the provider may differ."""
+AGAIN = tenacity.Retrying(
+    retry=tenacity.retry_if_exception_type(TransientError),
+    stop=tenacity.stop_after_attempt(6),
+    wait=tenacity.wait_random_exponential(max=30),
+    reraise=True,
+)
+"""Repeats a request that begins no batch, while its refusal may pass."""
+
+_Kind = TypeVar("_Kind")
+
+
+class SubmittedBatch(msgspec.Struct):
+    """One file of requests at its provider."""
+
+    file: str
+    judge: str
+    requests: int
+    file_id: str | None = None
+    """What the provider calls the file; None where it is not uploaded."""
+    began: datetime | None = None
+    """When its submission began."""
+    batch_id: str | None = None
+    """None where it is not submitted, as far as this folder knows."""
+    status: str = "not submitted"
+    """In the words of the provider."""
+    ended: bool = False
+    """Whether nothing more will come."""
+    completed: int = 0
+    failed: int = 0
+    outputs: tuple[str, ...] = ()
+    """Names of what can be fetched. A batch may end without any."""
+    problems: tuple[str, ...] = ()
+    """Why the provider refused the file, in its words."""
+    fetched: tuple[str, ...] = ()
+    """Files of the folder with the lines that came back."""
+    address: str = ""
+    """Where it is submitted."""
+
+    @property
+    def lacks_output(self) -> bool:
+        """Whether requests are counted as done and nothing that came of them can be fetched."""
+        return self.ended and not self.outputs and self.completed + self.failed > 0
+
+
+class _Service:
+    """The batches below one address; whatever it refuses is a JudgeError, without the key."""
+
+    _batches = "/batches"
+
+    def __init__(self, address: str, headers: Mapping[str, str], longest: int) -> None:
+        import httpx
+
+        self.address = address
+        self._longest = longest
+        headers = {**headers, "Accept-Encoding": "identity"}
+        self._client = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT)
+        self.close = self._client.close
+
+    def upload(self, path: Path) -> str | None:
+        """Bring a file to the provider, which costs nothing yet; None where a batch brings its own lines."""
+        return None
+
+    def _pieces(self, method: str, path: str, most: int = _OF_AN_ANSWER, **content: Any) -> Iterator[bytes]:
+        """A reply of at most so many bytes, piece by piece; no redirect is followed."""
+        import httpx
+
+        received = 0
+        try:
+            with self._client.stream(method, path, **content) as answer:
+                check_redirect(answer.status_code, str(answer.url), answer.headers.get("location"))
+                if not answer.is_success:
+                    refusal = read_refusal(answer.status_code, next(answer.iter_bytes(_OF_AN_ERROR), b""))
+                    raise error_for(refusal, answer.headers, structured=False)
+                for piece in answer.iter_bytes():
+                    received += len(piece)
+                    if received > most:
+                        raise InputError(f"{self.address}{path}: longer than {most:,} bytes: nobody asked for as much")
+                    yield piece
+        except httpx.HTTPError as error:
+            raise connection_error(error, _TIMEOUT) from None
+
+    def _ask(self, method: str, path: str, **content: Any) -> Any:
+        """A reply, decoded."""
+        try:
+            return msgspec.json.decode(b"".join(self._pieces(method, path, **content)))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.address}{path}: no reply of a batch service: {error}") from error
+
+    def _need(self, kind: type[_Kind], told: Any, name: str) -> _Kind:
+        """What a reply must have."""
+        value = at(told, kind, name)
+        if value is None:
+            raise InputError(f"{self.address}: no reply of a batch service: it has no `{name}`")
+        return value
+
+    def _one(self, batch: SubmittedBatch) -> Any:
+        """What the service says of a batch."""
+        return AGAIN(self._ask, "GET", f"{self._batches}/{_quoted(batch.batch_id)}")
+
+    def _latest(self, cursor: str) -> Iterator[Any]:
+        """What it says of the latest batches; `cursor` is the parameter that names the last one of the page before."""
+        after: dict[str, str] = {}
+        for _ in range(_PAGES):
+            page = AGAIN(self._ask, "GET", self._batches, params={"limit": "100", **after})
+            data = self._need(list, page, "data")
+            yield from data
+            if not data or at(page, bool, "has_more") is False:
+                return
+            after = {cursor: self._need(str, data[-1], "id")}
+
+    def _save(self, path: str, batch: SubmittedBatch, into: Path) -> None:
+        """Fetch lines into a file, whole or not at all, and no more of them than the batch can have brought."""
+        AGAIN(write_atomic, into, Pieces(functools.partial(self._pieces, "GET", path, batch.requests * self._longest)))
+
+
+def _counted(told: Any, *states: str) -> int:
+    """How many requests of a batch are in one of these states."""
+    return sum(at(told, int, "request_counts", state) or 0 for state in states)
+
+
+def _quoted(name: str | None) -> str:
+    return quote(name or "", safe="")
+
+
+class OpenAIBatches(_Service):
+    """The files and batches below one address, OpenAI's or a gateway's.
+
+    Args:
+        judge: The judge, whose backend names the variable with the key.
+        address: Where the judge is asked; None for the usual address.
+        longest: Most bytes of one reply.
+
+    Raises:
+        UsageError: The key is missing, or the address is none.
+    """
+
+    def __init__(self, judge: str, address: str | None, longest: int) -> None:
+        facts = backend_facts(judge)
+        key = read_key(facts.key or "")
+        if key is None and facts.usual_address is not None:
+            raise MissingKeyError(f"{judge} needs a key: set the environment variable {facts.key}")
+        headers = payers() | ({} if key is None else {"Authorization": f"Bearer {key}"})
+        super().__init__(read_address(address or facts.usual_address or "").url, headers, longest)
+
+    def upload(self, path: Path) -> str | None:
+        """Bring a file to the provider."""
+        with path.open("rb") as file:
+            sent = {"data": {"purpose": "batch"}, "files": {"file": (path.name, file)}}
+            return self._need(str, AGAIN(self._ask, "POST", "/files", **sent), "id")
+
+    def submit(self, path: Path, file_id: str | None) -> str:
+        """Begin a batch; never tried twice here, because the first attempt may have been taken."""
+        asked = {"input_file_id": file_id, "endpoint": wire.CHAT, "completion_window": "24h"}
+        begun = self._ask("POST", self._batches, json={**asked, "metadata": {"file": path.name}})
+        return self._need(str, begun, "id")
+
+    def find(self, batch: SubmittedBatch) -> Iterator[str]:
+        """The batches that a submission which was cut short may have begun: those of the uploaded file."""
+        latest = self._latest("after")
+        return (self._need(str, each, "id") for each in latest if at(each, str, "input_file_id") == batch.file_id)
+
+    def poll(self, batch: SubmittedBatch) -> None:
+        """Ask how far a batch is; one that has ended may have an output, a file of errors, both or neither."""
+        told = self._one(batch)
+        output, errors = at(told, str, "output_file_id"), at(told, str, "error_file_id")
+        batch.status = self._need(str, told, "status")
+        batch.ended = batch.status in ("completed", "failed", "expired", "cancelled")
+        batch.completed, batch.failed = _counted(told, "completed"), _counted(told, "failed")
+        # Either may be named later than the other; a batch with outputs is never polled again.
+        missing = (batch.completed and not output) or (batch.failed and not batch.completed and not errors)
+        batch.outputs = () if missing else tuple(name for name in (output, errors) if name)
+        batch.problems = tuple(map(_problem, at(told, list, "errors", "data") or ()))
+
+    def fetch(self, batch: SubmittedBatch, output: str, into: Path) -> None:
+        """Bring an output into a file."""
+        self._save(f"/files/{_quoted(output)}/content", batch, into)
+
+
+def _problem(error: Any) -> str:
+    line, code, message = at(error, int, "line"), at(error, str, "code"), at(error, str, "message")
+    return ": ".join(part for part in (line and f"line {line}", code, message) if part)
+
+
+class AnthropicBatches(_Service):
+    """The Message Batches below one address; arguments, methods and errors are those of OpenAIBatches."""
+
+    _batches = "/messages/batches"
+
+    def __init__(self, judge: str, address: str | None, longest: int) -> None:
+        key = read_key("ANTHROPIC_API_KEY")
+        if key is None:
+            raise MissingKeyError(f"{judge} needs a key: set the environment variable ANTHROPIC_API_KEY")
+        url = read_address(address or os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").url
+        headers = {"x-api-key": key, "anthropic-version": "2023-06-01", "content-type": "application/json"}
+        super().__init__(f"{url.removesuffix('/v1')}/v1", headers, longest)
+
+    def submit(self, path: Path, file_id: str | None) -> str:
+        """Begin a batch; never tried twice here, because the first attempt may have been taken."""
+        body = msgspec.json.encode({"requests": [msgspec.Raw(line) for line in path.read_bytes().splitlines()]})
+        return self._need(str, self._ask("POST", self._batches, content=body), "id")
+
+    def find(self, batch: SubmittedBatch) -> Iterator[str]:
+        """The batches of as many requests since the submission began, because Anthropic keeps no name of ours."""
+        # Times of UTC sort as texts do.
+        since = "" if batch.began is None else (batch.began - _SLACK).isoformat()
+        for each in self._latest("after_id"):
+            counts = self._need(dict, each, "request_counts")
+            if (at(each, str, "created_at") or "9") >= since and _counted(each, *counts) == batch.requests:
+                yield self._need(str, each, "id")
+
+    def poll(self, batch: SubmittedBatch) -> None:
+        """Ask how far a batch is."""
+        told = self._one(batch)
+        batch.status = self._need(str, told, "processing_status")
+        batch.ended = batch.status == "ended"
+        batch.completed, batch.failed = _counted(told, "succeeded"), _counted(told, "errored", "canceled", "expired")
+        address = at(told, str, "results_url")
+        batch.outputs = ("results",) if batch.ended and address else ()
+
+    def fetch(self, batch: SubmittedBatch, output: str, into: Path) -> None:
+        """Bring the results of a batch into a file."""
+        self._save(f"{self._batches}/{_quoted(batch.batch_id)}/results", batch, into)
+
+
+BatchService = OpenAIBatches | AnthropicBatches
+
+
+class BatchOffer(NamedTuple):
+    """How the requests of a judge are handed over in batches."""
+
+    form: str
+    """The name of the wire format."""
+    line: Callable[[str, str, Mapping[str, Any], Sequence[Message]], dict[str, Any]]
+    """From digest, the API's name of the model, parameters and messages to the line of a request."""
+    read: Callable[[wire.LineFields, Request], Completion]
+    """The completion in a line of output."""
+    most_lines: int
+    """Most lines of a file."""
+    most_bytes: int
+    """Most bytes of a file."""
+    share: float | None = 0.5
+    """What a request costs, as a share of the list price; None where nobody bills."""
+    service: Callable[[str, str | None, int], BatchService] | None = None
+    """From judge, address and most bytes of one reply to the service; None where the user hands the files over."""
+    probabilities: bool = False
+    """Whether label probabilities are read."""
+
+
+_OPENAI = BatchOffer(
+    "openai", wire.openai_line, wire.read_openai, 50_000, 200_000_000, service=OpenAIBatches, probabilities=True
+)
+OFFERS = {
+    "openai": _OPENAI,
+    # `vllm run-batch` writes nothing before its last line, and one bad line ends the file.
+    "server": _OPENAI._replace(most_lines=5_000, share=None),
+    "litellm": _OPENAI._replace(service=None),
+    "anthropic": BatchOffer(
+        "anthropic", wire.anthropic_line, wire.read_anthropic, 100_000, 256_000_000, service=AnthropicBatches
+    ),
+    "gemini": BatchOffer("gemini", wire.gemini_line, wire.read_gemini, 1_000_000, 2_000_000_000),
+}
+"""By the batch format that the row of a backend names."""
+
+
+def offer_of(judge: str) -> BatchOffer:
+    """How the requests of a judge are handed over.
+
+    Raises:
+        UsageError: The judge runs in this process, so there is nothing to hand over.
+    """
+    model = judge.partition("/")[2]
+    for begins, name in backend_facts(judge).batch.items():
+        if model.startswith(begins):
+            return OFFERS[name]
+    judges = (f"{backend}/{begins}…" for backend, row in BACKENDS.items() for begins in row.facts.batch)
+    raise UsageError(
+        f"{judge} is asked in this process, so there are no requests to hand over; `judge run` asks it "
+        f"(requests are written for {', '.join(judges)})"
+    )

@@ -1,0 +1,304 @@
+"""A journal in a PostgreSQL database, which several processes on several machines write at once.
+
+No message from here holds the password. Every time of a lease is the server's, so that the clocks of the machines do
+not matter.
+"""
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import psycopg
+import psycopg.conninfo
+from psycopg.rows import TupleRow
+
+from judge.errors import InputError, JudgeError, OperationalError, UsageError
+from judge.judges.journal_rows import SCHEMA, SCHEMA_VERSION, SET_META
+from judge.judges.journal_store import Store
+from judge.judges.secrets import scrub
+
+LEASE = 60
+"""Seconds after which the lease of a process that is not heard of any more ends."""
+_TABLES = ("meta", "completion", "lease")
+_SETTING_UP = 7_215_068_121_914_103
+"""Number of the advisory lock under which the tables are made."""
+_CREATE = (
+    SCHEMA[0],
+    # Digests are compared by their bytes, so that their order is that of a journal's file.
+    SCHEMA[1].replace("digest TEXT", 'digest TEXT COLLATE "C"'),
+    """
+    CREATE TABLE IF NOT EXISTS lease (
+        digest TEXT COLLATE "C" PRIMARY KEY,
+        holder TEXT NOT NULL,
+        expires TIMESTAMPTZ NOT NULL
+    )
+    """,
+)
+_MANY = "json_array_elements_text(%(digests)s::json)"
+_ENDS = "clock_timestamp() + %(lease)s * interval '1 s'"
+# While the server is away, nobody can extend a lease: after its start, every holder has the time of one.
+_ALIVE = """
+(lease.expires > clock_timestamp() OR clock_timestamp() BETWEEN pg_postmaster_start_time()
+AND pg_postmaster_start_time() + %(lease)s * interval '1 s')
+"""
+_TAKE = f"""
+INSERT INTO lease (digest, holder, expires)
+SELECT value, %(holder)s, {_ENDS} FROM {_MANY}
+WHERE NOT EXISTS (SELECT 1 FROM completion WHERE digest = value)
+AND NOT EXISTS (SELECT 1 FROM lease WHERE digest = value AND holder <> %(holder)s AND {_ALIVE})
+ORDER BY value COLLATE "C"
+ON CONFLICT (digest) DO UPDATE SET holder = EXCLUDED.holder, expires = EXCLUDED.expires
+WHERE lease.holder = EXCLUDED.holder OR NOT {_ALIVE}
+RETURNING digest
+"""  # noqa: S608 - nothing from outside
+"""Takes the leases that are free, ended or our own; they are locked in their order, so that no two processes wait for
+each other."""
+_EXTEND = f"""
+UPDATE lease SET expires = {_ENDS}
+WHERE digest IN (
+    SELECT digest FROM lease WHERE holder = %(holder)s OR expires > {_ENDS} ORDER BY digest FOR UPDATE
+)
+"""  # noqa: S608 - likewise
+"""Extends our leases. One that ends later than a lease from now was taken before the server's clock was set back: it is
+cut, else the question of a dead process would wait for the clock."""
+_RELEASE = f"""
+DELETE FROM lease
+WHERE digest IN (
+    SELECT digest FROM lease WHERE holder = %(holder)s AND digest IN (SELECT value FROM {_MANY})
+    ORDER BY digest FOR UPDATE
+)
+"""  # noqa: S608 - likewise
+_RELEASE_ALL = """
+DELETE FROM lease
+WHERE digest IN (
+    SELECT digest FROM lease
+    WHERE holder = %(holder)s OR EXISTS (SELECT 1 FROM completion WHERE completion.digest = lease.digest)
+    ORDER BY digest FOR UPDATE
+)
+"""
+"""A process that was killed after it wrote an answer leaves its lease on a question that nobody asks any more."""
+
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "judge",
+    "connect_timeout": 10,
+    # A machine that is gone says nothing, and a wait for its answer would have no end.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""What the address leaves open."""
+_SETTINGS = {"statement_timeout": "60s"}
+"""Of every session: a page of completions takes a part of a second."""
+_WRITING = {
+    "idle_in_transaction_session_timeout": "20s",
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+"""Of a session that writes: one whose machine is gone or stands still must not hold rows that others wait for."""
+_ON_DISK = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+_LONGEST_PAUSE = 2.0
+"""Most seconds between two attempts to reach the server."""
+_WORDS_OF_REFUSAL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "permission denied",
+                     "no password supplied", "not permitted")  # fmt: skip
+"""What a server says that will not take this user; libpq gives no code for it."""
+_ENCODE = "; in a password, / ? # and @ are written %2F %3F %23 and %40"
+
+DatabaseConnection = psycopg.Connection[TupleRow]
+_Result = TypeVar("_Result")
+
+
+def read_database(url: str) -> tuple[str, dict[str, str]]:
+    """The name of a database for messages, without credentials, and what libpq connects with, from its address.
+
+    Args:
+        url: `postgresql://user:password@host:port/name`.
+
+    Raises:
+        UsageError: The address cannot be read or has a password behind the `?`.
+    """
+    try:
+        query = urlsplit(url).query
+        parameters = {key: str(value) for key, value in psycopg.conninfo.conninfo_to_dict(url).items()}
+    except (ValueError, psycopg.Error):
+        # What the library says of it may quote a part of the password.
+        raise UsageError(
+            f"the address of the journal cannot be read: expected postgresql://HOST:PORT/DATABASE, with USER:PASSWORD@ "
+            f"before the host where it needs them{_ENCODE}"
+        ) from None
+    if any(unquote(part.partition("=")[0]) in ("password", "sslpassword") for part in query.split("&")):
+        raise UsageError(
+            "the address of the journal has a password behind the ?, which every record would show: give it before the "
+            "host, in PGPASSWORD or in ~/.pgpass"
+        )
+    host, port = parameters.get("host", ""), parameters.get("port")
+    if "@" in host or "@" in parameters.get("dbname", ""):
+        # What follows the first @ may be a part of the password, and would be shown.
+        raise UsageError(f"the address of the journal has an @ after its host{_ENCODE}")
+    if not all(number.isdigit() and 0 < int(number) < 1 << 16 for number in (port or "5432").split(",")):
+        raise UsageError(f"the address of the journal has a port that is no number from 1 to 65535{_ENCODE}")
+    if "dbname" not in parameters:
+        raise UsageError("the address of the journal names no database: expected postgresql://…/DATABASE")
+    return f"postgresql://{host}{f':{port}' if port else ''}/{parameters['dbname']}", parameters
+
+
+class DatabaseStore(Store):
+    """The tables in a database, by one connection that is made again where it breaks; `Store` describes the methods.
+
+    Args:
+        url: The address of the database.
+        max_wait: Most seconds for which a server that is away is waited for.
+        writing: Make the tables where they are missing, and take leases; else every change is refused.
+
+    Raises:
+        UsageError: The address cannot be read, or the server refuses the user or the database.
+        InputError: The database holds something else, or it cannot be written.
+        OperationalError: The server cannot be reached.
+    """
+
+    many = "json_array_elements_text(%s::json)"
+    mark = "%s"
+    shared = True
+    pause = 0.0
+
+    def __init__(self, url: str, max_wait: float = 30.0, *, writing: bool = False) -> None:
+        super().__init__()
+        self.name, self._parameters = read_database(url)
+        self.period = LEASE / 3
+        self.max_wait = max_wait
+        self._writing = writing
+        self._holder = secrets.token_hex(16)
+        self._lock = threading.Lock()
+        self._away: float | None = None
+        """Since when the server has been away; None while it is there."""
+        self._connection: DatabaseConnection | None = None
+        try:
+            self._connection = self._connect()
+        except psycopg.Error as error:
+            refused = any(words in str(error) for words in _WORDS_OF_REFUSAL)
+            raise (UsageError if refused else OperationalError)(
+                f"{self.name}: the journal's database cannot be reached: {_in_words(error)}"
+            ) from error
+        try:
+            self.version = self.run(self._settled)
+        except BaseException:
+            self._drop()
+            raise
+
+    def _settled(self, connection: DatabaseConnection) -> str | None:
+        """The schema version; a writer makes the tables where they are missing, one process for all."""
+        # Before the first look, because the server may remember for a while that a table was missing.
+        lock = "pg_advisory_xact_lock" if self._writing else "pg_advisory_xact_lock_shared"
+        connection.execute(f"SELECT {lock}(%s)", (_SETTING_UP,))
+        found = connection.execute("SELECT to_regclass(n) IS NOT NULL FROM unnest(%s::text[]) AS n", (list(_TABLES),))
+        there = [row[0] for row in found]
+        if not any(there):
+            if not self._writing:
+                return None
+            for statement in _CREATE:
+                connection.execute(statement)
+            connection.execute(self._marked(SET_META), ("schema", SCHEMA_VERSION))
+            return SCHEMA_VERSION
+        version = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() if all(there) else None
+        if version is None:
+            raise InputError(
+                f"{self.name}: the database has tables of another program under a name of the journal's "
+                f"({', '.join(_TABLES)}); give the journal a database of its own"
+            )
+        return str(version[0])
+
+    def take(self, digests: Sequence[str]) -> set[str]:
+        """Lease questions that have no completion, and give those that are ours now."""
+        return {row[0] for row in self._done(_TAKE, digests)}
+
+    def release(self, digests: Sequence[str]) -> None:
+        """Let go of questions."""
+        self._done(_RELEASE, digests)
+
+    def tick(self) -> None:
+        """Extend our leases."""
+        # Where this fails, the leases and completions that fail too say so.
+        with contextlib.suppress(JudgeError):
+            self._done(_EXTEND)
+
+    def close(self) -> None:
+        """Let go of every question and of the server."""
+        if self._writing:
+            with contextlib.suppress(JudgeError):
+                self._done(_RELEASE_ALL)
+        with self._lock:
+            self._drop()
+
+    def _done(self, statement: str, digests: Sequence[str] = ()) -> psycopg.Cursor[TupleRow]:
+        """Carry out a statement about leases."""
+        values = {"holder": self._holder, "lease": LEASE, "digests": msgspec.json.encode(digests).decode()}
+        return self.run(lambda one: one.execute(statement, values), OperationalError)
+
+    def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = InputError) -> _Result:
+        """Do work in a transaction; where the connection breaks, all of the work is done again.
+
+        Raises:
+            OperationalError: The server was away for too long.
+        """
+        pause = 0.1
+        with self._lock:
+            while True:
+                try:
+                    self._connection = self._connection or self._connect()
+                    with self._connection.transaction():
+                        done = work(self._connection)
+                except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                    self._drop()
+                    self._away = self._away or time.monotonic()
+                    if time.monotonic() >= self._away + self.max_wait:
+                        raise OperationalError(
+                            f"{self.name}: the journal's database was away for longer than {self.max_wait:g} seconds; "
+                            f"the same command goes on once it is back; the last error: {_in_words(error)}"
+                        ) from error
+                except psycopg.Error as error:
+                    raise wrong(f"{self.name}: cannot be used as a journal: {_in_words(error)}") from error
+                else:
+                    self._away = None
+                    return done
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                connection.close()
+
+    def _connect(self) -> DatabaseConnection:
+        connection = psycopg.connect(
+            **{**_DEFAULTS, **self._parameters, "client_encoding": "utf8"},
+            autocommit=True,
+            prepare_threshold=None,
+        )
+        try:
+            # A lease is sound only where each statement sees what was committed before it.
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+            for name, value in (_SETTINGS | _WRITING if self._writing else _SETTINGS).items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            connection.read_only = None if self._writing else True
+            # A completion counts only once it is on the disk.
+            connection.execute(_ON_DISK)
+            if connection.execute("SELECT current_setting('server_encoding')").fetchone() != ("UTF8",):
+                raise InputError(f"{self.name}: the database's encoding must be UTF8, so that it holds every text")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _in_words(error: psycopg.Error) -> str:
+    """What the server or its library says, on one line."""
+    return scrub(" ".join(str(error).split()))

@@ -1,9 +1,0 @@
-"""Evaluation: the measures of the tracks from files to files, for use from Python as on the command line.
-
-responses         runs of responses under anybody's grades; response_inputs: their files
-measured          passages and PTKB statements of runs
-spans             spans of dialogues
-qrels             two sets of grades; set_inputs: their files, and the runs that they grade
-reproduction      published numbers made again
-bench             a judge on public labels; bench_data: its datasets; bench_cards: cards side by side
-"""

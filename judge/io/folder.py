@@ -1,0 +1,302 @@
+"""Output folders: where one may lie, and how its files are replaced whole."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from judge.errors import InputError, OperationalError, UsageError
+from judge.io.content import FileContent, content_digest, is_content, pieces_of
+from judge.io.safe import shown
+from judge.io.stored import file_sha256, read_stored
+
+_RECORDED = re.compile(r"([0-9a-f]{64})  (.+)")
+"""A line of a record: digest and name, as `sha256sum` writes and checks them."""
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and its parents.
+
+    Raises:
+        InputError: The path is a file or the folder cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be used as an output folder: {error.strerror}") from error
+
+
+def same_place(first: Path, second: Path) -> bool:
+    """Whether two paths, which need not exist, lead to one file or folder; links are followed."""
+    if first.resolve() == second.resolve():
+        return True
+    return first.exists() and second.exists() and first.samefile(second)
+
+
+def check_apart(folder: Path, paths: Iterable[Path]) -> None:
+    """Refuse an output folder that holds an input, or is an input itself.
+
+    Raises:
+        UsageError: The folder is that of an input.
+    """
+    for path in paths:
+        homes = (path,) if path.is_dir() else (path.parent, path.resolve().parent)
+        if any(same_place(folder, home) for home in homes):
+            raise UsageError(f"{folder}: this is where {path} is; give a folder of its own")
+
+
+def check_outside(folder: Path, runs: Iterable[Path]) -> None:
+    """Refuse an output folder below a folder of runs, where its files would be taken for submissions.
+
+    Raises:
+        UsageError: The folder is below one of `runs`; links are followed.
+    """
+    for given in runs:
+        if given.is_dir() and any(same_place(parent, given) for parent in folder.resolve().parents):
+            raise UsageError(f"{folder}: this is inside {given}; give a folder outside it")
+
+
+def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:
+    """Refuse an output folder with files that the same command did not write in an earlier call.
+
+    Args:
+        folder: Where the command writes; it need not exist.
+        names: Names of the files that it writes.
+        mark: The file that it begins first; without it the other files are not this command's.
+
+    Raises:
+        UsageError: The folder holds other files.
+        InputError: The folder cannot be listed.
+    """
+    try:
+        present = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be used as an output folder: {error.strerror}") from error
+    expected = {name for own in names for name in (own, temporary_name(own))}
+    strange = present - expected
+    if strange or (present and not present & {mark, temporary_name(mark)}):
+        example = min(strange or present)
+        raise UsageError(f"{folder}: holds {shown(example)}, which this command did not write; give an empty folder")
+
+
+def temporary_name(name: str) -> str:
+    """The name under which a file is written before it replaces the old one."""
+    # Fixed, so that the next call writes over a file that a kill left behind.
+    return f".{name}.tmp"
+
+
+def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
+    """A new file to write: a file or link that has the name is removed first, so nothing is written through a link.
+
+    Args:
+        path: The file.
+        mode: Who may do what with it, as `chmod` writes it.
+
+    Raises:
+        OSError: The file cannot be made.
+    """
+    path.unlink(missing_ok=True)
+    # O_EXCL follows no link, so one that is planted meanwhile is an error.
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), "wb")
+
+
+def write_atomic(path: Path, data: FileContent, mode: int = 0o666) -> None:
+    """Replace a file's content in one step, so that a reader sees the old bytes or the new ones.
+
+    Args:
+        path: The file.
+        data: Its content.
+        mode: Who may do what with it, as `chmod` writes it.
+
+    Raises:
+        OperationalError: The disk is full or the folder cannot be written; the old file is untouched.
+    """
+    temporary = path.with_name(temporary_name(path.name))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open_new(temporary, mode) as file:
+                for piece in pieces_of(data):
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+                own = os.path.samestat(os.fstat(file.fileno()), temporary.lstat())
+            if not own:
+                raise OperationalError(f"{path}: another process is writing this file")
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OperationalError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def replace_folder(
+    folder: Path,
+    files: Mapping[str, FileContent],
+    record: str,
+    *,
+    inputs: Iterable[Path] = (),
+    last: str | None = None,
+    more: bool = False,
+) -> None:
+    """Make the files of one job in a folder exactly these: each is replaced whole, and a stale one is removed.
+
+    A file is the job's own if the record, which the job keeps in the folder, lists it. Other files are left alone.
+
+    Args:
+        folder: Where the job writes; made if it is not there.
+        files: Names, which may have folders in them, and contents, in the order of writing.
+        record: Name of the record: lines that `sha256sum -c` checks. While files are being written it lists the
+            earlier ones too, so that a job that was killed can be done again.
+        inputs: Files that the job has read: never written over and never removed.
+        last: The file that vouches for the others: its old version is removed first, its new one is written last.
+        more: More files of the job follow, so nothing is stale yet.
+
+    Raises:
+        UsageError: A file would be written over an input.
+        InputError: A folder or a file of another origin stands where a file has to be, a folder of the files is a
+            link, a stale file was changed since, or the record cannot be read.
+        OperationalError: The disk is full or the folder cannot be written.
+    """
+    read = {path.resolve() for path in inputs}
+    for name in (*files, record):
+        if (folder / name).resolve() in read:
+            raise UsageError(f"{folder / name}: would be written over what it is made of; choose another folder")
+    if folders := [str(folder / name) for name in (*files, record) if (folder / name).is_dir()]:
+        raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
+    new = {(name, content_digest(content)) for name, content in files.items()}
+    earlier = recorded(folder, record)
+    parents = {folder / parent for name in files for parent in PurePosixPath(name).parents[:-1]}
+    if links := [str(parent) for parent in sorted(parents) if parent.is_symlink()]:
+        raise InputError(f"{', '.join(links)}: a link where a folder has to be: its files are somebody else's")
+    gone = [] if more else _gone(folder, earlier, files, read)
+    changed = [name for name, content in files.items() if not _holds(folder / name, content)]
+    own = {name for name, _ in earlier}
+    if foreign := [name for name in changed if name not in own and (folder / name).exists()]:
+        raise InputError(
+            f"{folder}: {', '.join(foreign[:5])}: not listed in {record}, so somebody else's: move it away or choose "
+            "another folder"
+        )
+    for parent in sorted({(folder / name).parent for name in (*files, record)}):
+        make_folder(parent)
+    # Written first: a file that the record does not list would not be known as the job's own.
+    _write_record(folder / record, earlier | new)
+    if last in own | files.keys() and changed:
+        remove_files(folder, [last])
+        changed = [name for name in changed if name != last] + [last] * (last in files)
+    remove_files(folder, gone)
+    # A file that a kill left half-written may not be among the files of this call.
+    remove_files(folder, map(_temporary, sorted(own)))
+    for name in changed:
+        write_atomic(folder / name, files[name])
+    if not more:
+        # A recorded input stays the job's own, so that it is stale when a later call neither reads nor makes it.
+        kept = {entry for entry in earlier if (folder / entry[0]).resolve() in read and _is_as(folder, *entry)}
+        _write_record(folder / record, new | kept)
+
+
+def remove_files(folder: Path, names: Iterable[str]) -> None:
+    """Remove files of a folder if they are there, and the folders in it that are left empty.
+
+    Raises:
+        InputError: A file cannot be removed.
+    """
+    for name in names:
+        path = folder / name
+        try:
+            path.unlink(missing_ok=True)
+        except NotADirectoryError:
+            continue
+        except OSError as error:
+            raise InputError(f"{path}: cannot be removed: {error.strerror}") from error
+        for parent in path.relative_to(folder).parents[:-1]:
+            with suppress(OSError):
+                (folder / parent).rmdir()
+
+
+def remove_recorded(folder: Path, record: str) -> None:
+    """Remove the files of a job with their record; one that was changed since it was written is left alone.
+
+    Raises:
+        InputError: The record cannot be read, or a file cannot be removed.
+    """
+    entries = recorded(folder, record)
+    inside = folder.resolve()
+    own = [name for name, digest in entries if _is_as(folder, name, digest)]
+    remove_files(folder, sorted(name for name in own if (folder / name).resolve().is_relative_to(inside)))
+    remove_files(folder, [record])
+
+
+def recorded(folder: Path, record: str) -> set[tuple[str, str]]:
+    """Names and digests of the files that a job wrote into the folder; empty without a record.
+
+    Raises:
+        InputError: The record cannot be read.
+    """
+    path = folder / record
+    if not path.exists():
+        return set()
+    try:
+        lines = read_stored(path).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}: expected lines of `sha256sum`") from error
+    entries: set[tuple[str, str]] = set()
+    for number, line in enumerate(lines, start=1):
+        entry = _RECORDED.fullmatch(line)
+        if entry is None:
+            raise InputError(f"{path}: line {number}: {shown(line)}: expected a line of `sha256sum`")
+        # A record can be edited by hand: no file outside the folder may be removed, and a second spelling of a name may
+        # be that of a file of this call.
+        if _is_plain(entry[2]) and entry[2] != record:
+            entries.add((entry[2], entry[1]))
+    return entries
+
+
+def _is_plain(name: str) -> bool:
+    path = PurePosixPath(name)
+    return str(path) == name != "." and not path.is_absolute() and ".." not in path.parts
+
+
+def _gone(
+    folder: Path, earlier: Collection[tuple[str, str]], files: Mapping[str, FileContent], read: Collection[Path]
+) -> list[str]:
+    """The recorded files that are neither made any more nor inputs, present or not."""
+    inside = folder.resolve()
+    names = [
+        name
+        for name in sorted({name for name, _ in earlier} - files.keys())
+        if (place := (folder / name).resolve()) not in read and place.is_relative_to(inside) and not place.is_dir()
+    ]
+    present = [name for name in names if (folder / name).is_file()]
+    if changed := [
+        name for name in present if not any(_is_as(folder, *entry) for entry in earlier if entry[0] == name)
+    ]:
+        raise InputError(
+            f"{folder}: {', '.join(changed[:5])}: changed since it was written, and not made any more: move it away "
+            "or choose another folder"
+        )
+    return names
+
+
+def _is_as(folder: Path, name: str, digest: str) -> bool:
+    """Whether a recorded file is unchanged."""
+    path = folder / name
+    # Read without a bound: the files of a job may be larger than the files that are read from others.
+    return path.is_file() and file_sha256(path) == digest
+
+
+def _temporary(name: str) -> str:
+    path = PurePosixPath(name)
+    return str(path.with_name(temporary_name(path.name)))
+
+
+def _holds(path: Path, content: FileContent) -> bool:
+    return path.is_file() and is_content(path, content)
+
+
+def _write_record(path: Path, entries: Iterable[tuple[str, str]]) -> None:
+    lines = (f"{digest}  {name}\n" for name, digest in sorted(entries))
+    write_atomic(path, "".join(lines).encode())

@@ -1,0 +1,369 @@
+"""Tables: rows of records or of cells, in the forms that people, tools and notebooks read. Pure."""
+
+import html
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, SupportsIndex, TypeVar, overload
+
+import msgspec
+
+from judge.io.cells import decimals, interval, markdown_cell, number, p_value
+from judge.io.markup import table
+from judge.io.safe import escape, escape_cell, printable
+from judge.records import Estimate
+
+_Row = TypeVar("_Row", covariant=True)
+_Element = TypeVar("_Element")
+Cell = str | int | float | bool | Estimate | None
+"""A word, a number, an estimate, or None where there is nothing to say. For tools an estimate is three columns (`mean`,
+`mean_low`, `mean_high`), for people one cell (`0.610 [0.480, 0.710]`)."""
+TsvColumns = Mapping[str, Callable[[Any], object]]
+"""The columns of a table of records: each heading, and the cell of a record."""
+_ROWS, _CHARACTERS = 50, 120
+"""The most rows of a table, and characters of a text, that a notebook shows."""
+_LATEX = {
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"},
+}
+
+
+class PValue(float):
+    """A p-value, which is never written as zero: `< 0.0001` for people, with four significant digits for tools."""
+
+
+class Strong(str):
+    """A word that stands out."""
+
+
+class Heading(str):
+    """A heading in words of judge's own, with how the cells below it are shown to people.
+
+    Attributes:
+        places: Decimals; None for those of the table.
+        signed: Whether a number above zero has a sign.
+        empty: What stands where there is nothing to say.
+    """
+
+    places: int | None
+    signed: bool
+    empty: str
+
+    def __new__(cls, name: str, places: int | None = None, *, signed: bool = False, empty: str = "-") -> "Heading":
+        """Keep the name with the rest."""
+        made = super().__new__(cls, name)
+        made.places, made.signed, made.empty = places, signed, empty
+        return made
+
+
+class Tabular(Protocol[_Row]):
+    """A sequence of rows that a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[_Row]: ...
+
+    def __getitem__(self, key: slice) -> "Table[_Row]": ...
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dictionary a row, each with the same keys, for `pandas.DataFrame` or `polars.from_dicts`.
+
+        A record or dictionary inside a record becomes keys of its own (`mean.value`, `mean.low`), a tuple a list.
+        A key that a record lacks holds None.
+        """
+        rows = [dict(_fields(record)) for record in self._named()]
+        keys = {key: None for row in rows for key in row}
+        # A record that is missing in some rows has one key there, and a key for each part in the others.
+        parts = {key[:end] for key in keys for end, character in enumerate(key) if character == "."}
+        kept = [key for key in keys if key not in parts or any(row.get(key) is not None for row in rows)]
+        return [{key: row.get(key) for key in kept} for row in rows]
+
+    def to_pandas(self) -> Any:
+        """A data frame of pandas with the columns of `to_dicts`."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts())
+
+    def to_polars(self) -> Any:
+        """A data frame of polars with the columns of `to_dicts`."""
+        import polars
+
+        return polars.from_dicts(self.to_dicts(), infer_schema_length=None)
+
+    def _named(self) -> Iterable[object]:
+        """The rows as records or mappings."""
+        return self
+
+    def _repr_html_(self) -> str:
+        """The first rows as HTML; texts are escaped and never shown as formulas."""
+        rows = self[:_ROWS].to_dicts()
+        head = "".join(f"<th>{_html(key)}</th>" for key in (rows[0] if rows else ()))
+        body = "".join(f"<tr>{''.join(f'<td>{_html(value)}</td>' for value in row.values())}</tr>" for row in rows)
+        caption = f"{len(self)} rows" + (f", the first {_ROWS}" if len(self) > _ROWS else "")
+        return (
+            f'<table class="tex2jax_ignore mathjax_ignore"><caption>{caption}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+
+class Table(tuple[_Row, ...], Tabular[_Row]):
+    """A tuple of rows: records, or with `columns` a cell for each.
+
+    Attributes:
+        columns: The names of the cells; empty for records.
+        title: What stands above the table.
+        notes: What stands below it, a sentence each.
+        places: Decimals.
+    """
+
+    columns: tuple[str, ...]
+    title: str
+    notes: tuple[str, ...]
+    places: int
+
+    def __new__(
+        cls,
+        rows: Iterable[_Row] = (),
+        columns: Iterable[str] = (),
+        title: str = "",
+        notes: Iterable[str] = (),
+        places: int = 4,
+    ) -> "Table[_Row]":
+        """Keep the rows with what stands beside them."""
+        made = super().__new__(cls, rows)
+        made.columns, made.title, made.notes, made.places = tuple(columns), title, tuple(notes), places
+        return made
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> _Row: ...
+    @overload
+    def __getitem__(self, key: slice) -> "Table[_Row]": ...
+    def __getitem__(self, key: Any) -> Any:
+        """A row; for a slice, a table."""
+        picked = super().__getitem__(key)
+        return Table(picked, self.columns, self.title, self.notes, self.places) if isinstance(key, slice) else picked
+
+    def with_notes(self, *notes: str) -> "Table[_Row]":
+        """The table with further notes."""
+        return Table(self, self.columns, self.title, (*self.notes, *notes), self.places)
+
+    def _named(self) -> Iterable[object]:
+        return (dict(zip(self.columns, row, strict=True)) for row in self._lines()) if self.columns else self
+
+    def _lines(self) -> "tuple[Sequence[Cell], ...]":
+        return self  # type: ignore[return-value]
+
+    def words(self) -> frozenset[int]:
+        """The places of the columns that hold words: the first one, and any with a text."""
+        held = {place for line in self._lines() for place, cell in enumerate(line) if isinstance(cell, str)}
+        return frozenset(held | {0})
+
+    def estimates(self) -> frozenset[int]:
+        """The places of the columns that hold an estimate."""
+        return frozenset(
+            place for line in self._lines() for place, cell in enumerate(line) if isinstance(cell, Estimate)
+        )
+
+    def cells(self) -> Iterator[list[str]]:
+        """The lines as people read them; a dash where there is nothing to say."""
+        columns = [column if isinstance(column, Heading) else Heading(column) for column in self.columns]
+        for line in self._lines():
+            yield [_shown(cell, column, self.places) for cell, column in zip(line, columns, strict=True)]
+
+    def tsv(self) -> str:
+        """The lines between tabs; title and notes are left out."""
+        spread = self.estimates()
+        columns = [
+            name
+            for place, column in enumerate(self.columns)
+            for name in ((column, f"{column}_low", f"{column}_high") if place in spread else (column,))
+        ]
+        lines = (
+            [part for place, cell in enumerate(line) for part in (_spread(cell) if place in spread else (cell,))]
+            for line in self._lines()
+        )
+        return tsv(columns, lines, self.places)
+
+    def to_object(self) -> dict[str, Any]:
+        """Title, rows as objects with unrounded numbers, and notes."""
+        # msgspec writes no subclass of float.
+        rows = [[float(cell) if isinstance(cell, PValue) else cell for cell in line] for line in self._lines()]
+        named = [dict(zip(self.columns, row, strict=True)) for row in rows]
+        return {"title": self.title, "rows": named, "notes": self.notes}
+
+    def json(self) -> str:
+        """The table as an object of JSON."""
+        return msgspec.json.format(msgspec.json.encode(self.to_object()), indent=2).decode() + "\n"
+
+    def body(self, words: Collection[int] | None = None) -> str:
+        """The table as Markdown, with nothing above and below it.
+
+        Args:
+            words: The places of the columns to align to the left; by default those that hold words.
+        """
+        head = [column if isinstance(column, Heading) else markdown_cell(escape(column)) for column in self.columns]
+        rows = ([*map(_markdown, line, cells)] for line, cells in zip(self._lines(), self.cells(), strict=True))
+        return table(head, rows, words=self.words() if words is None else words)
+
+    def markdown(self) -> str:
+        """A heading, the table, a paragraph for each note."""
+        notes = "".join(f"\n{markdown_cell(printable(note))}\n" for note in self.notes)
+        return f"## {markdown_cell(printable(self.title))}\n\n{self.body()}\n{notes}"
+
+    def latex(self) -> str:
+        r"""A `tabular` with the rules of booktabs; needs `\usepackage{booktabs}` and `\usepackage[T1]{fontenc}`."""
+        words = self.words()
+        align = "".join("l" if place in words else "r" for place in range(len(self.columns)))
+        rows = [" & ".join(map(_latex, cells)) + r" \\" for cells in ([*map(escape, self.columns)], *self.cells())]
+        comments = [f"% {printable(line)}" for line in (self.title, *self.notes)]
+        lines = (rf"\begin{{tabular}}{{{align}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule")
+        return "\n".join([*comments, *lines, r"\end{tabular}", ""])
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """The table in every form, by file name."""
+        return {f"{name}.{ending}": write(self).encode() for ending, write in FORMS.values()}
+
+
+FORMS: dict[str, tuple[str, Callable[[Table[Any]], str]]] = {
+    "tsv": ("tsv", Table.tsv),
+    "json": ("json", Table.json),
+    "markdown": ("md", Table.markdown),
+    "latex": ("tex", Table.latex),
+}
+"""Form to the ending of its files and its writer."""
+
+
+def p_cell(p: float | None) -> PValue | None:
+    """A p-value as a cell."""
+    return None if p is None else PValue(p)
+
+
+def sequence(rows: Iterable[_Element]) -> Sequence[_Element]:
+    """Rows that can be read more than once: as they are if they can be already, such as those on the disk."""
+    return rows if isinstance(rows, Sequence) else tuple(rows)
+
+
+def fields(names: str) -> TsvColumns:
+    r"""TsvColumns of fields by their names, or by `name=path` (`low=mean.low`); empty where a record lacks one.
+
+    >>> records_tsv(fields("run=run_id mean.low"), [])
+    'run\tmean.low\n'
+    """
+    pairs = [name.partition("=") for name in names.split()]
+    return {name: _path((path or name).split(".")) for name, _, path in pairs}
+
+
+def _path(parts: Sequence[str]) -> Callable[[Any], object]:
+    def cell(record: Any) -> object:
+        for part in parts:
+            record = record.get(part) if isinstance(record, Mapping) else getattr(record, part, None)
+        return record
+
+    return cell
+
+
+def records_table(
+    columns: TsvColumns, records: Iterable[object], title: str, notes: Iterable[str] = (), places: int = 4
+) -> Table[Any]:
+    """A table with a line for each record."""
+    lines = (tuple(cell(record) for cell in columns.values()) for record in records)
+    return Table(lines, columns, title, notes, places)
+
+
+def records_tsv(columns: TsvColumns, records: Iterable[object], places: int = 6) -> str:
+    """A table with a line for each record."""
+    return tsv(tuple(columns), ([cell(record) for cell in columns.values()] for record in records), places)
+
+
+def tsv(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int = 6) -> str:
+    r"""A header and lines between tabs; text as `escape_cell` writes it, a float with `places` decimals, None empty.
+
+    >>> tsv(("run_id", "mean", "exact"), [("a\tb", 0.25, True), ("c", None, False)], 3)
+    'run_id\tmean\texact\na\\tb\t0.250\ttrue\nc\t\tfalse\n'
+    """
+    return "".join(tsv_lines(columns, lines, places))
+
+
+def tsv_lines(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int = 6) -> Iterator[str]:
+    """The same a line at a time, for tables that would fill the memory."""
+    yield "\t".join(map(escape_cell, columns)) + "\n"
+    for line in lines:
+        yield "\t".join(_plain(value, places) for value in line) + "\n"
+
+
+def _plain(value: object, places: int) -> str:
+    """A cell for tools."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case PValue():
+            return f"{float(value):.4g}"
+        case float():
+            return decimals(value, places)
+        case _:
+            return escape_cell(str(value))
+
+
+def _shown(cell: Cell, column: Heading, places: int) -> str:
+    """A cell for people."""
+    places = places if column.places is None else column.places
+    match cell:
+        case None | "":
+            return column.empty
+        case bool():
+            return "yes" if cell else "no"
+        case PValue():
+            return p_value(cell)
+        case float():
+            return number(cell, places, signed=column.signed)
+        case Estimate():
+            return interval(cell, places, signed=column.signed)
+        case str():
+            return escape(cell)
+        case _:
+            return str(cell)
+
+
+def _markdown(cell: Cell, text: str) -> str:
+    """A cell for people as Markdown; a number holds no markup."""
+    if not isinstance(cell, str):
+        return text
+    return f"**{markdown_cell(text)}**" if isinstance(cell, Strong) else markdown_cell(text)
+
+
+def _spread(cell: Cell) -> Sequence[Cell]:
+    return (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
+
+
+def _fields(value: object, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Names and values of a record's fields, through nested records and dictionaries."""
+    if isinstance(value, msgspec.Struct):
+        tag = value.__struct_config__.tag_field
+        parts: dict[Any, object] = {tag: value.__struct_config__.tag} if tag else {}
+        parts |= {field: getattr(value, field) for field in value.__struct_fields__}
+    elif isinstance(value, Mapping):
+        parts = dict(value)
+    else:
+        plain = msgspec.to_builtins(value, enc_hook=str)
+        yield name or "value", list(plain) if isinstance(plain, tuple) else plain
+        return
+    for part, inner in parts.items():
+        yield from _fields(inner, f"{name}.{part}" if name else str(part))
+
+
+def _html(value: object) -> str:
+    """A value as a cell of HTML."""
+    if value is None:
+        return ""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return html.escape(printable(text[:_CHARACTERS])) + ("…" if len(text) > _CHARACTERS else "")
+
+
+def _latex(text: str) -> str:
+    escaped = re.sub(r'[&%$#_{}\\~^<>|"]', lambda sign: _LATEX[sign[0]], text)
+    # At the start of a row they would be read as arguments of the `\\\\` before it.
+    return re.sub(r"^[\[*]", lambda sign: f"{{{sign[0]}}}", escaped)

@@ -1,0 +1,14 @@
+"""Jobs: from files to files, each a plan, a function and an outcome; the commands and Python share them.
+
+pooling      runs to a pool
+validation   what is wrong with runs; pages and fixed copies
+run          the whole line and its dry run; run_inputs: its plan and what that names, read
+folder       the bytes of the files of a pool and of results; manifest: how they came about
+earlier      an output folder that exists already; judged: such a folder with judgments
+correction   the leaderboard corrected by gold
+planning     topics planned with a judged folder as the pilot
+token_limit  the leaderboard under another token rule
+calibration/ judges compared with gold, and asked first where they have not judged yet
+tokens       how long the responses are; passages: indexes, and the texts of a pool; gold: gold files checked and made
+crowd        workers' labels to grades
+"""

@@ -1,0 +1,360 @@
+"""The labels that a calibration sets beside gold: read from files, or given by the models that it asks."""
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from judge.ask.account import JudgeAccount
+from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
+from judge.ask.criteria import bundled_criteria, find_criterion
+from judge.ask.group import group_members
+from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
+from judge.ask.opening import address_option, check_prices, check_turns, open_one
+from judge.ask.progress import JobProgress
+from judge.ask.records import Failure, Judgment
+from judge.ask.subjects import check_unit
+from judge.ask.tasks import Task
+from judge.calibrate.certificate import certified_options
+from judge.calibrate.findings import CascadeBounds, CascadeCost, GroupCost
+from judge.calibrate.intake import LabelSource, read_sources
+from judge.calibrate.panel import Column, Panel
+from judge.calibrate.selection import choose
+from judge.errors import InputError, OperationalError, UsageError
+from judge.gold import match, seal_of
+from judge.gold.rows import GoldRow
+from judge.gold.seal import Seal, read_sealed
+from judge.io.ids import natural_key
+from judge.io.line_stream import jsonl_bytes
+from judge.io.paths import published
+from judge.io.safe import shown
+from judge.io.stored import sha256
+from judge.jobs.calibration.comparison import (
+    CalibrationInputs,
+    gold_tasks,
+    make_comparison,
+)
+from judge.jobs.calibration.costs import PlannedCascades, group_costs
+from judge.jobs.calibration.look import LookRecord, check_dev, open_test
+from judge.jobs.calibration.plan import ASKING, CalibrationPlan
+from judge.jobs.manifest import MANIFEST
+from judge.judges.backends import judges_in
+from judge.judges.model import recorded_options
+from judge.pool.conversation import turns_shown
+from judge.pool.folder import read_pool_folder
+from judge.records import Criterion
+
+
+class LabeledGold(NamedTuple):
+    """Gold rows and the labels of the same responses; the fields with a default are of calibrations that ask models."""
+
+    rows: tuple[GoldRow, ...]
+    sources: tuple[LabelSource, ...]
+    """The labels, those of the baseline last."""
+    record: LookRecord | None
+    """The record of the look at sealed grades; None without any."""
+    asked: Mapping[str, Any]
+    """What is asked of the gold, beside the panels."""
+    warnings: tuple[str, ...]
+    files: Mapping[str, bytes] = {}
+    """The files of what the models said, by name."""
+    tried: Sequence[Panel] = ()
+    """The panels of other bounds of a cascade, which the look counts."""
+    costs: Sequence[GroupCost] = ()
+    bounds: Sequence[CascadeBounds] = ()
+    cascade_costs: Mapping[tuple[str, str], CascadeCost] = {}
+    """What the calls of a cascade took, by its name and the prompt."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to each model took."""
+    endpoints: Mapping[str, str] = {}
+    """Judge to the address to which the environment moves it."""
+
+
+def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
+    """The gold rows, and the labels of the plan's files together with the baseline.
+
+    Raises:
+        UsageError: A prompt is not known, is about another unit, or the gold does not go with the sealed grades.
+        InputError: A file is bad; every problem is listed.
+        OperationalError: The ledger of the sealed grades cannot be written.
+    """
+    plan, prompts = inputs.plan, inputs.prompts
+    pool = plan.pool
+    # Where labels off the scale count as missing, files of columns are read with all of their grades.
+    scale = inputs.scale if plan.off_scale == "error" else None
+    # The list of disagreements alone shows rationales, and it has no item of a sealed part.
+    explained = {row.turn_id for row in inputs.gold.rows}
+    sources = tuple(
+        msgspec.structs.replace(source, labels=_wanted(inputs, source.labels))
+        for source in read_sources(plan.judgments, pool, scale, explained=explained)
+    )
+    columns = [labels for source in sources for labels in source.labels]
+    warnings = tuple(_find_prompts(prompts, columns))
+    for source in sources:
+        if source.pool is not None:
+            check_unit([prompts[labels.prompt] for labels in source.labels if labels.prompt], source.pool.unit)
+    asked = {
+        "gold": inputs.gold.digest,
+        "labels": sorted(
+            [labels.digest, labels.judge, labels.prompt or "", labels.prompt_digest or ""] for labels in columns
+        ),
+        "criterion": inputs.only,
+        "scale": [plan.scale, plan.polarity, plan.gold_scale and os.fspath(plan.gold_scale)],
+        "off_scale": plan.off_scale,
+        **_decided_by(plan),
+    }
+    rows, everything, record = open_test(inputs, now, asked, sources, lambda rows: sources)
+    return LabeledGold(rows, everything, record, asked, warnings)
+
+
+def _wanted(inputs: CalibrationInputs, columns: Sequence[Labels]) -> tuple[Labels, ...]:
+    """The labels under the criterion that the plan names, or under its very prompt."""
+    if inputs.only is None:
+        return tuple(columns)
+    of_criterion = os.fspath(inputs.plan.criterion or "") == inputs.only
+    return tuple(
+        labels
+        for labels in columns
+        if labels.prompt is None
+        or (labels.prompt.partition("/")[0] == inputs.only if of_criterion else labels.prompt in inputs.prompts)
+    )
+
+
+def _find_prompts(prompts: dict[str, Criterion], columns: Sequence[Labels]) -> list[str]:
+    """Add the prompts behind labels to the known ones; a warning for each prompt file that has changed since."""
+    warnings: list[str] = []
+    # By name only: a file of judgments must not make judge read some other path.
+    bundled = {prompt.prompt_id: prompt for prompt in bundled_criteria()}
+    for labels in columns:
+        if labels.prompt is None:
+            continue
+        if labels.prompt not in prompts:
+            known = bundled | prompts
+            if not all(name in known for name in group_members(labels.prompt) or (labels.prompt,)):
+                raise UsageError(
+                    f"{labels.source}: no prompt called {shown(labels.prompt)} comes with judge: give the file "
+                    "of a prompt of your own with --prompt PATH"
+                )
+            prompts[labels.prompt] = find_criterion(labels.prompt, known)
+        prompt = prompts[labels.prompt]
+        if prompt.digest != labels.prompt_digest and not is_jury(labels.judge):
+            # Warnings are published with the findings.
+            warnings.append(published(f"{labels.source}: {prompt.file} has changed since these judgments were made"))
+    return warnings
+
+
+def resampling(plan: CalibrationPlan) -> dict[str, int | str]:
+    """The options that the intervals depend on, besides the data."""
+    options: dict[str, int | str] = {
+        "seed": plan.resampling_seed,
+        "replicates": plan.replicates,
+        "permutations": plan.permutations,
+    }
+    return options if plan.cluster == "topic" else {**options, "cluster": plan.cluster}
+
+
+def _decided_by(plan: CalibrationPlan) -> dict[str, Any]:
+    """The options of the verdict, as far as they are part of what is asked of the gold."""
+    return {"margin": plan.margin, "resampling": resampling(plan), "requirements": sorted(plan.requirements)}
+
+
+class CalibrationJudges(NamedTuple):
+    """The judges of a plan, open, and what they are asked about."""
+
+    inputs: CalibrationInputs
+    asking: Asking
+    """Has the pool, the turns and the journals; its block is yet to be entered."""
+    prompts: tuple[Criterion, ...]
+    judges: tuple[Judge, ...]
+    """A judge for each model."""
+    cascades: PlannedCascades
+    dev: tuple[GoldRow, ...]
+    """The gold that is not held out."""
+    seal: Seal | None
+    """The seal of the test grades."""
+
+    def tasks(self, rows: Sequence[GoldRow], prompts: Sequence[Criterion]) -> tuple[Task, ...]:
+        """What is asked about responses with gold."""
+        plan = self.inputs.plan
+        return gold_tasks(rows, self.asking.pool, prompts, plan.samples, str(plan.gold[0]))
+
+    def sources(self, results: Sequence[Judgment | Failure]) -> tuple[LabelSource, ...]:
+        """What models said, as labels."""
+        return (LabelSource(labels_of(results, str(self.asking.place.out), sha256(b"")), self.asking.pool),)
+
+    def panels(self, results: Sequence[Judgment | Failure]) -> tuple[Panel, ...]:
+        """The gold that is not held out, beside what models said."""
+        return make_comparison(self.inputs, self.dev, self.sources(results))[0]
+
+
+def open_judges(
+    inputs: CalibrationInputs, progress: JobProgress | None = None, *, dry: bool = False
+) -> CalibrationJudges:
+    """Open the models of a plan, and check everything that would stop the calibration after calls.
+
+    Args:
+        inputs: What is compared; the plan names models.
+        progress: Is told how far the asking is.
+        dry: Whether no model is asked.
+
+    Raises:
+        UsageError: A model cannot be asked the prompts, nothing that is graded would be judged, prompts have different
+            scales, or the gold does not go with the sealed grades.
+        InputError: The pool, the gold or the sealed grades are bad, or the output folder holds other results.
+    """
+    plan, gold = inputs.plan, inputs.gold.rows
+    if plan.pool is None or plan.out is None:
+        raise UsageError(ASKING)
+    out, pool = plan.out, inputs.pool or read_pool_folder(plan.pool, "passages.jsonl")
+    prompts = tuple(prompt for prompt in inputs.prompts.values() if inputs.only in (None, prompt.name))
+    check_unit(prompts, pool.unit)
+    path, seal = seal_of(plan.test, plan.seal), None
+    if plan.test is not None and path is not None:
+        check_dev(gold)
+        seal, _ = read_sealed(plan.test, path)
+    graded = {row.turn_id for row in gold} | {item.turn_id for item in (seal.test.items if seal else ())}
+    turns = turns_shown(pool, inputs.topics)
+    check_turns(prompts, graded & {response.turn_id for response in pool.responses}, turns or (), plan.topics)
+    place = JournalPlace(out, plan.journal, inputs.known, plan.max_wait)
+    # All models are opened first, so that one that cannot be asked stops the job before another is paid.
+    keys = not dry and not place.journals
+    names = dict.fromkeys(plan.models)
+    options, settings = plan.options, plan.settings
+    models = [open_one(name, options, prompts, settings, keys=keys) for name in names]
+    judges = tuple(Judge((model,), options, settings) for model in models)
+    cascades = PlannedCascades(plan, prompts, judges, keys=keys)
+    asked = [model for cascade in cascades.judges.values() for model in cascade.asked]
+    check_prices(plan.models, [*models, *asked], settings)
+    dev = tuple(row for row in gold if row.split != "test")
+    unjudged = (Labels(plan.models[0], prompt.prompt_id, prompt.digest, "", "", ()) for prompt in prompts)
+    make_comparison(inputs, dev, [LabelSource(tuple(unjudged), pool)])
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: cannot be used as an output folder: it is none")
+    if (out / MANIFEST).exists():
+        raise InputError(
+            f"{out}: holds the results of `judge run`, which asking would write over: choose another --out"
+        )
+    asking = Asking(place, pool, turns, progress, dry=dry)
+    return CalibrationJudges(inputs, asking, prompts, judges, cascades, dev, seal)
+
+
+def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
+    """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades.
+
+    Raises:
+        UsageError: As for `open_judges`.
+        InputError: As for `open_judges`, or the sealed grades cannot be used.
+        OperationalError: Asking stopped early; the same call goes on from there.
+    """
+    opened = open_judges(inputs, progress)
+    judges, cascades, wanted = opened.judges, opened.cascades, opened.tasks(opened.dev, opened.prompts)
+    results: list[Judgment | Failure] = []
+    tried: list[Panel] = []
+    costs: list[GroupCost] = []
+    bounds: list[CascadeBounds] = []
+
+    def compared(said: Sequence[Judgment | Failure]) -> tuple[Panel, ...]:
+        tried.extend(panels := opened.panels(said))
+        return panels
+
+    with opened.asking as asking:
+        for judge in judges:
+            answers = asking.ask(judge, wanted)
+            results += answers
+            results += cascades.beside(asking, judge, wanted, answers)
+            if inputs.plan.cascade_grid:
+                bounds += cascades.bounds(judge, wanted, answers, compared)
+            questions = asking.questions(judge.models[0])
+            costs += group_costs(judge.name, questions, opened.prompts, lambda group: opened.tasks(opened.dev, group))
+        chosen = [column for panel in opened.panels(results) if (column := _chosen(panel))]
+        by_name = {judge.name: judge for judge in judges} | cascades.judges
+        endpoints = {judge.name: model.endpoint for judge in judges for model in judge.models if model.endpoint}
+        asked = _asked(inputs, chosen, endpoints)
+
+        def held_out(rows: tuple[GoldRow, ...]) -> tuple[LabelSource, ...]:
+            for column in chosen if rows else ():
+                prompts = [inputs.prompts[column.prompt]] if column.prompt else []
+                results.extend(asking.ask(by_name[column.judge], opened.tasks(rows, prompts)))
+            return opened.sources(results)
+
+        if opened.seal and any(isinstance(result, Failure) and result.reason == "budget" for result in results):
+            raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
+        # Asked before the seal is opened, so that the look names the very labels that it compares.
+        rows, sources, record = open_test(inputs, now, asked, opened.sources(results), held_out, tried)
+        warnings = asking.notes([model for judge in judges for model in judge.models], results)
+    return LabeledGold(
+        rows=rows,
+        sources=sources,
+        record=record,
+        asked=asked,
+        warnings=warnings,
+        files=_answer_files(results),
+        tried=tried,
+        costs=costs,
+        bounds=bounds,
+        cascade_costs=cascades.costs,
+        accounts=asking.accounts,
+        endpoints=endpoints,
+    )
+
+
+def _chosen(panel: Panel) -> Column | None:
+    """The judge that is chosen by the grades that are not held out."""
+    return choose(panel, "dev" if panel.split[0] == "dev" else "all")
+
+
+def _asked(inputs: CalibrationInputs, chosen: Sequence[Column], endpoints: Mapping[str, str]) -> dict[str, Any]:
+    """What a look at the gold asks of it."""
+    plan = inputs.plan
+    judges = sorted({judges_in(column.judge)[-1] for column in chosen} & endpoints.keys())
+    moved = {judge: endpoints[judge] for judge in judges}
+    return {
+        **({"endpoints": moved} if moved else {}),
+        "gold": inputs.gold.digest,
+        "parameters": certified_options(recorded_options(plan.options) | address_option(plan.cascade_url)),
+        **_decided_by(plan),
+    }
+
+
+def forecast_models(inputs: CalibrationInputs) -> JobForecast:
+    """Count what `ask_models` would send beyond what the journals hold; sealed grades stay closed.
+
+    Of the responses with test grades only the chosen judges are asked, so their calls come on top, `test_judgments` at
+    most. The checkers of cascades come last.
+
+    Raises:
+        UsageError: As for `open_judges`.
+        InputError: As for `open_judges`.
+    """
+    opened = open_judges(inputs, dry=True)
+    plan, gold, prompts = inputs.plan, inputs.gold.rows, opened.prompts
+    wanted = opened.tasks(opened.dev, prompts)
+    with opened.asking as asking:
+        rows = tuple(row for judge in opened.judges for row in asking.forecast(judge, wanted).rows)
+        rows += opened.cascades.forecast(asking, wanted)
+    criteria = {prompt.name: prompt for prompt in prompts}
+    if opened.seal is None:
+        held_out = len(opened.tasks([row for row in gold if row.split == "test"], tuple(criteria.values())))
+    else:
+        test = opened.seal.test
+        held_out = min(test.rows, len(test.items) * len(criteria)) * plan.samples
+    matched, unmatched = match(opened.dev, opened.asking.pool, str(plan.gold[0]))
+    counts = {
+        "responses": len({response for response, criterion in matched if criterion in criteria}),
+        "unmatched": sum(row.criterion in criteria for row in unmatched),
+        "test_judgments": held_out,
+    }
+    return JobForecast(counts, rows)
+
+
+def _answer_files(results: Sequence[Judgment | Failure]) -> dict[str, bytes]:
+    """The files of what the models said, by name, each sorted by judge and prompt."""
+    ordered = sorted(
+        results, key=lambda result: (natural_key(result.judge), natural_key(f"{result.criterion}/{result.variant}"))
+    )
+    return {
+        JUDGMENTS: jsonl_bytes(result for result in ordered if isinstance(result, Judgment)),
+        FAILURES: jsonl_bytes(result for result in ordered if isinstance(result, Failure)),
+    }

@@ -1,0 +1,153 @@
+"""The look that a calibration takes at gold: what it asks of the grades, and the record of that."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from judge.calibrate.certified import CertifiedSeal
+from judge.calibrate.findings import Calibration, Looks
+from judge.calibrate.intake import LabelSource
+from judge.calibrate.looks import look_at
+from judge.calibrate.panel import Panel
+from judge.errors import InputError, OperationalError, UsageError
+from judge.gold import BEGINNING, Look, Opening, open_sealed, read_seal, record_look, responses_digest, seal_of
+from judge.gold.rows import GoldRow
+from judge.io.cells import count
+from judge.io.folder import make_folder
+from judge.jobs.calibration.comparison import CalibrationInputs, gold_scale, make_comparison, with_baselines
+
+BESIDE_GOLD = ".looks"
+"""What the ledger of unsealed gold adds to the name of the gold file."""
+IN_FOLDER = "looks.jsonl"
+"""The ledger in the output folder, where the gold's folder cannot be written."""
+
+
+class LookRecord(NamedTuple):
+    """The record of a look: a ledger, and the seal if the grades are sealed."""
+
+    opening: Opening
+    ledger: Literal["seal", "gold", "out"]
+    """Where it is, as in `Looks`."""
+    seal: CertifiedSeal | None = None
+
+    def rows(self, criteria: Sequence[str]) -> tuple[Looks, ...]:
+        """What the ledger says of each criterion."""
+        opening = self.opening
+        return tuple(
+            Looks(criterion, self.ledger, opening.number, opening.candidates(criterion), opening.head)
+            for criterion in criteria
+        )
+
+
+def check_dev(rows: Sequence[GoldRow]) -> None:
+    """Refuse gold that does not go with sealed grades.
+
+    Raises:
+        UsageError: The gold is not the dev part alone.
+    """
+    if any(row.split != "dev" for row in rows):
+        raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
+
+
+def open_test(
+    inputs: CalibrationInputs,
+    now: datetime,
+    asked: Mapping[str, Any],
+    sources: tuple[LabelSource, ...],
+    judged: Callable[[tuple[GoldRow, ...]], tuple[LabelSource, ...]],
+    tried: Sequence[Panel] = (),
+) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...], LookRecord | None]:
+    """All rows, and the labels together with the baseline; opening sealed grades is logged, and the record returned.
+
+    Args:
+        inputs: The gold; the plan may name sealed test grades.
+        now: The time for the ledger.
+        asked: What is asked of the gold, beside the panels.
+        sources: The labels so far.
+        judged: From the held-out rows to the labels of all rows; it may ask a judge.
+        tried: The panels of other bounds of a cascade, which the look counts.
+
+    Raises:
+        UsageError: The gold is not the dev part alone.
+        InputError: The sealed grades cannot be used, or too few are compared.
+        OperationalError: The ledger cannot be written.
+    """
+    test, dev = inputs.plan.test, inputs.gold.rows
+    seal = seal_of(test, inputs.plan.seal)
+    if test is None or seal is None:
+        return dev, with_baselines(inputs, dev, judged(tuple(row for row in dev if row.split == "test"))), None
+    check_dev(dev)
+    # What would stop a calibration must not cost a look at the sealed grades.
+    make_comparison(inputs, dev, sources)
+    if inputs.out:
+        make_folder(inputs.out)
+    everything: tuple[LabelSource, ...] = ()
+
+    def compared(rows: tuple[GoldRow, ...], sources: tuple[LabelSource, ...]) -> tuple[Panel, ...]:
+        """The panels; stops before the opening is logged if sealed grades cannot be used, and shows none of them."""
+        try:
+            return make_comparison(inputs, rows, sources)[0]
+        except InputError as error:
+            raise InputError(
+                f"{test}: {max(1, len(error.problems))} problems of the sealed grades, such as grades off "
+                "their scale; the seal was not opened"
+            ) from None
+
+    def look(rows: tuple[GoldRow, ...]) -> Look:
+        nonlocal everything
+        both = (*dev, *rows)
+        compared(both, sources)
+        everything = with_baselines(inputs, both, judged(rows))
+        return gold_look(inputs, asked, compared(both, everything), tried)
+
+    rows, opening = open_sealed(Path(test), seal, _time(now), look)
+    record = read_seal(seal)
+    certified = CertifiedSeal(record.commitment, record.seed, responses_digest(record))
+    return (*dev, *rows), everything, LookRecord(opening, "seal", certified)
+
+
+def gold_look(
+    inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Sequence[Panel], tried: Sequence[Panel]
+) -> Look:
+    """What is asked of the gold; its scale says which grades count as positive."""
+    scales = [gold_scale(inputs, panel.criterion) for panel in panels]
+    return look_at({**asked, "scales": scales}, panels, tried)
+
+
+def log_look(inputs: CalibrationInputs, now: datetime, look: Look) -> LookRecord | None:
+    """Put a look at unsealed gold on record beside each gold file, else in the output folder; None if neither can be.
+
+    Of several ledgers the longest counts.
+
+    Raises:
+        InputError: A ledger is damaged.
+        OperationalError: The ledger in the output folder cannot be written.
+    """
+    openings = []
+    for path in dict.fromkeys(Path(path).resolve() for path in inputs.plan.gold):
+        try:
+            openings.append(record_look(path.with_name(path.name + BESIDE_GOLD), BEGINNING, look, _time(now)))
+        except OperationalError:
+            continue
+    if openings:
+        return LookRecord(max(openings, key=lambda opening: opening.number), "gold")
+    if inputs.out is None:
+        return None
+    return LookRecord(record_look(inputs.out / IN_FOLDER, BEGINNING, look, _time(now)), "out")
+
+
+def looked_often(calibration: Calibration, looks: Sequence[Looks]) -> tuple[str, ...]:
+    """A warning for each criterion whose gold has met more candidates than this calibration chooses among."""
+    tried = {choice.criterion: len(choice.tried) for choice in calibration.selections}
+    return tuple(
+        f"{look.criterion}: {look.candidates} candidates have met these grades in "
+        f"{count(look.number, 'different question')}; the more are tried, the likelier one is TRUSTED by chance"
+        for look in looks
+        if (look.number > 1 or calibration.cascade_bounds)
+        and look.candidates > (tried.get(look.criterion, 0) if look.ledger != "seal" else 1)
+    )
+
+
+def _time(now: datetime) -> str:
+    return now.isoformat(timespec="seconds")

@@ -1,0 +1,251 @@
+"""The leaderboard of a judged folder corrected by gold: what `judge leaderboard --gold` does, for use from Python."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from judge.ask.labels import JUDGMENTS, is_jury
+from judge.calibrate.report.plots import raw_vs_corrected
+from judge.errors import InputError, UsageError
+from judge.gold import GOLD_FILES, Look, match, open_sealed, read_seal, read_unsealed, seal_of
+from judge.gold.rows import GoldRow
+from judge.gold.seal import SEAL, TEST_FILES
+from judge.io.draw.drawable import can_draw, undrawn
+from judge.io.folder import make_folder, replace_folder, write_atomic
+from judge.io.ids import Cluster
+from judge.io.paths import in_folders
+from judge.io.plan import Option
+from judge.io.stored import file_sha256, read_stored, sha256
+from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.options import OwnPrompts
+from judge.records import Criterion
+from judge.results.corrected import cautions, change, corrected
+from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, corrected_tsv, too_few_topics
+from judge.results.gold import gold_grades
+from judge.results.rows import CorrectedRow, RankingChange
+from judge.results.turns import run_turns
+from judge.runs.families import read_families
+
+RECORD = "corrected.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+
+
+class CorrectionPlan(OwnPrompts):
+    """Everything `judge leaderboard --gold` can be told."""
+
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
+    """Output folder of `judge run`."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Gold grades (JSONL)."""
+    test: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Sealed test grades of `judge gold split`, used together with --gold; each opening is logged."""
+    seal: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Their seal (default: seal.json beside --test)."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Only this criterion; a prompt file of your own if the judgments are under one."""
+    target: Literal["pool", "topics"] = "pool"
+    """Corrected means of these responses, or of the runs on topics like these."""
+    families: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run or judge, tab, family of models behind it: flags SELF."""
+    fallback: Literal["family"] | None = None
+    """Correct runs with fewer than 3 gold grades by their family's error."""
+    cluster: Cluster | None = None
+    """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
+    9-2 are one (default: as the folder was made)."""
+    out: Annotated[Path | None, Option(short="o", metavar="PATH")] = None
+    """Write the corrected leaderboard, to a folder or to a file named .tsv or .md; without --gold, write the
+    leaderboard under a token rule to such a file."""
+
+
+class CorrectionOutcome(msgspec.Struct, frozen=True):
+    """The corrected leaderboard, and the cautions to read with it."""
+
+    criteria: tuple[Criterion, ...]
+    """The criteria with gold."""
+    rows: tuple[CorrectedRow, ...]
+    """One row per run and criterion."""
+    changes: dict[str, RankingChange]
+    """By criterion, how the ranking changed."""
+    cautions: tuple[str, ...]
+    """What limits the corrected means, a sentence each."""
+    warnings: tuple[str, ...]
+    """A line for each prompt file that has changed since, and one for pictures that are not drawn."""
+    gold: str
+    """Digest of the gold files."""
+    seal: str | None
+    """The salted digest of the sealed grades; a digest without salt would let readers test guesses."""
+    clustered: tuple[str, ...] = ()
+    """In words, over what the intervals are if it is not topics."""
+
+
+def correct_leaderboard(
+    plan: CorrectionPlan, now: datetime | None = None, judged: JudgedFolder | None = None
+) -> CorrectionOutcome:
+    """Correct the means of a judged folder by gold, and write them if the plan names a place.
+
+    Args:
+        plan: What to do.
+        now: For the ledger of sealed grades; by default the clock's time.
+        judged: The folder, if it was read already as the plan says.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    _check(plan)
+    plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
+    judged = judged or read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
+    if plan.out is not None:
+        make_folder(plan.out.parent if _is_file(plan.out) else plan.out)
+    gold = read_unsealed(plan.gold, "they are opened with --test, which puts it on record")
+    digest = sha256(b"\n".join(sorted(sha256(read_stored(path)).encode() for path in plan.gold)))
+    seal = seal_of(plan.test, plan.seal)
+    sealed, warnings = _opened(plan, judged, gold, digest, seal, now) if seal is not None else ((), ())
+    criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
+    outcome = CorrectionOutcome(
+        criteria=criteria,
+        rows=rows,
+        changes={
+            criterion.name: change(
+                [row for row in rows if row.criterion == criterion.name],
+                higher_is_better=criterion.scale.polarity == "higher",
+            )
+            for criterion in criteria
+        },
+        cautions=all_cautions,
+        warnings=(*judged.warnings, *_undrawn(plan.out)),
+        gold=digest,
+        seal=None if seal is None else read_seal(seal).commitment,
+        clustered=judged.clustered,
+    )
+    if plan.out is not None:
+        _write(plan.out, plan, outcome)
+    return outcome
+
+
+def _check(plan: CorrectionPlan) -> None:
+    seal_of(plan.test, plan.seal)
+    if not plan.gold and plan.test is None:
+        raise UsageError("a correction needs gold grades (--gold)")
+    if plan.fallback and plan.families is None:
+        raise UsageError("--fallback family needs --families, which says what family a run is of")
+
+
+def _opened(
+    plan: CorrectionPlan, judged: JudgedFolder, gold: tuple[GoldRow, ...], digest: str, seal: Path, now: datetime | None
+) -> tuple[tuple[GoldRow, ...], tuple[str, ...]]:
+    """The sealed grades, and a warning if they were opened before for another question."""
+    question = {
+        "gold": digest,
+        "target": plan.target,
+        "fallback": plan.fallback and sorted(read_families(Path(str(plan.families))).items()),
+        **({} if judged.cluster == "topic" else {"cluster": judged.cluster}),
+        "criteria": [(criterion.prompt_id, criterion.digest) for criterion in judged.criteria],
+        "judgments": file_sha256(judged.path / JUDGMENTS),
+        # The means are of the pool's responses, so a pool with fewer of them asks another question.
+        "pool": [(response.response_id, response.turn_id, response.text) for response in judged.pool.responses],
+        "runs": [[entry.run_id for entry in response.runs] for response in judged.pool.responses],
+    }
+
+    def look(rows: tuple[GoldRow, ...]) -> Look:
+        try:
+            criteria, _, _ = _corrected(plan, judged, (*gold, *rows))
+            matched, _ = match(rows, judged.pool, str(plan.test))
+        except InputError as error:
+            if not error.problems:
+                raise
+            codes = ", ".join(sorted({problem.code for problem in error.problems}))
+            raise InputError(
+                f"{plan.test}: {len(error.problems)} problems of the gold, the sealed grades included ({codes}); the "
+                "seal was not opened"
+            ) from None
+        compared = Counter(criterion for _, criterion in matched)
+        return Look(
+            sha256(msgspec.json.encode(question, order="sorted")),
+            {criterion.name: compared[criterion.name] for criterion in criteria},
+            {},
+        )
+
+    rows, opening = open_sealed(
+        Path(str(plan.test)), seal, (now or datetime.now(UTC)).isoformat(timespec="seconds"), look
+    )
+    if opening.number < 2:
+        return rows, ()
+    return rows, (
+        f"the sealed test grades have been opened for {opening.number} different questions; what is reported on them "
+        "is no longer held out",
+    )
+
+
+def _corrected(
+    plan: CorrectionPlan, judged: JudgedFolder, gold: Sequence[GoldRow], warnings: Sequence[str] = ()
+) -> tuple[tuple[Criterion, ...], tuple[CorrectedRow, ...], tuple[str, ...]]:
+    """The criteria with gold, their rows, and the cautions to read with them."""
+    families = {} if plan.families is None else read_families(plan.families)
+    name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
+    matched, unmatched = match(gold, judged.pool, name)
+    criteria = tuple(prompt for prompt in judged.criteria if any(criterion == prompt.name for _, criterion in matched))
+    if not criteria:
+        names = ", ".join(criterion.name for criterion in judged.criteria)
+        raise UsageError(f"{name}: no grade of a pooled response under {names}")
+    all_cautions = list(warnings)
+    if unmatched:
+        all_cautions.append(f"{len(unmatched)} of {len(gold)} gold grades are of responses not in the pool")
+    if without := [criterion.name for criterion in judged.criteria if criterion not in criteria]:
+        all_cautions.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
+    rows: list[CorrectedRow] = []
+    for criterion in criteria:
+        judges = judged.judges(criterion)
+        if families and judges and all(map(is_jury, judges)):
+            all_cautions.append(
+                f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF"
+            )
+        runs = run_turns(judged.pool, judged.results, criterion)
+        grades = gold_grades(matched, criterion, name)
+        all_cautions += [f"{criterion.name}: {text}" for text in cautions(runs, grades)]
+        corrected_rows = corrected(
+            runs,
+            criterion,
+            grades,
+            target=plan.target,
+            families=families,
+            judge_families={families[judge] for judge in judges if judge in families},
+            fallback=plan.fallback,
+            cluster=judged.cluster,
+            name=name,
+        )
+        if any(map(too_few_topics, corrected_rows)):
+            all_cautions.append(f"{criterion.name}: {TOO_FEW_TOPICS}")
+        rows += corrected_rows
+    return criteria, tuple(rows), tuple(all_cautions)
+
+
+def _is_file(out: Path) -> bool:
+    return out.suffix in {".tsv", ".md"} and not out.is_dir()
+
+
+def _undrawn(out: Path | None) -> tuple[str, ...]:
+    return () if out is None or _is_file(out) else undrawn("pictures of the raw and the corrected means")
+
+
+def _write(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
+    table = corrected_tsv(outcome.rows).encode()
+    report = corrected_markdown(
+        outcome.rows,
+        outcome.criteria,
+        outcome.changes,
+        target=plan.target,
+        cautions=outcome.cautions,
+        clustered=outcome.clustered,
+    ).encode()
+    if _is_file(out):
+        write_atomic(out, table if out.suffix == ".tsv" else report)
+        return
+    files = {"corrected.tsv": table, "corrected.md": report}
+    if can_draw():
+        files["corrected.svg"], files["corrected.png"] = raw_vs_corrected(outcome.rows)
+    replace_folder(out, files, RECORD)

@@ -1,0 +1,334 @@
+"""From tables of workers' labels to a folder of grades: what `judge crowd` does, for use from Python."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from pydantic import BeforeValidator, Field
+
+from judge.ask.criteria import bundled_criteria, find_criterion
+from judge.ask.labels import JUDGMENTS, read_labels
+from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
+from judge.crowd.frames import frame_digest, is_frame
+from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
+from judge.crowd.known import known_warnings
+from judge.crowd.known_file import read_known
+from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.layout import TASK, Layout, Scales
+from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
+from judge.crowd.problems import LabelProblems
+from judge.crowd.regin.resource import read_turns
+from judge.crowd.study import Study, StudySettings, cautions, study
+from judge.crowd.summary import ItemGrade, item_grades
+from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
+from judge.crowd.wide import read_questions
+from judge.crowd.workers import TOO_FAST, WorkerRow
+from judge.errors import UsageError
+from judge.gold import read_bank
+from judge.gold.grades import Words, folded, level_words
+from judge.io.extras import need_extra
+from judge.io.paths import in_folders
+from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, pairs
+from judge.io.steps import Step, Steps, quiet
+from judge.io.table import Table
+from judge.pool.folder import pool_file, read_pool_folder
+from judge.records import Criterion, Problem
+from judge.stats.consensus import SHARES, TIES
+from judge.stats.worker_models import PRIORS
+
+_SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
+
+
+_READING = "reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"
+
+
+class LabelTables(Options, section=_READING):
+    """How a table of people's labels is read."""
+
+    words: Annotated[
+        dict[str, int], BeforeValidator(graded_texts), Option("label", metavar="TEXT=GRADE", repeat=True)
+    ] = Field(default_factory=dict)
+    """The grade that a text stands for (repeatable), beside the names of the levels in the criterion's prompt."""
+    table: Annotated[str | None, OneOf(KINDS)] = None
+    """What the tables are (default: seen from their columns)."""
+    task: Annotated[str, Option(metavar="PATTERN")] = TASK
+    """Groups turn_id and response_id in a task (default TURN/ID)."""
+    wide: Annotated[str | None, Option(metavar="PATTERN")] = None
+    """Survey with a row per participant: groups turn_id, response_id, criterion in the names of its columns."""
+    wide_map: Annotated[Path | None, Option(metavar="FILE")] = None
+    """In place of --wide, a table with columns column, turn_id, response_id, criterion."""
+
+
+class CrowdPlan(LabelTables):
+    """Everything `judge crowd` can be told."""
+
+    labels: Annotated[tuple[Path | Any, ...], Option(metavar="LABELS", place="only")]
+    """Tables of labels; from Python, data frames of polars or pandas too."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder to write."""
+    subset_turns: Annotated[Path | None, Option("mi-turns", metavar="FILE")] = None
+    """Turn ids of the subset qrels, one per line."""
+    scales: Annotated[
+        tuple[str, ...],
+        Option(
+            "scale",
+            metavar="[NAME=]LOW-HIGH",
+            repeat=True,
+            section=_READING,
+        ),
+    ] = ()
+    """Scale of every criterion, e.g. 0-3, or of one; with names, any other criterion is an error."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt by whose levels was labeled: gives its criterion's scale, and its levels name grades (repeatable)."""
+    criteria: Annotated[tuple[str, ...], Option("criterion", metavar="NAME", repeat=True)] = ()
+    """Take only this criterion (repeatable); a single one names the criterion of tables that name none."""
+    columns: Annotated[
+        dict[str, str], BeforeValidator(pairs), Option("column", metavar="FIELD=COLUMN", repeat=True)
+    ] = Field(default_factory=dict)
+    """Column of worker, turn_id, response_id, task, criterion, label, seconds, or label:NAME of one criterion."""
+    bank: Annotated[Path | None, Option(metavar="FILE|OUT")] = None
+    """Texts: bank (JSON), pool.jsonl or its folder."""
+    unit: Literal["response", "question"] = "response"
+    """What was labeled."""
+    known: Annotated[Path | None, Option(metavar="FILE", section="known items")] = None
+    """Table or JSON Lines: turn_id, response_id, criterion, acceptable."""
+    max_fails: Annotated[NotNegative, Option(metavar="N")] = 0
+    """Contradictions that a worker may have in a topic."""
+    max_deviation: Annotated[NotNegative, Option(metavar="D")] = 0
+    """Distance that does not count as a contradiction."""
+    aggregator: Annotated[str, OneOf(AGGREGATORS), Option(section="grading")] = "majority"
+    """From labels to a grade."""
+    majority: Annotated[str | None, OneOf(SHARES)] = None
+    """What a majority is (default plurality)."""
+    tie: Annotated[str | None, OneOf(TIES)] = None
+    """The grade without a majority (default mean-half-up)."""
+    smoothing: Annotated[Amount | None, Option(metavar="N")] = None
+    """Pseudo-labels of each worker, for aggregators that weigh workers (default 0.5)."""
+    prior: Annotated[str | None, OneOf(PRIORS)] = None
+    """The grades' probabilities before any label, for aggregators that model them (default flat)."""
+    with_judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Judgments of LLM judges, compared with the workers in one model; this diagnostic changes no grade."""
+    min_labels: Annotated[Positive, Option(metavar="K")] = 3
+    """Items with fewer labels are listed."""
+    too_fast: Annotated[Amount, Option(metavar="SECONDS")] = TOO_FAST
+    """A label given in less is too fast."""
+    filter_min: Annotated[int, Option(metavar="GRADE")] = FILTER_MIN
+    """Filtered qrels: turns with at least one response of this grade or a higher one."""
+
+
+class CrowdOutcome(msgspec.Struct, frozen=True):
+    """A crowd's grades, and the warnings to read with them."""
+
+    out: Path
+    """The folder that was written."""
+    study: Study
+    """The grades, the workers and the reliability of the labels."""
+    warnings: tuple[Problem, ...]
+    """Problems that did not stop the grading."""
+    empty: bool
+    """Whether a criterion has no label left, so that its qrels are empty."""
+
+    @property
+    def grades(self) -> Table[ItemGrade]:
+        """The grade of each item, as in `items.tsv`; `to_dicts` makes rows for a data frame."""
+        return Table(item_grades(self.study))
+
+    @property
+    def workers(self) -> Table[WorkerRow]:
+        """Each worker under each criterion, as in `workers.tsv`."""
+        return Table(self.study.workers)
+
+
+def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
+    """Read every input, compute every file, and only then write.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    _check(plan)
+    plan = in_folders(plan, with_judgments=(JUDGMENTS,))
+    warnings: list[Problem] = []
+    known_file = read_known(Path(plan.known)) if plan.known is not None else None
+    by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
+    stated = tuple(map(find_criterion, plan.prompts))
+    prompts = {prompt.name: prompt for prompt in stated}
+    words = _Words(plan.words, prompts)
+    steps(Step("reading labels"))
+    layout = Layout(
+        columns=plan.columns,
+        scales=_scales(plan.scales, stated),
+        wide=read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide,
+        criteria=plan.criteria,
+        task=plan.task,
+        turns=turns,
+        beside=known_file.criteria if known_file else (),
+        repeatable=known_file.items if known_file else (),
+        words=words.of,
+        kind=plan.table,
+    )
+    labels = read_tables(list(plan.labels), layout, warnings)
+    scales = {name: table.grades for name, table in labels.items()}
+    problems = LabelProblems()
+    # The criterion of known items that name none.
+    only = plan.criteria[0] if len(plan.criteria) == 1 else None
+    known = known_file.known(scales, problems, only=only) if known_file else ()
+    settings = StudySettings(
+        plan.aggregator, _voting(plan), plan.max_fails, plan.max_deviation, plan.min_labels, plan.too_fast
+    )
+    graded = study(labels, known, settings, wanted=plan.criteria or None, steps=steps)
+    if graded.audit is not None:
+        problems += known_warnings(graded.audit, str(plan.known))
+    texts = _texts(graded.labels.values(), by_item, str(plan.bank), problems) if plan.bank is not None else None
+    empty = _empty(graded)
+    subset = read_turns(plan.subset_turns) if plan.subset_turns is not None else None
+    steps(Step("writing tables"))
+    files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
+    files |= _joint(plan.with_judgments, graded)
+    frames = {f"table {place}": table for place, table in enumerate(plan.labels, start=1) if is_frame(table)}
+    inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
+    inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
+    inputs += [pool_file(plan.bank)] if plan.bank is not None else []
+    options = _options(plan, {name: scales[name] for name in graded.labels})
+    options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in prompts.values()}
+    tables = {name: frame_digest(name, table) for name, table in frames.items()}
+    write_crowd(plan.out, files, inputs, options, tables)
+    return CrowdOutcome(
+        plan.out, graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty)
+    )
+
+
+class _Words:
+    """What texts stand for: what the user says, else what the levels of the criterion's prompts are called."""
+
+    def __init__(self, given: Mapping[str, int], prompts: Mapping[str, Criterion]) -> None:
+        self._prompts = prompts
+        self._given = {folded(text): grade for text, grade in given.items()}
+
+    def of(self, criterion: str, grades: Sequence[int]) -> Words:
+        """The words of a criterion; its prompts are only read where labels are texts."""
+        stated = self._prompts.get(criterion)
+        return level_words(criterion, grades, [stated] if stated else bundled_criteria()) | self._given
+
+
+def _check(plan: CrowdPlan) -> None:
+    need_extra("crowd", "reading workers' labels")
+    if not plan.scales and not plan.prompts:
+        raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
+    if plan.aggregator not in VOTING and (plan.majority or plan.tie):
+        raise UsageError(f"--majority and --tie belong to {' and '.join(VOTING)}, not to {plan.aggregator}")
+    if plan.aggregator not in SMOOTHED and plan.smoothing is not None:
+        raise UsageError(f"--smoothing belongs to {', '.join(SMOOTHED)}, not to {plan.aggregator}")
+    if plan.aggregator not in PRIOR and plan.prior is not None:
+        raise UsageError(f"--prior belongs to {', '.join(PRIOR)}, not to {plan.aggregator}")
+    if (least := AGGREGATORS[plan.aggregator].least_smoothing) > _voting(plan).smoothing:
+        why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
+        raise UsageError(f"--smoothing {plan.smoothing:g}: {plan.aggregator} needs {least:g} or more; {why}")
+    if plan.wide and plan.wide_map:
+        raise UsageError("--wide and --wide-map: give one of them")
+    if (plan.wide or plan.wide_map) and plan.task != TASK:
+        raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
+    if plan.known is None and (plan.max_fails or plan.max_deviation):
+        raise UsageError("--max-fails and --max-deviation need --known")
+
+
+def _scales(given: Sequence[str], prompts: Collection[Criterion]) -> Scales:
+    """The one scale of all criteria, or the scales by name."""
+    named: dict[str, tuple[int, ...]] = {
+        prompt.name: tuple(sorted(level.grade for level in prompt.scale.levels)) for prompt in prompts
+    }
+    for text in given:
+        scale = _SCALE.fullmatch(text)
+        if not scale or not 0 < int(scale["high"]) - int(scale["low"]) < MAX_GRADES:
+            raise UsageError(f"--scale {text}: expected a scale such as 0-3 or relevance=0-3")
+        grades = tuple(range(int(scale["low"]), int(scale["high"]) + 1))
+        if scale["name"] is not None:
+            named[scale["name"]] = grades
+        elif len(given) == 1 and not prompts:
+            return grades
+    if len(named) < len(given) + len(prompts):
+        raise UsageError("--scale and --prompt: give one scale for all criteria, or one by name for each")
+    return named
+
+
+def _voting(plan: CrowdPlan) -> AggregatorOptions:
+    """The plan's majority, tie and smoothing, with the defaults for those not given."""
+    default = AggregatorOptions()
+    smoothing = default.smoothing if plan.smoothing is None else plan.smoothing
+    return AggregatorOptions(
+        majority=plan.majority or default.majority,
+        tie=plan.tie or default.tie,
+        smoothing=smoothing,
+        prior=plan.prior or default.prior,
+    )
+
+
+def _empty(graded: Study) -> list[Problem]:
+    """A warning for each criterion without a label left: its qrels are empty."""
+    message = "no label is left: all were of known items or of workers who were removed"
+    return [
+        Problem("no_label_left", "warning", name, None, "", message)
+        for name, labels in graded.labels.items()
+        if not len(labels.item)
+    ]
+
+
+def _joint(paths: Sequence[Path], graded: Study) -> dict[str, bytes]:
+    """The table of workers and judges under one model, by file name; empty without judgments."""
+    if not paths:
+        return {}
+    judges = [judge for path in paths for judge in read_labels(path, grades_only=True)]
+    diagnostics = []
+    for criterion, labels in graded.labels.items():
+        matching = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == criterion]
+        if matching:
+            diagnostics.append(joint_diagnostic(labels, matching))
+    if not diagnostics:
+        raise UsageError(f"--with-judgments: no judgment is about {', '.join(graded.labels)}")
+    return {"with_judgments.tsv": diagnostic_tsv(diagnostics).encode()}
+
+
+def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | None]:
+    """Texts by id, or by turn and id from a pool; and the turn of each id, which only a pool knows."""
+    if not (path.is_dir() or path.name.removesuffix(".gz").endswith(".jsonl")):
+        by_id: dict[str | Item, str] = dict(read_bank(path).items())
+        return by_id, None
+    pool = read_pool_folder(path)
+    texts: dict[str | Item, str] = {Item(pooled.turn_id, pooled.response_id): pooled.text for pooled in pool.responses}
+    return texts, {pooled.response_id: pooled.turn_id for pooled in pool.responses}
+
+
+def _texts(
+    labels: Iterable[CrowdLabels], by_item: Mapping[str | Item, str], bank: str, warnings: LabelProblems
+) -> dict[Item, str]:
+    """The texts of the labeled items; items without one go to the warnings."""
+    texts: dict[Item, str] = {}
+    for item in dict.fromkeys(item for of_criterion in labels for item in of_criterion.items):
+        text = by_item.get(item, by_item.get(item.item_id))
+        if text is None:
+            message = f"{item.item_id} has no text in the bank"
+            warnings.append(Problem("not_in_bank", "warning", bank, item.turn_id, "", message))
+        else:
+            texts[item] = text
+    return texts
+
+
+def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """The options that determine the output, as JSON values."""
+    names = (
+        *("aggregator", "max_fails", "max_deviation", "min_labels", "too_fast", "filter_min"),
+        *("unit", "task", "wide"),
+    )
+    values: dict[str, Any] = {name: getattr(plan, name) for name in names}
+    options = _voting(plan)
+    if plan.aggregator in VOTING:
+        values |= {"majority": options.majority, "tie": options.tie}
+    if plan.aggregator in SMOOTHED:
+        values["smoothing"] = options.smoothing
+    if plan.aggregator in PRIOR:
+        values["prior"] = options.prior
+    scales = {name: list(grades) for name, grades in scales.items()}
+    values |= {"label": dict(plan.words), "table": plan.table}
+    return {**values, "criterion": list(plan.criteria), "column": dict(plan.columns), "scales": scales}

@@ -1,0 +1,223 @@
+"""The checks of this machine: nothing is sent, and one small file is written and removed again."""
+
+import contextlib
+import importlib.metadata
+import locale
+import os
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from judge.errors import JudgeError, UsageError
+from judge.io.bundle import __version__
+from judge.io.cells import count
+from judge.io.extras import EXTRAS, has_extra
+from judge.jobs.doctor.findings import CheckFinding
+from judge.judges.address import read_key, refuse_unrecorded
+from judge.judges.catalog import CATALOG
+from judge.judges.engine import usable_cores
+from judge.judges.weights import cache_folder, is_here
+from judge.runs.tokens import TokenCounter
+
+_OLDEST = (3, 11)
+_PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "krippendorff")
+"""The packages that reading, counting, asking and statistics rest on."""
+_COUNTED = ("It's 7:30 p.m., isn't it?", 5, 9, 5)
+"""A text, and its tokens by the rules `bare`, `english` and `whitespace`."""
+_LITTLE_SPACE = 1 << 30
+_SLOW_DISK = 0.1
+"""Seconds of an fsync; each group of completions waits for one."""
+_LITTLE_MEMORY = 2 << 30
+_NARROW = 80
+_MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_MEMORY = Path("/proc/meminfo")
+
+
+def python(folder: Path) -> CheckFinding:
+    """The version of Python, the system, and that of judge."""
+    # Not platform(), which starts a process.
+    system = f"{platform.system()} {platform.release()} ({platform.machine()})"
+    found = f"{platform.python_version()} on {system}, judge {__version__}"
+    if sys.version_info < _OLDEST:
+        return CheckFinding("python", "fails", found, f"judge needs Python {'.'.join(map(str, _OLDEST))} or newer")
+    return CheckFinding("python", "ok", found)
+
+
+def packages(folder: Path) -> CheckFinding:
+    """The versions of the packages that matter."""
+    versions: dict[str, str] = {}
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    missing = [name for name in _PACKAGES if name not in versions]
+    found = ", ".join(f"{name} {version}" for name, version in versions.items())
+    if missing:
+        return CheckFinding("packages", "fails", f"not installed: {', '.join(missing)}", "install judge anew with pip")
+    return CheckFinding("packages", "ok", found)
+
+
+def extras(folder: Path) -> CheckFinding:
+    """Which extras are installed, and how to get the others."""
+    here: list[str] = []
+    missing: list[str] = []
+    for name, extra in EXTRAS.items():
+        if has_extra(name):
+            here.append(name)
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                here[-1] += f" ({extra.package} {importlib.metadata.version(extra.package)})"
+        else:
+            missing.append(name)
+    found = f"installed: {', '.join(here) or 'none'}"
+    if not missing:
+        return CheckFinding("extras", "ok", found)
+    found += f"; not installed: {', '.join(missing)}"
+    return CheckFinding("extras", "ok", found, "`pip install 'judge[NAME]'` adds one")
+
+
+def keys(folder: Path) -> CheckFinding:
+    """Which keys the environment holds, by name."""
+    names = sorted(name for name in os.environ if name.endswith("_API_KEY"))
+    set_keys: list[str] = []
+    bad: list[str] = []
+    for name in names:
+        try:
+            (set_keys if read_key(name) else bad).append(name)
+        except UsageError:
+            bad.append(name)
+    if bad:
+        return CheckFinding(
+            "keys",
+            "warning",
+            f"empty, or with characters that no key has: {', '.join(bad)}",
+            "set them anew, or unset them",
+        )
+    if not set_keys:
+        return CheckFinding("keys", "ok", "none is set; local/… and baseline/… need none")
+    return CheckFinding("keys", "ok", f"set: {', '.join(set_keys)}")
+
+
+def environment(folder: Path) -> CheckFinding:
+    """The variables that decide where and how a judge is asked."""
+    try:
+        refuse_unrecorded(os.environ)
+    except UsageError as error:
+        return CheckFinding("environment", "fails", str(error), "unset it")
+    names = ("JUDGE_MODEL", "JUDGE_CACHE", "OPENAI_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+    there = [name for name in names if os.environ.get(name) or os.environ.get(name.lower())]
+    return CheckFinding("environment", "ok", f"set: {', '.join(there)}" if there else "nothing moves a judge elsewhere")
+
+
+def tokens(folder: Path) -> CheckFinding:
+    """Whether the token limit can be counted here, offline, and as everywhere."""
+    text, *expected = _COUNTED
+    try:
+        counter = TokenCounter()
+        counts = counter(text)
+        versions = ", ".join(f"{name} {version}" for name, version in counter.versions.items())
+    except (JudgeError, ImportError, OSError, importlib.metadata.PackageNotFoundError) as error:
+        return CheckFinding("tokens", "fails", f"they cannot be counted: {error}", "install judge anew with pip")
+    found = [counts.bare, counts.english, counts.whitespace]
+    if found != expected:
+        return CheckFinding(
+            "tokens",
+            "fails",
+            f"{versions} counts {found}, expected {expected}",
+            "install the spaCy that judge asks for",
+        )
+    return CheckFinding("tokens", "ok", f"counted offline by all three rules, {versions}")
+
+
+def disk(folder: Path) -> CheckFinding:
+    """Free space, and how long the disk takes until a small write is safe."""
+    try:
+        free = shutil.disk_usage(folder).free
+        seconds = _sync_time(folder)
+    except OSError as error:
+        return CheckFinding(
+            "disk", "warning", f"nothing can be written here: {error.strerror or error}", "name a folder with --out"
+        )
+    found = f"{free / (1 << 30):.1f} GiB free, an fsync takes {seconds * 1000:.1f} ms"
+    if free < _LITTLE_SPACE:
+        return CheckFinding("disk", "warning", found, "free some space: journal and results need it")
+    if seconds > _SLOW_DISK:
+        return CheckFinding(
+            "disk", "warning", found, "put the output folder on a faster disk: every reply waits for it"
+        )
+    return CheckFinding("disk", "ok", found)
+
+
+def _sync_time(folder: Path) -> float:
+    """The median of five writes of 4 KiB that wait for the disk, in seconds."""
+    taken = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for _ in range(5):
+            file.write(os.urandom(4096))
+            file.flush()
+            started = time.perf_counter()
+            os.fsync(file.fileno())
+            taken.append(time.perf_counter() - started)
+    return statistics.median(taken)
+
+
+def memory(folder: Path) -> CheckFinding:
+    """The memory that is free for this process, and the cores that it may use."""
+    cores = count(usable_cores(), "core")
+    free = min(_free_memory(), default=None)
+    if free is None:
+        return CheckFinding("memory", "ok", f"this system does not say how much is free; {cores}")
+    found = f"{free / (1 << 30):.1f} GiB free, {cores}"
+    if free < _LITTLE_MEMORY:
+        return CheckFinding("memory", "warning", found, "local models and large runs may need more than 2 GiB")
+    return CheckFinding("memory", "ok", found)
+
+
+def _free_memory() -> Iterator[int]:
+    """What the machine has to give, and what the limit of a container lets through, in bytes."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = _MEMORY.read_text(encoding="ascii").splitlines()
+        yield int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024
+    for path in _MEMORY_LIMITS:
+        with contextlib.suppress(OSError, ValueError):
+            yield int(path.read_text(encoding="ascii"))
+
+
+def terminal(folder: Path) -> CheckFinding:
+    """The width of the terminal, and whether it can show every character."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "none").lower()
+    width = shutil.get_terminal_size((_NARROW, 24)).columns
+    found = f"{count(width, 'column')}, output in {encoding}, locale in {locale.getpreferredencoding(False).lower()}"
+    if encoding.replace("-", "") != "utf8":
+        return CheckFinding("terminal", "warning", found, "set PYTHONUTF8=1: other characters are shown as escapes")
+    if width < _NARROW:
+        return CheckFinding("terminal", "warning", found, f"tables fit into {_NARROW} columns")
+    return CheckFinding("terminal", "ok", found)
+
+
+def weights(folder: Path) -> CheckFinding:
+    """Which local models are fetched."""
+    try:
+        cache = cache_folder()
+    except UsageError as error:
+        return CheckFinding("weights", "warning", str(error), "set JUDGE_CACHE to use local models")
+    here = [weights.name for weights in CATALOG.values() if is_here(weights, cache)]
+    return CheckFinding("weights", "ok", f"fetched: {', '.join(here)}" if here else "no local model is fetched")
+
+
+MACHINE_CHECKS: tuple[Callable[[Path], CheckFinding], ...] = (
+    python,
+    packages,
+    extras,
+    environment,
+    keys,
+    weights,
+    tokens,
+    disk,
+    memory,
+    terminal,
+)
+"""The checks in their order; each gets the folder that results would be written to."""

@@ -1,0 +1,128 @@
+"""Two files of one judge's labels compared: what `judge drift` does, for use from Python."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from judge.ask.labels import JUDGMENTS, Labels
+from judge.calibrate.drift import AnchorKeys, Drift, drift
+from judge.calibrate.intake import LabelSource, parse_scale, read_sources
+from judge.errors import InputError
+from judge.gold.rows import text_digest
+from judge.io.cells import count
+from judge.io.paths import in_folders
+from judge.io.plan import AboveZero, Option, Options
+from judge.io.safe import shown
+from judge.records import Scale
+
+
+class DriftPlan(Options):
+    """Everything `judge drift` can be told."""
+
+    before: Annotated[Path, Option(metavar="BEFORE", place="only")]
+    """Labels of the first date: folder, JSONL or columns."""
+    after: Annotated[Path, Option(metavar="AFTER", place="only")]
+    """Labels of the second date, of the same responses."""
+    margin: Annotated[AboveZero, Option(metavar="M")] = 0.1
+    """The change of the mean grade that does not matter."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Grades of labels in columns, such as 0-3."""
+
+
+class DriftOutcome(msgspec.Struct, frozen=True):
+    """How far each judge moved."""
+
+    rows: tuple[Drift, ...]
+    """A row for each judge and prompt of both files."""
+    warnings: tuple[str, ...]
+    """What else differs between the two dates."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether every judge is STEADY."""
+        return all(row.word == "STEADY" for row in self.rows)
+
+
+def compare_dates(plan: DriftPlan) -> DriftOutcome:
+    """Compare the labels of two dates.
+
+    Responses are the same where turn, text and passages are, if a pool lies beside both files; else where ids are.
+
+    Raises:
+        UsageError: The scale cannot be read.
+        InputError: A file has problems, or the two files share no judge or no response.
+    """
+    plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
+    scale = parse_scale(plan.scale) if plan.scale else None
+    (before, keys_before), (after, keys_after) = (_read(path, scale) for path in (plan.before, plan.after))
+    if keys_before is None or keys_after is None:
+        keys_before = keys_after = {}
+    pairs = _pairs(before, after)
+    if not pairs:
+        raise InputError(f"{plan.before} and {plan.after}: no judge and prompt in common")
+    rows = tuple(drift(a, b, keys_before, keys_after, plan.margin) for a, b in pairs)
+    if without := [row.after for row in rows if not row.n]:
+        raise InputError(f"{plan.before} and {plan.after}: no response that {', '.join(without)} graded at both dates")
+    paired = [id(labels) for pair in pairs for labels in pair]
+    alone = [labels for source in (before, after) for labels in source.labels if id(labels) not in paired]
+    warnings = [f"{labels.source}: {_name(labels)} is in this file only" for labels in alone]
+    warnings += [text for a, b in pairs for text in _differences(a, b)]
+    apart = [(row.after, row.only_before + row.only_after) for row in rows]
+    warnings += [f"{judge}: {count(number, 'response')} in one of the files only" for judge, number in apart if number]
+    return DriftOutcome(rows, tuple(warnings))
+
+
+def _read(path: Path, scale: Scale | None) -> tuple[LabelSource, AnchorKeys | None]:
+    """The labels of a file and, where a pool lies beside it, what its responses are; the pool itself is let go."""
+    (source,) = read_sources([path], None, scale, grades_only=True)
+    if source.pool is None:
+        return source, None
+    return msgspec.structs.replace(source, pool=None), {
+        (response.turn_id, response.response_id): (response.turn_id, text_digest(response.text), *response.passages)
+        for response in source.pool.responses
+    }
+
+
+def _pairs(before: LabelSource, after: LabelSource) -> list[tuple[Labels, Labels]]:
+    """The labels that belong together: by judge and prompt, or by prompt where each file has one judge under it."""
+    first, second = _by_judge(before.labels), _by_judge(after.labels)
+    pairs = [(first[key], second[key]) for key in first if key in second]
+    for prompt in dict.fromkeys(prompt for _, prompt in first):
+        of_first, of_second = (
+            [labels for (_, its_prompt), labels in judges.items() if its_prompt == prompt] for judges in (first, second)
+        )
+        if len(of_first) == len(of_second) == 1 and of_first[0].judge != of_second[0].judge:
+            pairs.append((of_first[0], of_second[0]))
+    return pairs
+
+
+def _by_judge(columns: Sequence[Labels]) -> Mapping[tuple[str, str | None], Labels]:
+    """The labels of a file, by judge and prompt."""
+    judges: dict[tuple[str, str | None], Labels] = {}
+    for labels in columns:
+        if judges.setdefault((labels.judge, labels.prompt), labels) is not labels:
+            raise InputError(f"{labels.source}: {_name(labels)} under two versions of the prompt: expected one")
+        counts = Counter((label.turn_id, label.response_id, label.sample) for label in labels.labels)
+        if twice := next((response_id for (_, response_id, _), number in counts.items() if number > 1), None):
+            raise InputError(f"{labels.source}: two judgments of {shown(twice)} by {_name(labels)}: expected one")
+    return judges
+
+
+def _differences(before: Labels, after: Labels) -> list[str]:
+    """What else changed, so that the judge alone is not to blame."""
+    differences = []
+    if before.judge != after.judge and before.prompt is not None:
+        differences.append(f"{before.judge} and {after.judge} are compared: two names, so perhaps two judges")
+    if before.prompt_digest != after.prompt_digest:
+        differences.append(f"{_name(after)}: the prompt has changed between the dates")
+    if before.models_returned != after.models_returned:
+        models = " and ".join(", ".join(labels.models_returned) or "none" for labels in (before, after))
+        differences.append(f"{_name(after)}: the provider named other models: {models}")
+    return differences
+
+
+def _name(labels: Labels) -> str:
+    return labels.judge if labels.prompt is None else f"{labels.judge} under {labels.prompt}"

@@ -1,0 +1,319 @@
+"""Gold checked, imported, split under seal and planned: what `judge gold` does, for use from Python."""
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, Field
+
+from judge.ask.criteria import default_prompts, find_criterion
+from judge.ask.labels import JUDGMENTS
+from judge.ask.stored_results import StoredResults, stored_judgments
+from judge.ask.subjects import check_unit
+from judge.crowd.layout import TASK
+from judge.crowd.wide import read_questions
+from judge.errors import InputError, UsageError
+from judge.gold import (
+    GOLD_FILES,
+    SOURCES,
+    CheckedGold,
+    Imported,
+    ImportOptions,
+    LabelingPlan,
+    Seal,
+    check_gold,
+    gold_jsonl,
+    import_gold,
+    make_plan,
+    plain_scale,
+    plan_jsonl,
+    read_bank,
+    read_gold,
+    read_plan,
+    typed,
+    write_split,
+)
+from judge.gold.grades import GradeMeanings
+from judge.gold.rows import GoldRow
+from judge.io.extras import need_extra
+from judge.io.folder import make_folder, write_atomic
+from judge.io.ids import Cluster
+from judge.io.paths import StrPath, in_folders
+from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, pairs
+from judge.io.stored import read_stored, unpack
+from judge.jobs.crowd import LabelTables
+from judge.jobs.gold_labels import CROWD, label_source
+from judge.jobs.options import DEFAULT_CRITERIA
+from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.folder import read_pool_folder
+from judge.pool.records import Pool
+from judge.records import Scale
+
+_SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
+GOLD_SOURCES = tuple(sorted({*SOURCES, CROWD}))
+"""What gold is imported from."""
+
+
+def _bounds(scale: Any) -> Any:
+    """`LOW-HIGH` as two grades."""
+    if not isinstance(scale, str):
+        return scale
+    if not (found := _SCALE.fullmatch(scale)) or int(found[1]) >= int(found[2]):
+        raise ValueError(f"{scale!r} is not a scale such as 0-3")
+    return int(found[1]), int(found[2])
+
+
+class GoldCheckPlan(Options):
+    """Everything `judge gold check` can be told."""
+
+    files: Annotated[tuple[Path, ...], Option(metavar="FILE", place="only")]
+    """Gold file; several are one set of gold."""
+    pool: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Output folder or pool.jsonl of the responses."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt whose scale its criterion has (default: the criterion's default prompt)."""
+    scale: Annotated[tuple[int, int] | None, BeforeValidator(_bounds), Option(metavar="LOW-HIGH")] = None
+    """Scale of criteria without --prompt, e.g. 0-3."""
+    polarity: Literal["higher", "lower"] | None = None
+    """Which end of --scale is good."""
+
+
+class GoldImportPlan(LabelTables):
+    """Everything `judge gold import` can be told."""
+
+    source: Annotated[str, OneOf(GOLD_SOURCES), Option(metavar="SOURCE", place="only")]
+    """What the grades come from."""
+    files: Annotated[tuple[Path, ...], Option(metavar="FILE", place="only")]
+    """File, or for cast-regin the folder."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """Gold file to write."""
+    pool_out: Annotated[Path | None, Option(metavar="DIR")] = None
+    """Also write pool.jsonl and passages.jsonl there."""
+    bank: Annotated[Path | None, Option(metavar="FILE")] = None
+    """JSON object from response id to text."""
+    pool: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Output folder or pool.jsonl with these responses."""
+    criterion: Annotated[str | None, Option(metavar="NAME")] = None
+    """Criterion that was graded, where the file does not say."""
+    assessor: Annotated[str | None, Option(metavar="NAME")] = None
+    """Who graded, where the file does not say."""
+    made: Annotated[str | None, OneOf(get_args(GoldRow.__annotations__["made"]))] = None
+    """How the grades came about (default blind)."""
+    inclusion: Annotated[float | None, Option(metavar="P")] = None
+    """Probability with which each response was drawn."""
+    plan: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Plan that the responses were drawn by."""
+    columns: Annotated[
+        dict[str, str], BeforeValidator(pairs), Option("column", metavar="FIELD=COLUMN", repeat=True)
+    ] = Field(default_factory=dict)
+    """Which column of a table holds a field."""
+    constants: Annotated[
+        dict[str, str], BeforeValidator(pairs), Option("constant", metavar="FIELD=VALUE", repeat=True)
+    ] = Field(default_factory=dict)
+    """A field's value, where the file does not say."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt by whose levels was labeled; other grades are refused (default: the criterion's default prompt names its
+    levels)."""
+    generic_as_zero: bool = False
+    """Give generic responses of begin grade 0 (default: leave them out)."""
+
+
+class GoldSplitPlan(Options):
+    """Everything `judge gold split` can be told."""
+
+    file: Annotated[Path, Option(metavar="FILE", place="only")]
+    """Gold file."""
+    share: Annotated[Amount, Option("test", metavar="SHARE")]
+    """Share of the test part, e.g. 0.5."""
+    seed: Annotated[Seed, Option(metavar="S")]
+    """Seed of the split."""
+    cluster: Cluster = "topic"
+    """What goes to one part as a whole: each topic, or each theme, the part of a topic id before the hyphen."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder to write."""
+
+
+class GoldDrawPlan(Options):
+    """Everything `judge gold plan` can be told."""
+
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder or its pool.jsonl."""
+    n: Annotated[Positive, Option(metavar="N")]
+    """About how many responses to label."""
+    seed: Annotated[Seed, Option(metavar="S")]
+    """Seed of the draw."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """Plan to write (JSONL)."""
+    judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Draw turns on which the judges of these judgments.jsonl are unsure more often."""
+    per_run: Annotated[Positive, Option(metavar="K")] = 10
+    """Responses that each run gets at least."""
+    criteria: Annotated[tuple[str, ...], Option(metavar="CRITERION")] = ()
+    """Criteria to label (default: those of the judgments, else groundedness and naturalness)."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Existing grades: their responses are not drawn again, and count as certain part of the sample."""
+
+
+def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
+    """List everything that is wrong with gold files.
+
+    Raises:
+        UsageError: The plan gives a scale without its good end, or a criterion two scales.
+        InputError: A file, a prompt or the pool cannot be read.
+    """
+    if (plan.scale is None) != (plan.polarity is None):
+        raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
+    default_scale = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
+    scales = _scales(plan.prompts, () if default_scale else tuple(default_prompts()))
+    plan = in_folders(plan, files=GOLD_FILES)
+    contents = [(str(path), _content(path)) for path in plan.files]
+    pool = read_pool_folder(plan.pool) if plan.pool is not None else None
+    checked = check_gold(contents, scales, pool, other=default_scale)
+    if pool is not None:
+        _check_units({row.criterion for row in checked.rows}, plan.prompts, pool, mixed=True)
+    return checked
+
+
+def import_gold_files(plan: GoldImportPlan) -> Imported:
+    """Make a gold file of grades in another format, and a pool of the graded responses if the plan names its folder.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad, or `pool_out` holds another pool; nothing is written.
+    """
+    if plan.bank is not None and plan.pool is not None:
+        raise UsageError("--bank and --pool: give one of them")
+    if plan.inclusion is not None and plan.plan is not None:
+        raise UsageError("--inclusion and --plan: give one of them")
+    if plan.source == CROWD:
+        need_extra("crowd", "reading workers' labels")
+    elif plan.table or plan.task != TASK or plan.wide or plan.wide_map:
+        raise UsageError(f"--table, --task, --wide and --wide-map are about tables of a crowd, not about {plan.source}")
+    plan = in_folders(plan, bank=("bank.json", "response_bank.json"), plan=("plan.jsonl",))
+    out, files = plan.out, list(plan.files)
+    if out in files:
+        raise UsageError(f"{out}: would be written over what it is made of")
+    drawn = read_plan(_content(plan.plan), str(plan.plan)) if plan.plan is not None else None
+    prompts = tuple(map(find_criterion, plan.prompts))
+    _scales(plan.prompts, ())
+    options = ImportOptions(
+        constants=_constants(plan),
+        columns=plan.columns,
+        bank=read_bank(plan.bank) if plan.bank is not None else None,
+        pool=read_pool_folder(plan.pool) if plan.pool is not None else None,
+        plan={(row.turn_id, row.response_id): row for row in drawn} if drawn is not None else None,
+        meanings=GradeMeanings(plan.words, prompts),
+        generic_as_zero=plan.generic_as_zero,
+    )
+    read = None
+    if plan.source == CROWD:
+        wide = read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide
+        labeled = {prompt.name for prompt in prompts} or {name for row in drawn or () for name in row.criteria}
+        read = label_source(plan.table, plan.task, wide, sorted(labeled))
+    imported = import_gold(plan.source, files, options, with_pool=plan.pool_out is not None, read=read)
+    if options.pool is not None:
+        _check_units({row.criterion for row in imported.rows}, plan.prompts, options.pool)
+    if plan.pool_out is not None and imported.pool is not None:
+        folder = plan.pool_out
+        contents = {"pool.jsonl": pool_jsonl(imported.pool), "passages.jsonl": passages_jsonl(imported.pool)}
+        for name, content in contents.items():
+            _refuse_other(folder / name, content, "holds another pool: choose another --pool-out")
+        make_folder(folder)
+        for name, content in contents.items():
+            write_atomic(folder / name, content)
+    write_atomic(out, gold_jsonl(imported.rows))
+    return imported
+
+
+def split_gold_file(plan: GoldSplitPlan) -> Seal:
+    """Split gold by topic or theme, put the test part under seal, and return the seal.
+
+    Raises:
+        UsageError: The share is not between 0 and 1.
+        InputError: The gold cannot be split, or `out` holds another split.
+    """
+    plan = in_folders(plan, file=("gold.jsonl",))
+    return write_split(read_gold(plan.file), plan.share, plan.seed, plan.out, plan.cluster)
+
+
+def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
+    """Draw what to label next, with known probabilities.
+
+    Raises:
+        UsageError: `n` is too small; the message says which would do.
+        InputError: An input is bad, nothing is left to draw, or `out` holds another plan.
+    """
+    plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES)
+    judgments = StoredResults.joined(stored_judgments(path) for path in plan.judgments)
+    pool = read_pool_folder(plan.pool)
+    criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
+    if not criteria and pool.unit == "dialogue":
+        raise UsageError(f"{plan.pool}: a pool of dialogues: name the criteria to label (--criteria)")
+    _check_units(set(criteria), (), pool)
+    drawn = make_plan(
+        pool,
+        plan.n,
+        plan.seed,
+        criteria=criteria or DEFAULT_CRITERIA,
+        judgments=judgments,
+        gold=[row for path in plan.gold for row in read_gold(path)],
+        per_run=plan.per_run,
+    )
+    out, content = plan.out, plan_jsonl(drawn)
+    _refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
+    write_atomic(out, content)
+    return drawn
+
+
+def _check_units(criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool, *, mixed: bool = False) -> None:
+    """Refuse criteria about another unit than that of the pool, as far as a prompt tells.
+
+    Args:
+        criteria: The criteria.
+        prompts: Prompts that are named, in place of their criterion's default.
+        pool: The pool.
+        mixed: Whether some criteria may be about another unit, as in one file of gold for both.
+
+    Raises:
+        UsageError: There are some.
+    """
+    given = {prompt.name: prompt for prompt in map(find_criterion, prompts)}
+    known = [name for name in sorted(criteria) if name not in given and name in default_prompts()]
+    found = [*given.values(), *map(find_criterion, known)]
+    if not mixed or all(criterion.unit != pool.unit for criterion in found):
+        check_unit(found, pool.unit)
+
+
+def _scales(prompts: Sequence[StrPath], defaults: Sequence[str]) -> dict[str, Scale]:
+    """Criterion to scale, from the given prompts, else from the default prompts."""
+    scales: dict[str, Scale] = {}
+    for criterion in map(find_criterion, prompts):
+        if scales.setdefault(criterion.name, criterion.scale) != criterion.scale:
+            raise UsageError(f"--prompt gives {criterion.name} two scales")
+    return {name: find_criterion(name).scale for name in defaults if name not in scales} | scales
+
+
+def _constants(plan: GoldImportPlan) -> dict[str, Any]:
+    """Values for fields that the files lack: the plan's own fields, then its other constants."""
+    named = {
+        "criterion": plan.criterion,
+        "assessor": plan.assessor,
+        "made": plan.made,
+        "inclusion_probability": plan.inclusion,
+    }
+    constants = {field: value for field, value in named.items() if value is not None}
+    fields = [*constants, *plan.constants]
+    if repeated := sorted({field for field in fields if fields.count(field) > 1}):
+        raise UsageError(f"given twice: {', '.join(repeated)}")
+    return constants | typed(plan.constants)
+
+
+def _content(path: Path) -> bytes:
+    return unpack(read_stored(path), str(path))
+
+
+def _refuse_other(path: Path, content: bytes, message: str) -> None:
+    """A file that is there already must be the one that would be written."""
+    if path.exists() and read_stored(path) != content:
+        raise InputError(f"{path}: {message}")

@@ -1,0 +1,118 @@
+"""From a plan to the sheets that assessors fill in: what `judge gold sheet` does, for use from Python."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from judge.ask.criteria import choose_prompts, default_prompts
+from judge.ask.subjects import check_unit
+from judge.errors import UsageError
+from judge.gold import read_plan
+from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
+from judge.gold.sheets.table import LARGEST_CELL, long_cells
+from judge.io.cells import count
+from judge.io.folder import replace_folder
+from judge.io.paths import in_folders
+from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed
+from judge.io.stored import read_stored, unpack
+from judge.jobs.options import DEFAULT_CRITERIA
+from judge.pool.conversation import turns_shown
+from judge.pool.folder import pool_file, read_pool_folder
+from judge.runs.topics import read_topics
+
+RECORD = "sheet.sha256"
+
+
+class GoldSheetPlan(Options):
+    """Everything `judge gold sheet` can be told."""
+
+    plan: Annotated[Path | None, Option(metavar="PLAN", place="only")] = None
+    """Plan of what to label (default: all responses of the pool)."""
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder or its pool.jsonl."""
+    to: Annotated[str, OneOf(SHEETS)]
+    """What the assessors work with."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, to show the conversation."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt whose levels are shown (default: the criterion's default prompt)."""
+    assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True)] = ()
+    """Who labels sheets of csv and html; each gets one."""
+    double: Annotated[Amount | None, Option(metavar="SHARE")] = None
+    """Share of the responses of csv and html that every assessor labels (default 0.2 with several assessors)."""
+    items_per_task: Annotated[Positive, Option(metavar="K")] = 1
+    """Responses on one page of mturk."""
+    seed: Annotated[Seed, Option(metavar="S")] = 0
+    """Seed of the orders."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """Folder to write."""
+
+
+class SheetOutcome(msgspec.Struct, frozen=True):
+    """What was written."""
+
+    out: Path
+    files: tuple[str, ...]
+    """Names in the folder, beside the record."""
+    responses: int
+    labels: int
+    """Labels to give: responses times their criteria."""
+    criteria: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What assessors will not see."""
+
+
+def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
+    """Write the sheets of a plan's responses, or of a whole pool.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad, or a sheet cannot hold it; nothing is written.
+    """
+    if plan.to not in SHEETS:
+        raise UsageError(f"no sheet called {plan.to!r}: there are {', '.join(SHEETS)}")
+    if plan.items_per_task < 1 or (plan.items_per_task > 1 and plan.to != "mturk"):
+        raise UsageError("--items-per-task: a number of one or more, with --to mturk")
+    plan = in_folders(plan, plan=("plan.jsonl",))
+    inputs = [pool_file(plan.pool)] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]
+    rows = None
+    if plan.plan is not None:
+        path = plan.plan
+        rows = read_plan(unpack(read_stored(path), str(path)), str(path))
+    planned = sorted({name for row in rows for name in row.criteria}) if rows is not None else None
+    chosen = choose_prompts((), plan.prompts, ())
+    if several := [name for name, prompts in chosen.items() if len(prompts) > 1]:
+        raise UsageError(f"--prompt gives {', '.join(several)} two scales")
+    prompts = {name: given for name, (given,) in chosen.items()}
+    # What the plan asks for and no --prompt explains is explained by the default prompt.
+    others = [name for name in planned or (() if prompts else DEFAULT_CRITERIA) if name not in prompts]
+    known = [name for name in others if name in default_prompts()]
+    prompts |= {name: given for name, (given,) in choose_prompts(known, (), ()).items()}
+    topics = read_topics(plan.topics) if plan.topics is not None else None
+    turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
+    pool = read_pool_folder(plan.pool, "passages.jsonl")
+    check_unit(tuple(prompts.values()), pool.unit)
+    # The conversation of an interactive run is in the pool, so it is shown without topics too.
+    if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):
+        turns = turns_shown(pool, turns)
+    sheet = make_sheet(pool, prompts, rows, turns)
+    options = SheetOptions(tuple(plan.assessors), plan.double, plan.items_per_task, plan.seed)
+    files = SHEETS[plan.to](sheet, options)
+    replace_folder(plan.out, files, RECORD, inputs=inputs)
+    return SheetOutcome(
+        plan.out,
+        tuple(files),
+        len(sheet.items),
+        sum(len(item.criteria) for item in sheet.items),
+        tuple(rubric.criterion for rubric in sheet.rubrics),
+        tuple(_notes(sheet, plan.to)),
+    )
+
+
+def _notes(sheet: GoldSheet, to: str) -> Iterator[str]:
+    if sheet.without_text:
+        yield f"{count(sheet.without_text, 'response')} with passages that have no text: `judge passages` finds texts"
+    if to == "csv" and (n := long_cells(sheet)):
+        yield f"{count(n, 'text')} longer than {LARGEST_CELL:,} characters, which spreadsheets cut: --to html shows all"

@@ -1,0 +1,224 @@
+"""An output folder that `judge run` filled: its pool, its results and the prompts behind them, read back."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.criteria import find_criterion
+from judge.ask.group import group_members
+from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
+from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import read_results
+from judge.errors import InputError, UsageError
+from judge.io.cells import count
+from judge.io.ids import Cluster, check_cluster, clustering
+from judge.io.paths import StrPath
+from judge.jobs.earlier import read_earlier_pool
+from judge.jobs.folder import UNCALIBRATED
+from judge.jobs.manifest import read_manifest
+from judge.pool.records import Pool, SeenResponses, pool_places
+from judge.records import Criterion, Problem
+from judge.results.leaderboard import leaderboard
+from judge.results.rows import LeaderboardRow
+from judge.results.tables import ResultTables, result_tables
+
+
+class JudgedFolder(msgspec.Struct, frozen=True):
+    """The part of an output folder that leaderboards need."""
+
+    path: Path
+    pool: Pool
+    results: Sequence[Judgment | Failure]
+    """They stay in their files, and are read whenever somebody goes through them."""
+    criteria: tuple[Criterion, ...]
+    """The prompts behind the results, or only the one asked for."""
+    manifest: dict[str, Any]
+    warnings: tuple[str, ...]
+    """A line for each prompt file that has changed since."""
+    said_by: Mapping[str, frozenset[str]]
+    """The judges of the results, by `criterion/variant`."""
+    cluster: Cluster = "topic"
+    """What intervals and tests are over."""
+
+    @property
+    def clustered(self) -> tuple[str, ...]:
+        """The note of outputs that are not over topics."""
+        return clustering((response.topic_id for response in self.pool.responses), self.cluster)
+
+    @property
+    def banner(self) -> str:
+        """What `judge run` said of its judge: the certificate's banner, or that there is no certificate."""
+        statement = self.manifest.get("certificate")
+        return str(statement["banner"]) if isinstance(statement, dict) and "banner" in statement else UNCALIBRATED
+
+    @property
+    def leaderboard(self) -> tuple[LeaderboardRow, ...]:
+        """One row per run and criterion."""
+        return leaderboard(self.pool, self.results, self.criteria, cluster=self.cluster)
+
+    @property
+    def tables(self) -> ResultTables:
+        """The leaderboard and every table beside it."""
+        return result_tables(self.pool, self.results, self.criteria, self.cluster)
+
+    def judges(self, criterion: Criterion) -> set[str]:
+        """The judges that gave the grades; for a jury also its members, which the manifest lists.
+
+        Raises:
+            InputError: The manifest does not list the members as `judge run` does.
+        """
+        judges = set(self.said_by.get(criterion.prompt_id, ()))
+        if any(map(is_jury, judges)):
+            jury = self.manifest.get("configuration", {}).get("jury")
+            members = jury.get("members", {}).get(criterion.name, ()) if isinstance(jury, dict) else ()
+            if not all(isinstance(member, dict) and isinstance(member.get("judge"), str) for member in members):
+                raise InputError("manifest.json: the jury's members are not as `judge run` writes them")
+            judges |= {member["judge"] for member in members}
+        return judges
+
+
+def read_judged(
+    folder: StrPath, criterion: str | None = None, cluster: Cluster | None = None, prompts: Sequence[StrPath] = ()
+) -> JudgedFolder:
+    """Read an output folder of `judge run`.
+
+    Args:
+        folder: The folder.
+        criterion: The only criterion to look at, or the file of the prompt that the judgments are under.
+        cluster: What intervals and tests are over; by default as the folder's own leaderboard.
+        prompts: Prompt files of your own, for judgments under them.
+
+    Raises:
+        InputError: The folder has no judgments, or damaged ones.
+        UsageError: Its prompts cannot be found, or it has no judgment under `criterion`.
+    """
+    if cluster is not None:
+        check_cluster(cluster)
+    folder = Path(folder)
+    judgments = folder / JUDGMENTS
+    if not judgments.exists():
+        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
+    pool = read_earlier_pool(folder)
+    results = read_results(judgments, folder / FAILURES)
+    said = _survey(results, pool, judgments)
+    criteria, warnings = _criteria(said, criterion, folder, prompts)
+    _check_grades(results, said, criteria, judgments)
+    manifest = read_manifest(folder) or {}
+    recorded: Cluster = "theme" if manifest.get("cluster") == "theme" else "topic"
+    return JudgedFolder(
+        path=folder,
+        pool=pool,
+        results=results,
+        criteria=criteria,
+        manifest=manifest,
+        warnings=warnings,
+        said_by={prompt: frozenset(about.judges) for prompt, about in said.items()},
+        cluster=cluster or recorded,
+    )
+
+
+class _Said(msgspec.Struct):
+    """What all results under one prompt come to."""
+
+    digests: set[str]
+    judges: set[str]
+    grades: set[int]
+
+
+def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> dict[str, _Said]:
+    """What was said under each prompt, by `criterion/variant`.
+
+    Raises:
+        InputError: A response has two judgments under a prompt.
+    """
+    said: dict[str, _Said] = {}
+    places = pool_places(pool)
+    graded: dict[str, SeenResponses] = {}
+    twice: set[tuple[str, str]] = set()
+    for result in results:
+        prompt = f"{result.criterion}/{result.variant}"
+        if (about := said.get(prompt)) is None:
+            about = said[prompt] = _Said(set(), set(), set())
+            graded[prompt] = SeenResponses(places)
+        about.digests.add(result.criterion_digest)
+        about.judges.add(result.judge)
+        if isinstance(result, Failure):
+            continue
+        if not result.unable:
+            about.grades.add(result.grade)
+        if not graded[prompt].add(result.response_id):
+            twice.add((prompt, result.response_id))
+    for result in results if twice else ():
+        prompt = f"{result.criterion}/{result.variant}"
+        if (prompt, result.response_id) in twice:
+            raise InputError(f"{path}: two judgments of {result.response_id} under {prompt}: expected one")
+    return said
+
+
+def _criteria(
+    said: Mapping[str, _Said], wanted: str | None, folder: Path, own: Sequence[StrPath]
+) -> tuple[tuple[Criterion, ...], tuple[str, ...]]:
+    """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
+    if not said:
+        raise InputError(f"{folder}: nothing was judged there")
+    digests = {prompt: about.digests for prompt, about in said.items()}
+    criteria = _prompts(digests, wanted, folder, {prompt.prompt_id: prompt for prompt in map(find_criterion, own)})
+    warnings = []
+    juries = all(is_jury(judge) for about in said.values() for judge in about.judges)
+    for criterion in criteria:
+        if criterion.prompt_id not in digests:
+            raise UsageError(f"{folder}: no judgment under {criterion.prompt_id}, only {', '.join(sorted(digests))}")
+        if digests[criterion.prompt_id] != {criterion.digest} and not juries:
+            warnings.append(f"{folder}: {criterion.file} has changed since these judgments were made")
+    return criteria, tuple(warnings)
+
+
+def _check_grades(
+    results: Sequence[Judgment | Failure], said: Mapping[str, _Said], criteria: tuple[Criterion, ...], path: Path
+) -> None:
+    """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since.
+
+    Raises:
+        InputError: Some grades are off the scale; every one is listed.
+    """
+    scales = {criterion.prompt_id: {level.grade for level in criterion.scale.levels} for criterion in criteria}
+    off = {prompt for prompt, scale in scales.items() if said[prompt].grades - scale}
+    problems = [
+        Problem(
+            "off_scale",
+            "error",
+            str(path),
+            result.turn_id,
+            f"{result.response_id}: $.grade",
+            f"grade {result.grade} under {prompt}: expected one of {', '.join(map(str, sorted(scales[prompt])))}",
+        )
+        for result in (results if off else ())
+        if isinstance(result, Judgment)
+        and (prompt := f"{result.criterion}/{result.variant}") in off
+        and not result.unable
+        and result.grade not in scales[prompt]
+    ]
+    if problems:
+        raise InputError(f"{path}: {count(len(problems), 'grade')} off the scale", problems)
+
+
+def _prompts(
+    digests: Mapping[str, set[str]], wanted: str | None, folder: Path, own: Mapping[str, Criterion]
+) -> tuple[Criterion, ...]:
+    names = {prompt.partition("/")[0] for prompt in digests}
+    prompts = sorted(digests)
+    if wanted is not None and wanted not in names:
+        named = find_criterion(wanted)
+        own = {**own, named.prompt_id: named}
+        # A prompt that was asked together with others goes by the name of its file too.
+        prompts = [prompt for prompt in prompts if group_members(prompt)[:1] == (named.prompt_id,)]
+        if named.prompt_id in digests or not prompts:
+            return (named,)
+    elif wanted is not None:
+        prompts = [prompt for prompt in prompts if prompt.partition("/")[0] == wanted]
+    try:
+        return tuple(find_criterion(prompt, own) for prompt in prompts)
+    except UsageError as error:
+        raise UsageError(f"{folder}: {error}; give each prompt of your own with --prompt PATH") from error

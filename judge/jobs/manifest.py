@@ -1,0 +1,283 @@
+"""The manifest: how an output folder came about, and whether new results may go into it."""
+
+import os
+import platform
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.asking import JOURNAL as JOURNAL
+from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.verdict import PARSER_VERSION
+from judge.errors import InputError
+from judge.io.bundle import __version__
+from judge.io.content import content_digest
+from judge.io.folder import make_folder
+from judge.io.line_stream import json_bytes
+from judge.io.paths import published
+from judge.io.stored import read_stored, sha256
+from judge.judges.address import without_credentials
+from judge.judges.secrets import scrub
+from judge.pool.bank import stored_pool
+from judge.pool.intake import Submitted
+from judge.pool.records import Pool
+from judge.records import Criterion, Problem
+
+SCHEMA = 2
+"""Version of the folder's layout and of the manifest."""
+MANIFEST = "manifest.json"
+RECORD = "run.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+GROWING = frozenset({"runs", "pool", "passages"})
+"""Keys of a configuration that change when runs are added to a pool."""
+
+POOLING = ("topics", "pooling", "token_rule")
+"""Keys of a configuration that say how a pool was made."""
+UNFINISHED = "unfinished"
+"""Status of a folder while its files are written; it stays if the writing stops."""
+POOLED = "pooled"
+"""Status of a folder with a pool and no judgments."""
+
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+
+
+def pool_configuration(
+    submitted: Submitted,
+    pool: Pool,
+    pooling: Mapping[str, Any],
+    topics: Path | None,
+    earlier_runs: Mapping[str, str],
+) -> dict[str, Any]:
+    """Everything that determines a pool, as JSON values.
+
+    Args:
+        submitted: The runs.
+        pool: The pool made of them.
+        pooling: The options that it was made with.
+        topics: The topics file.
+        earlier_runs: Run ids and digests of the pool that is extended.
+    """
+    texts = stored_pool(pool)
+    return {
+        "runs": {**earlier_runs, **{run.run_id: run.digest for run in submitted.runs}},
+        "topics": None if topics is None else sha256(read_stored(topics)),
+        "passages": content_digest(texts["passages.jsonl"]),
+        "pool": content_digest(texts["pool.jsonl"]),
+        "pooling": dict(pooling),
+        "token_rule": {
+            "rule": submitted.count_tokens.rule,
+            "limit": submitted.count_tokens.limit,
+            "versions": submitted.count_tokens.versions,
+        },
+    }
+
+
+def configuration(
+    pooled: Mapping[str, Any], criteria: Sequence[Criterion], judge: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything that determines the judgments, as JSON values: equal configurations give comparable results.
+
+    Args:
+        pooled: From `pool_configuration`.
+        criteria: The prompts.
+        judge: How records name the judge.
+        options: How the judge is asked.
+    """
+    return {
+        **pooled,
+        "criteria": {prompt.name: {"prompt": prompt.prompt_id, "sha256": prompt.digest} for prompt in criteria},
+        "judge": judge,
+        "options": dict(options),
+        "parser": PARSER_VERSION,
+        "renderer": RENDERER_VERSION,
+    }
+
+
+def job_manifest(status: str, configured: Mapping[str, Any], **facts: object) -> bytes:
+    """What the files of a job were made of; a rerun gives the same bytes, because no time of day is recorded.
+
+    Args:
+        status: How far the job came.
+        configured: Everything that determines its results, as JSON values.
+        facts: What else is recorded.
+    """
+    return json_bytes({"judge_version": __version__, "status": status, "configuration": configured, **facts})
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of an output folder; None if it has none.
+
+    Raises:
+        InputError: Judge did not write it, or wrote it in another layout.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        manifest = msgspec.json.decode(read_stored(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not a manifest that judge wrote ({error}); choose another --out") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("configuration"), dict):
+        raise InputError(f"{path}: not a manifest that judge wrote; choose another --out")
+    if manifest.get("schema") != SCHEMA:
+        raise InputError(
+            f"{folder}: made by judge {manifest.get('judge_version')} (layout {manifest.get('schema')}), "
+            f"this is {__version__} (layout {SCHEMA}); choose another --out"
+        )
+    return manifest
+
+
+def check_folder(
+    out: Path,
+    wanted: Mapping[str, Any],
+    *,
+    trial: bool,
+    replace: bool = False,
+    may_differ: Collection[str] = (),
+    record: str = RECORD,
+) -> bool:
+    """Refuse a folder whose results have another configuration, so that one folder never mixes two.
+
+    Args:
+        out: The output folder; made if it does not exist.
+        wanted: The new configuration.
+        trial: Whether only some of the judgments are to be made.
+        replace: Accept results of another configuration, and a trial in place of a finished run.
+        may_differ: Keys of the configuration that are expected to change.
+        record: The job's own list of its files, which it writes first.
+
+    Returns:
+        Whether the folder holds another configuration, so that its results must go.
+
+    Raises:
+        InputError: The folder cannot be used, or holds what this run must not write over.
+    """
+    make_folder(out)
+    if not os.access(out, os.W_OK):
+        raise InputError(f"{out}: cannot be used as an output folder: no permission to write")
+    manifest = read_manifest(out)
+    if manifest is None:
+        foreign = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, record, ".")))
+        if foreign:
+            raise InputError(
+                f"{out}: holds {', '.join(foreign[:5])} and no manifest of judge, so its files are somebody else's; "
+                "choose an empty folder as --out"
+            )
+        return False
+    stored, wanted = _without_addresses(manifest["configuration"]), _without_addresses(wanted)
+    # The configuration of a pool that nobody has judged yet names no judge.
+    keys = {*stored, *wanted} if "judge" in stored else stored.keys()
+    different = sorted(key for key in keys if stored.get(key) != wanted.get(key))
+    surprising = [key for key in different if key not in may_differ]
+    if surprising and not replace:
+        differing = details(stored, wanted, surprising)
+        raise InputError(
+            f"{out}: holds results of another configuration ({differing}). Choose another --out, or --replace to "
+            "write these results over (the journal of paid calls is kept)"
+        )
+    if trial and manifest.get("status") == "complete" and not replace:
+        raise InputError(f"{out}: holds a finished run, which a trial with --limit would write over; see --replace")
+    return bool(different)
+
+
+def _without_addresses(configured: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without the addresses of its judges, on which no judgment depends."""
+    return {
+        key: {name: each for name, each in value.items() if name != "base_url"} if isinstance(value, dict) else value
+        for key, value in configured.items()
+    }
+
+
+def pool_manifest(
+    configured: Mapping[str, Any],
+    submitted: Submitted,
+    pool: Pool,
+    argv: Sequence[str],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """How a folder came about whose pool nobody has judged yet, or not to the end, as JSON values.
+
+    Args:
+        configured: From `configuration`, or from `pool_configuration` if nothing will be judged.
+        submitted: The runs.
+        pool: The pool made of them.
+        argv: The command line; secrets and homes are left out.
+        options: The options that are not the default, by their names on the command line.
+    """
+    return {
+        "schema": SCHEMA,
+        "judge_version": __version__,
+        "python": platform.python_version(),
+        "status": UNFINISHED,
+        "argv": [_presentable(argument) for argument in argv],
+        "options": {name: _public(value) for name, value in options.items()},
+        "configuration": dict(configured),
+        "asked": {},
+        "prices": {},
+        "spending": [],
+        "limits": submitted.limits.recorded(),
+        "certificate": None,
+        "runs": [msgspec.structs.replace(run, file=published(run.file)) for run in submitted.runs],
+        "counts": {
+            "runs": len(configured["runs"]),
+            "problems": _by_severity(submitted.problems),
+            "pooled": len(pool.responses),
+            "excluded": Counter(exclusion.reason for exclusion in pool.exclusions),
+            "results": {},
+        },
+        "models_returned": [],
+        "seeds": {"sampling": configured.get("options", {}).get("seed")},
+    }
+
+
+def _by_severity(problems: Sequence[Problem]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for problem in problems:
+        counts[problem.severity] += problem.count
+    return counts
+
+
+def _presentable(argument: str) -> str:
+    """A command-line argument as it may be published: no secrets, no home, and text even where it was bytes."""
+    return published(scrub(without_credentials(argument))).encode("utf-8", "backslashreplace").decode()
+
+
+def _public(value: Any) -> Any:
+    """The value of an option as it may be published."""
+    if isinstance(value, str):
+        return _presentable(value)
+    return [_public(member) for member in value] if isinstance(value, list | tuple) else value
+
+
+def details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """What differs under these keys, in words."""
+    return "; ".join(
+        f"{name}: {brief(before)} there, {brief(now)} now" for name, before, now in differences(there, wanted, keys)
+    )
+
+
+def differences(
+    there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]
+) -> Iterator[tuple[str, Any, Any]]:
+    """What differs under these keys: name and both values; two objects are compared member by member."""
+    for key in keys:
+        if there.get(key) != wanted.get(key):
+            yield from _by_member(key, there.get(key), wanted.get(key))
+
+
+def _by_member(key: str, before: Any, now: Any) -> list[tuple[str, Any, Any]]:
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return [(key, before, now)]
+    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return [(f"{key}.{name}", before.get(name), now.get(name)) for name in names]
+
+
+def brief(value: Any) -> str:
+    """A value as JSON, digests and long values shortened."""
+    text = msgspec.json.encode(value).decode()
+    text = _DIGEST.sub(r"\1…", text)
+    return text if len(text) <= 100 else f"{text[:97]}…"

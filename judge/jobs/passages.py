@@ -1,0 +1,197 @@
+"""Indexes of passages, and the passages that runs or a pool use: what `judge passages` does, for use from Python."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.io.folder import write_atomic
+from judge.io.ids import natural_key
+from judge.io.line_stream import jsonl_bytes
+from judge.io.plan import Option, Options, Positive
+from judge.io.steps import Steps, quiet
+from judge.jobs.earlier import read_earlier_pool
+from judge.jobs.manifest import MANIFEST
+from judge.passages import differing, files_of, listed, read_passages, same_text
+from judge.pool.folder import BESIDE
+from judge.pool.intake import read_runs
+from judge.pool.selection import Selection
+
+
+class IndexPlan(Options):
+    """Everything `judge passages index` can be told; either `hashes` or `collection` is given."""
+
+    hashes: Annotated[Path | None, Option(metavar="LIST")] = None
+    """The collection's list: document, passage number, MD5; packed or not."""
+    collection: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Plain JSONL files of passages, or folders of them."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """The index file to write."""
+
+
+class ExtractPlan(Options):
+    """Everything `judge passages extract` can be told; either `runs` or `pool` is given."""
+
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Folders of run files, of any formats, .gz too, and run files."""
+    pool: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Output folder of `judge pool` or `judge run`, or its pool.jsonl."""
+    depth: Annotated[Positive, Option(metavar="N")] = 1
+    """With --runs: the passages of the N best-ranked responses of a turn (default 1); give --max-rank here if you pool
+    with it."""
+    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")]
+    """The collection: JSONL or TREC-web files, packed or not, folders of them, or an index of it."""
+    passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Hash list or its index: passages that it does not list, and texts that differ, are named and left out."""
+    out: Annotated[Path, Option(short="o", metavar="FILE")]
+    """The passages.jsonl to write."""
+
+
+class ExtractOutcome(msgspec.Struct, frozen=True):
+    """How many passages were extracted, and which of the wanted ones were not."""
+
+    out: Path
+    """The file that was written."""
+    wanted: int
+    """Passages that the runs or the pool use."""
+    extracted: int
+    """Passages whose texts were written."""
+    missing: frozenset[str]
+    """Ids that are not in the collection."""
+    unlisted: frozenset[str]
+    """Ids that are not on the hash list."""
+    differing: frozenset[str]
+    """Ids whose text differs from the hash list."""
+    errors: int
+    """Errors in the runs."""
+
+
+def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
+    """Build an index of a hash list or of a collection, and return the number of passages in it.
+
+    Raises:
+        UsageError: The plan names no source or two, or the output would replace an input.
+        InputError: The source cannot be read; nothing is written.
+    """
+    if (plan.hashes is None) == (not plan.collection):
+        raise UsageError("an index is made of a hash list or of a collection: give exactly one of them")
+    out, collection = plan.out, list(plan.collection)
+    _refuse_overwriting(out, [plan.hashes] if plan.hashes is not None else files_of(collection))
+    if plan.hashes is not None:
+        from judge.passages.hashes import index_hashes
+
+        return index_hashes(plan.hashes, out, steps)
+    from judge.passages.index import index_collection
+
+    return index_collection(collection, out, steps)
+
+
+def extract_passages(
+    plan: ExtractPlan, tell: Callable[[int], None] = lambda errors: None, steps: Steps = quiet
+) -> ExtractOutcome:
+    """Write the texts of the passages that runs or a pool use, in natural order of their ids.
+
+    Args:
+        plan: What to do.
+        tell: Called with the number of errors in the runs, before the collection is read.
+        steps: Called as the job goes.
+
+    Raises:
+        UsageError: The plan names no runs and no pool, or both, or the output would replace an input.
+        InputError: An input cannot be read, or there is no response; nothing is written.
+    """
+    if bool(plan.runs) == (plan.pool is not None):
+        raise UsageError("passages are extracted for runs or for a pool: give exactly one of them")
+    if "depth" in plan.model_fields_set and not plan.runs:
+        raise UsageError("--depth: without effect here: it is about --runs; a pool was made to its own depth")
+    out = plan.out
+    _refuse_overwriting(out, _inputs(plan))
+    if plan.runs:
+        wanted, errors = _used_by_runs(plan.runs, plan.depth, steps)
+    else:
+        wanted, errors = _used_by_pool(_pool_folder(plan)), 0
+    tell(errors)
+    stored = read_passages(list(plan.passages), wanted, steps)
+    kept = stored
+    foreign: Collection[str] = ()
+    if plan.passage_hashes is not None:
+        from judge.passages.hashes import open_hashes
+
+        hashes = open_hashes(plan.passage_hashes)
+        kept = listed(stored, hashes.find)
+        foreign = differing(kept, hashes.find, same_text)
+    texts = sorted(
+        (passage for passage in kept.values() if passage.passage_id not in foreign),
+        key=lambda passage: natural_key(passage.passage_id),
+    )
+    write_atomic(out, jsonl_bytes({"id": passage.passage_id, "contents": passage.text} for passage in texts))
+    return ExtractOutcome(
+        out=out,
+        wanted=len(wanted),
+        extracted=len(texts),
+        missing=wanted - stored.keys(),
+        unlisted=frozenset(stored.keys() - kept.keys()),
+        differing=frozenset(foreign),
+        errors=errors,
+    )
+
+
+def _refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
+    try:
+        if output.is_dir():
+            raise UsageError(f"{output}: this is a folder; name the file to write")
+        if not output.exists():
+            return
+        if not output.is_file():
+            raise UsageError(f"{output}: not a regular file; name the file to write")
+        for path in inputs:
+            # Paths are compared as files, because a link has another name. Reading reports a missing input.
+            if path.exists() and output.samefile(path):
+                raise UsageError(f"{output}: the output would replace the input {path}")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{output}: cannot be written: {error}") from error
+
+
+def _inputs(plan: ExtractPlan) -> Iterable[Path]:
+    """Every file that an extraction may read."""
+    yield from files_of(list(plan.passages))
+    if plan.passage_hashes is not None:
+        yield plan.passage_hashes
+    for path in plan.runs:
+        yield from path.iterdir() if path.is_dir() else (path,)
+    if plan.pool is not None:
+        yield from (_pool_folder(plan) / name for name in ("pool.jsonl", *BESIDE, MANIFEST))
+
+
+def _pool_folder(plan: ExtractPlan) -> Path:
+    """The folder of the plan's pool, which may be named by its `pool.jsonl`."""
+    path = Path(str(plan.pool))
+    return path.parent if path.is_file() else path
+
+
+def _used_by_runs(runs: Sequence[Path], depth: int, steps: Steps) -> tuple[frozenset[str], int]:
+    """The ids of the passages that the runs' responses use, and the number of errors in the runs.
+
+    Raises:
+        InputError: There is no response.
+    """
+    submitted = read_runs(runs, selection=Selection(depth=depth), steps=steps)
+    if not submitted.candidates:
+        raise InputError(f"{', '.join(map(str, runs))}: no response, so no passage to extract", submitted.unusable)
+    used = frozenset(passage.passage_id for candidate in submitted.candidates for passage in candidate.used)
+    return used, len(submitted.unusable)
+
+
+def _used_by_pool(folder: Path) -> frozenset[str]:
+    """The ids of the passages that the pool's responses use.
+
+    Raises:
+        InputError: There is no response.
+    """
+    pool = read_earlier_pool(folder)
+    if not pool.responses:
+        raise InputError(f"{folder}: no response, so no passage to extract")
+    keys = frozenset(key for response in pool.responses for key in response.passages)
+    return frozenset(pool.passages[key].passage_id if key in pool.passages else key for key in keys)

@@ -1,0 +1,407 @@
+"""From a folder of runs to a pool: responses selected, passages checked, low quality screened."""
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import msgspec
+from pydantic import BeforeValidator, Field, model_validator
+
+from judge.errors import InputError, UsageError
+from judge.io.cells import count
+from judge.io.ids import natural_key, run_turn_id
+from judge.io.paths import StrPath
+from judge.io.plan import Call, OneOf, Option, Options, Positive, pairs
+from judge.io.safe import shown
+from judge.io.steps import Step, Steps, quiet
+from judge.io.stored import read_stored, sha256
+from judge.io.table import Table
+from judge.jobs.earlier import check_extended, earlier_runs, read_earlier_pool
+from judge.jobs.manifest import pool_configuration
+from judge.jobs.options import ResponseLimits, RunFiles
+from judge.passages.hashes import Hashes, open_hashes
+from judge.pool.build import lacking_texts
+from judge.pool.conversation import turns_shown
+from judge.pool.encoder import ENCODERS, default_thresholds, open_encoder
+from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
+from judge.pool.lists import read_relevance, read_turns
+from judge.pool.records import MissingPassages, OverLimit, Pool
+from judge.pool.run_choice import RunChoice, listed_runs
+from judge.pool.runs import with_runs
+from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
+from judge.pool.selection import DEFAULT_MEASURE, DEFAULT_MINIMUM, RUN_RULES, Selection
+from judge.pool.similarity import Similarity
+from judge.records import JudgedUnit, Problem, Record
+from judge.runs.check.codes import problem
+from judge.runs.formats import rules_of
+from judge.runs.records import Topic, Turn
+from judge.runs.topics import read_topics
+
+Screening = Literal["off", "flag", "exclude"]
+"""Whether low-quality responses are looked for, and whether they are listed or left out."""
+
+
+class ScreenOptions(Options, section="screen"):
+    """How low-quality responses are looked for."""
+
+    screen: Screening = "flag"
+    """Empty, repeated, copied, off-passage or non-English responses: list them (default) or leave them out."""
+    thresholds: Annotated[
+        dict[Annotated[str, OneOf(Thresholds.__struct_fields__)], Annotated[float, Field(allow_inf_nan=False)]],
+        BeforeValidator(pairs),
+        Option("screen-threshold", metavar="NAME=VALUE", repeat=True),
+    ] = Field(
+        default_factory=dict,
+        description="Where a response is flagged "
+        f"({', '.join(f'{name} {value:g}' for name, value in msgspec.structs.asdict(DEFAULTS).items())}; similarity "
+        f"with --encoder {', '.join(f'{name} {row.similarity:g}' for name, row in ENCODERS.items())}).",
+    )
+    encoder: Annotated[str | Path | None, Option(metavar="NAME|PATH")] = Field(
+        None,
+        description=f"Measure off_passage by sentence embeddings: {', '.join(ENCODERS)} (judge[encoder]), or a model "
+        "of sentence-transformers (judge[sentence-transformers]).",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.screen == "off" and (self.thresholds or self.encoder):
+            raise UsageError("--screen-threshold and --encoder need the screen: --screen flag or exclude")
+        if self.encoder is None and "similarity" in self.thresholds:
+            raise UsageError("--screen-threshold similarity needs --encoder")
+        return self
+
+
+class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
+    """Which responses of the runs are pooled, and how."""
+
+    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """The collection's passages: JSONL, TREC-web, folders of them, .gz .bz2 .zst too, an index of `judge passages
+    index`, a Lucene index; if given, only their texts count as evidence."""
+    passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The collection's list of passage MD5s, or an index of it: no other text counts as evidence."""
+    missing_passages: MissingPassages = "skip-response"
+    """Where a used passage has no text: stop, leave the response without a grade (default), or judge it by the passages
+    that have one."""
+    depth: Annotated[Positive, Option(metavar="K", section="pooling")] = 1
+    """Responses per turn and run, by rank."""
+    over_limit: OverLimit = "flag"
+    """What to do with a response over the token limit."""
+    only_turns: Annotated[Path | None, Option("turns", metavar="FILE")] = None
+    """Pool only these turns, one id per line."""
+    passage_qrels: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Pool only responses with a relevant used passage, by these grades of passages."""
+    min_relevance: Annotated[Positive | None, Option(metavar="N")] = None
+    """Lowest relevant grade (default 1)."""
+    max_rank: Annotated[Positive | None, Option(metavar="N")] = None
+    """Last rank looked at for a relevant passage (default --depth; CAsT 2022: at least 3)."""
+    select_runs: Annotated[str | Path | None, Option(metavar="FILE|RULE")] = Field(
+        None,
+        description="Pool only the runs of this file, one id per line, or those that a rule chooses: "
+        f"{', '.join(RUN_RULES)}.",
+    )
+    measure: str | None = Field(
+        None,
+        description=f"Measure by which the rules compare runs, as ir-measures names it (default {DEFAULT_MEASURE}).",
+    )
+    teams: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run, tab, team, where the runs do not name their team."""
+    extend: Annotated[Path | None, Option(metavar="OUT")] = None
+    """Add to the pool of an earlier output folder, keeping its ids."""
+    unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
+    """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
+
+
+class PoolPlan(Pooling, Call, section="output"):
+    """Everything `judge pool` can be told."""
+
+    unit: JudgedUnit = "response"
+    """What is pooled: each response (default), or for each run and topic the whole dialogue, for prompts about
+    dialogues."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Output folder (default judge-out, or that of --extend)."""
+    replace: bool = False
+    """Write over another pool, or its results, in --out."""
+
+
+class Pooled(Record, frozen=True):
+    """A pool, and the inputs and choices that led to it."""
+
+    submitted: Submitted
+    pool: Pool
+    turns: dict[str, Turn] | None
+    """The turns of the topics and those of interactive runs, by id; None without either."""
+    screened: tuple[ScreenRow, ...] | None
+    """The screen's flags of pooled responses; None if the screen was off, and for dialogues."""
+    choice: str | None
+    """Which runs a rule chose and why, as a table; None without a rule."""
+    configured: dict[str, Any]
+    """Everything that determines the pool, for the manifest."""
+
+
+def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
+    """Read, check, select, pool and screen.
+
+    Raises:
+        UsageError: The options contradict each other, or name what is not there.
+        InputError: An input is bad; every problem is listed.
+    """
+    _check_options(pooling)
+    unit = pooling.unit or "response"
+    topics = read_topics(pooling.topics) if pooling.topics is not None else None
+    turns = turns_by_id(topics) if topics is not None else None
+    selection = _selection(pooling, turns)
+    hashes = open_hashes(pooling.passage_hashes) if pooling.passage_hashes is not None else None
+    encoder = open_encoder(pooling.encoder) if pooling.encoder is not None and pooling.screen != "off" else None
+    earlier = pooling.extend
+    previous = read_earlier_pool(earlier) if earlier is not None else None
+    if previous is not None and previous.responses and previous.unit != unit:
+        raise UsageError(f"{earlier}: a pool of {previous.unit}s, to which no {unit}s are added")
+    submitted, choice = _submitted(pooling, topics, selection, hashes, previous, steps)
+    steps(Step("pooling"))
+    thresholds = _thresholds(pooling)
+    similar = Similarity(encoder) if encoder else None
+    pool = make_pool(
+        submitted,
+        pooling.passages or None,
+        over_limit=pooling.over_limit,
+        previous=previous,
+        hashes=hashes,
+        screen=partial(_reason_against, thresholds, similar) if pooling.screen == "exclude" else None,
+        steps=steps,
+    )
+    screened = pooling.screen != "off" and unit == "response"
+    steps(Step("screening" if screened else "pooling"))
+    pool = with_runs(submitted, pool, turns, selection, previous)
+    submitted = _with_absent_evidence(submitted, pool, pooling, hashes)
+    configured = pool_configuration(
+        submitted,
+        pool,
+        _settings(pooling, hashes),
+        pooling.topics,
+        earlier_runs(earlier) if earlier is not None else {},
+    )
+    if earlier is not None:
+        files = {
+            "topics": pooling.topics,
+            "passage-hashes": pooling.passage_hashes,
+            "turns": pooling.only_turns,
+            "passage-qrels": pooling.passage_qrels,
+            "teams": pooling.teams,
+        }
+        check_extended(earlier, configured, files)
+    return Pooled(
+        submitted=submitted,
+        pool=pool,
+        turns=turns_shown(pool, turns),
+        screened=screen_pool(pool, thresholds, encoder) if screened else None,
+        choice=choice.table if choice else None,
+        configured=configured,
+    )
+
+
+def _submitted(
+    pooling: Pooling,
+    topics: Sequence[Topic] | None,
+    selection: Selection,
+    hashes: Hashes | None,
+    previous: Pool | None,
+    steps: Steps,
+) -> tuple[Submitted, RunChoice | None]:
+    """The runs, read, checked and selected, and the rule that chose among them; None without a rule."""
+    choice = None
+    if pooling.select_runs in RUN_RULES and selection.relevance:
+        choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, pooling.teams)
+    submitted = read_runs(
+        pooling.runs,
+        topics,
+        format=pooling.format,
+        selection=selection,
+        token_rule=pooling.token_rule,
+        token_limit=pooling.token_limit,
+        citation_limit=pooling.citation_limit,
+        profile=pooling.profile,
+        hashes=hashes,
+        measured=choice.measure if choice else None,
+        steps=steps,
+    )
+    if choice is not None:
+        check_years(submitted)
+        submitted = choice.applied(submitted)
+    elif pooling.select_runs is not None:
+        submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
+    if topics is None and selection.unit == "dialogue":
+        _check_conversations(submitted)
+    elif topics is None:
+        _check_turns(selection, submitted, previous)
+    return submitted, choice
+
+
+def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, hashes: Hashes | None) -> Submitted:
+    """The submissions with a problem for each run whose evidence mostly does not exist, as far as that can be known."""
+    if not pooling.passages and hashes is None:
+        return submitted
+    exists = None
+    if hashes is not None and not pooling.passages:
+        keys = sorted({key for response in pool.responses for key in lacking_texts(response, pool)})
+        known = {key for key, md5 in zip(keys, hashes.find(keys), strict=True) if md5 is not None}
+        exists = known.__contains__
+    named = without_evidence(pool, exists)
+    told = {row.file for row in submitted.problems if row.code == "absent_evidence"}
+    rows = [
+        problem("absent_evidence", run.file, rules_of(run.format).turns, named[run.run_id])
+        for run in submitted.runs
+        if run.run_id in named and run.file not in told
+    ]
+    return msgspec.structs.replace(submitted, problems=Table((*submitted.problems, *rows))) if rows else submitted
+
+
+def _check_options(pooling: Pooling) -> None:
+    """Refuse options that would be ignored.
+
+    Raises:
+        UsageError: An option is given without the option that it belongs to.
+    """
+    for path in (pooling.topics, pooling.only_turns, pooling.passage_qrels, pooling.teams):
+        if path is not None and path.exists() and not path.is_file():
+            raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
+    if pooling.unit == "dialogue":
+        _check_dialogues(pooling)
+    if pooling.passage_qrels is None and (pooling.max_rank, pooling.min_relevance) != (None, None):
+        raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
+    ruled = pooling.select_runs in RUN_RULES
+    if not ruled and (pooling.measure, pooling.teams) != (None, None):
+        raise UsageError(f"--measure and --teams are about the rules for runs (--select-runs {'|'.join(RUN_RULES)})")
+    if ruled and pooling.passage_qrels is None:
+        raise UsageError(f"the rule {pooling.select_runs} compares runs by passage qrels (--passage-qrels)")
+    if ruled and pooling.extend is not None:
+        raise UsageError(
+            f"the rule {pooling.select_runs} compares all runs at once: pool them anew, or name runs in a file"
+        )
+
+
+def _check_dialogues(pooling: Pooling) -> None:
+    """Refuse options that are about single responses and their passages.
+
+    Raises:
+        UsageError: There are some; all of them are named.
+    """
+    given = {
+        "--depth": pooling.depth != 1,
+        "--turns": pooling.only_turns is not None,
+        "--passage-qrels": pooling.passage_qrels is not None,
+        "--over-limit": pooling.over_limit != "flag",
+        "--passages": bool(pooling.passages),
+        "--passage-hashes": pooling.passage_hashes is not None,
+        "--missing-passages": pooling.missing_passages != "skip-response",
+        "--screen": pooling.screen == "exclude",
+        "--screen-threshold": bool(pooling.thresholds),
+        "--encoder": pooling.encoder is not None,
+    }
+    if named := [option for option, there in given.items() if there]:
+        raise UsageError(
+            f"{', '.join(named)}: about single responses and their passages; a dialogue is judged as a whole, without "
+            "passages"
+        )
+
+
+def _check_conversations(submitted: Submitted) -> None:
+    """Refuse runs whose users' words stand in the topics alone.
+
+    Raises:
+        UsageError: There are some; all of them are named.
+    """
+    silent = [run.run_id for run in submitted.runs if run.selected and not rules_of(run.format).own_turns]
+    if silent:
+        names = ", ".join(map(shown, sorted(silent, key=natural_key)[:5]))
+        raise UsageError(f"{names}: dialogues need a topics file, which says what the user said (--topics)")
+
+
+def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | None) -> None:
+    """Refuse selected turns that no run has: without topics, only the runs show a mistyped id.
+
+    Raises:
+        UsageError: A selected turn is in no run.
+    """
+    known = {candidate.turn_id for candidate in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
+    if previous:
+        known |= {response.turn_id for response in previous.responses} | {row.turn_id for row in previous.exclusions}
+    known = set(map(run_turn_id, known))
+    absent = sorted((selection.turns or frozenset()) - known, key=natural_key)
+    if absent:
+        names = ", ".join(map(shown, absent[:5]))
+        raise UsageError(f"no run has the selected turns {names}; --topics FILE tells whether they exist")
+
+
+def _reason_against(
+    thresholds: Thresholds, similar: Similarity | None, text: str, passages: Sequence[str], complete: bool
+) -> tuple[str, str] | None:
+    """Reason and detail of an exclusion by the screen; None if the response stays."""
+    similarity = similar(text, passages) if similar and passages and complete else None
+    flags = screen(text, passages, thresholds, similarity, complete=complete)
+    return (f"screen_{flags[0].code}", "; ".join(flag.detail for flag in flags)) if flags else None
+
+
+def _thresholds(pooling: Pooling) -> Thresholds:
+    return msgspec.structs.replace(default_thresholds(pooling.encoder), **pooling.thresholds)
+
+
+def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
+    relevance = None
+    if pooling.passage_qrels is not None:
+        minimum = DEFAULT_MINIMUM if pooling.min_relevance is None else pooling.min_relevance
+        relevance = read_relevance(pooling.passage_qrels, minimum=minimum, max_rank=pooling.max_rank, known=turns)
+    only = read_turns(pooling.only_turns, turns) if pooling.only_turns is not None else None
+    return Selection(depth=pooling.depth, turns=only, relevance=relevance, unit=pooling.unit or "response")
+
+
+def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
+    """The options that the pool is made with, as JSON values; files are named by their digests."""
+
+    def file(path: StrPath | None) -> str | None:
+        return None if path is None else sha256(read_stored(Path(path)))
+
+    ruled = pooling.select_runs in RUN_RULES
+    return {
+        # A pool of responses does not name its unit, as those of earlier versions do not.
+        **({"unit": pooling.unit} if pooling.unit == "dialogue" else {}),
+        "depth": pooling.depth,
+        "over_limit": pooling.over_limit,
+        "missing_passages": pooling.missing_passages,
+        "passage_hashes": hashes.digest if hashes else None,
+        "only_turns": file(pooling.only_turns),
+        "passage_qrels": file(pooling.passage_qrels),
+        "min_relevance": pooling.min_relevance,
+        "max_rank": pooling.max_rank,
+        # A list of runs grows with the pool, and the configuration names the runs anyway.
+        "select_runs": pooling.select_runs if ruled or pooling.select_runs is None else "listed",
+        "measure": pooling.measure,
+        "teams": file(pooling.teams),
+        "screen": pooling.screen,
+        "thresholds": None if pooling.screen == "off" else msgspec.to_builtins(_thresholds(pooling)),
+        "encoder": pooling.encoder and os.fspath(pooling.encoder),
+    }
+
+
+def check_complete(pool: Pool) -> None:
+    """Refuse a pool in which a used passage has no text.
+
+    Raises:
+        InputError: Used passages lack texts; each such response is a problem.
+    """
+    problems = [
+        Problem(
+            "missing_passage_text",
+            "error",
+            "passages",
+            response.turn_id,
+            response.response_id,
+            f"{len(lacking)} of {len(response.passages)} used passages have no text: {', '.join(lacking[:5])}; "
+            f"given by {', '.join(sorted({entry.run_id for entry in response.runs}, key=natural_key)[:5])}",
+        )
+        for response in pool.responses
+        if (lacking := lacking_texts(response, pool))
+    ]
+    if problems:
+        raise InputError(f"used passages without a text: {count(len(problems), 'response')}", problems)

@@ -1,0 +1,145 @@
+"""The recheck of `judge run`: a part of the judgments is asked again, and nothing else hears of the second answers."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from judge.ask.asking import Asking
+from judge.ask.opening import MOST_SAMPLES
+from judge.ask.records import Failure, Judgment
+from judge.ask.tasks import Task, evidence_gap
+from judge.calibrate.recheck import (
+    RECHECK_SEED,
+    JudgedQuestion,
+    RecheckedItem,
+    RecheckRow,
+    ServedChange,
+    change_lines,
+    chosen,
+    parse_part,
+    recheck_rows,
+    served_changes,
+)
+from judge.io.line_stream import jsonl_bytes
+from judge.io.steps import Step
+from judge.jobs.run_inputs import RunInputs
+from judge.judges.journal import Journal
+from judge.judges.model import Model
+from judge.records import Record
+
+RECHECK = "recheck.jsonl"
+FIRST_SAMPLE = MOST_SAMPLES
+"""Number of the repetition that the second answer to a first question is; samples of a jury have lower numbers."""
+
+
+class Rechecked(Record, frozen=True):
+    """The second answers, and what they say of the first."""
+
+    part: str
+    """How much was asked again, as the user said it."""
+    items: tuple[RecheckedItem, ...]
+    rows: tuple[RecheckRow, ...]
+    served: tuple[ServedChange, ...]
+    """Models and fingerprints that changed between the two answers."""
+    changes: tuple[str, ...]
+    """The same in words, with times."""
+
+    @property
+    def missing(self) -> int:
+        """Questions without a second answer."""
+        return sum(row.missing for row in self.rows)
+
+    def recorded(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {"part": self.part, "seed": RECHECK_SEED, "rows": self.rows, "served": self.served}
+
+    def files(self) -> dict[str, bytes]:
+        """The file of the second answers, by its name."""
+        return {RECHECK: jsonl_bytes(self.items)}
+
+
+def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Failure]) -> Rechecked | None:
+    """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck.
+
+    Args:
+        inputs: What was asked.
+        asking: What asked it; the budget is for both answers.
+        replies: The answers, by model and then in the order of `inputs.asked`.
+
+    Raises:
+        OperationalError: The run stopped early; the same call goes on from there.
+    """
+    plan, journal, asked = inputs.plan, asking.journal, inputs.asked
+    if plan.recheck is None:
+        return None
+    asking.progress.steps(Step("asking a part again"))
+    report = asking.progress.of(inputs.judge.name)
+    items: list[RecheckedItem] = []
+    for place, model in enumerate(inputs.judge.models):
+        own = range(place * len(asked), (place + 1) * len(asked))
+        # What a checker settled is no answer of the model.
+        answered = [
+            number
+            for number, reply in enumerate(map(replies.__getitem__, own))
+            if isinstance(reply, Judgment) and not reply.settled
+        ]
+        taken = [answered[number] for number in _chosen(model, (asked[number] for number in answered), plan.recheck)]
+        firsts = (reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
+        wanted = _fresh([asked[number] for number in taken])
+        seconds = asking.ask_model(model, wanted, inputs.judge.settings, report)
+        pairs = journal.ahead(zip(firsts, seconds, strict=True), _digests)
+        items += [_item(first, second, journal) for first, second in pairs]
+    digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]
+    return Rechecked(
+        part=str(plan.recheck),
+        items=tuple(items),
+        rows=recheck_rows(items),
+        served=served_changes(items),
+        changes=change_lines(items, journal.times(digests)),
+    )
+
+
+def expected_again(inputs: RunInputs, model: Model, asked: Sequence[Task]) -> tuple[Task, ...]:
+    """What one of the models will be asked again if every question that can be put to it is answered."""
+    part = inputs.plan.recheck
+    put = [task for task in asked if evidence_gap(task, inputs.pooled.pool) is None]
+    return () if part is None else _fresh([put[number] for number in _chosen(model, put, part)])
+
+
+def _chosen(model: Model, tasks: Iterable[Task], part: str | int) -> list[int]:
+    questions = [
+        JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks
+    ]
+    return chosen(questions, parse_part(str(part)))
+
+
+def _fresh(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    return tuple(task._replace(sample=FIRST_SAMPLE + task.sample) for task in tasks)
+
+
+def _digests(pair: tuple[Judgment, Judgment | Failure]) -> list[str]:
+    """The requests behind a first and a second answer."""
+    return [reply.request_digest for reply in pair if reply.request_digest]
+
+
+def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> RecheckedItem:
+    before = journal.get(first.request_digest)
+    after = journal.get(second.request_digest) if second.request_digest else None
+    given = isinstance(second, Judgment)
+    return RecheckedItem(
+        response_id=first.response_id,
+        turn_id=first.turn_id,
+        topic_id=first.topic_id,
+        criterion=first.criterion,
+        variant=first.variant,
+        judge=first.judge,
+        sample=first.sample,
+        grade=None if first.unable else first.grade,
+        again_grade=second.grade if isinstance(second, Judgment) and not second.unable else None,
+        again_missing=second.reason if isinstance(second, Failure) else None,
+        model=before.model if before else None,
+        again_model=after.model if after and given else None,
+        system_fingerprint=before.system_fingerprint if before else None,
+        again_system_fingerprint=after.system_fingerprint if after and given else None,
+        request_digest=first.request_digest,
+        again_request_digest=second.request_digest,
+    )

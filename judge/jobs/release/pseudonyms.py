@@ -1,0 +1,138 @@
+"""Pseudonyms of runs and teams, and the private file that says whose they are."""
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from judge.errors import InputError
+from judge.io.folder import write_atomic
+from judge.io.line_stream import json_bytes
+from judge.io.safe import shown
+from judge.io.stored import read_stored
+from judge.records import Problem
+
+_PSEUDONYM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+_OWNER_ONLY = 0o600
+_CHANCE = secrets.SystemRandom()
+_Name = TypeVar("_Name", str, str | None)
+
+
+class Pseudonyms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Run id to its pseudonym, and team to its pseudonym; a name that stands for itself is published."""
+
+    runs: dict[str, str] = {}
+    teams: dict[str, str] = {}
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The names that must stand nowhere in a bundle."""
+        named = (*self.runs.items(), *self.teams.items())
+        return tuple(dict.fromkeys(name for name, pseudonym in named if name != pseudonym))
+
+
+def read_pseudonyms(path: Path) -> Pseudonyms:
+    """The pseudonyms in a private file; none if the file is not there.
+
+    Raises:
+        InputError: The file cannot be read, or two names have one pseudonym; every problem is listed.
+    """
+    if not os.path.lexists(path):
+        return Pseudonyms()
+    try:
+        found = msgspec.json.decode(read_stored(path), type=Pseudonyms)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not pseudonyms: {error}: expected runs and teams, each name with one") from error
+    problems = [
+        Problem("pseudonym", "error", str(path), None, f"$.{kind}[{name!r}]", message)
+        for kind, given in (("runs", found.runs), ("teams", found.teams))
+        for name, message in _faults(given)
+    ]
+    if problems:
+        raise InputError(f"{path}: not a pseudonym for each name", problems)
+    return found
+
+
+def _faults(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    owners: dict[str, str] = {}
+    for name, pseudonym in given.items():
+        if name != pseudonym and not _PSEUDONYM.fullmatch(pseudonym):
+            yield name, f"{shown(pseudonym)}: expected up to 80 letters, digits, dots, hyphens and underscores"
+        elif owners.setdefault(pseudonym.casefold(), name) != name:
+            yield name, f"{shown(pseudonym)} stands for {shown(owners[pseudonym.casefold()])} too"
+
+
+def check_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
+    """Refuse a pseudonym that is the name of another run or team: readers would believe the wrong thing of it.
+
+    Args:
+        path: The private file.
+        pseudonyms: Those of every name.
+
+    Raises:
+        InputError: There are such pseudonyms; every one is listed.
+    """
+    problems = []
+    for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams)):
+        named: dict[str, set[str]] = {}
+        for name in given:
+            named.setdefault(name.casefold(), set()).add(name)
+        for name, pseudonym in given.items():
+            if name != pseudonym and named.get(pseudonym.casefold(), set()) - {name}:
+                message = f"{shown(pseudonym)} is the name of another: expected one that nobody has"
+                problems.append(Problem("pseudonym", "error", str(path), None, f"$.{kind}[{name!r}]", message))
+    if problems:
+        raise InputError(f"{path}: a pseudonym that is a name", problems)
+
+
+def write_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
+    """Write the private file, readable by its owner only; every bundle made with it uses the same pseudonyms.
+
+    Raises:
+        OperationalError: The file cannot be written.
+    """
+    write_atomic(path, json_bytes(pseudonyms), mode=_OWNER_ONLY)
+
+
+def completed(
+    pseudonyms: Pseudonyms,
+    runs: Iterable[str],
+    teams: Iterable[str],
+    shuffle: Callable[[list[str]], None] = _CHANCE.shuffle,
+) -> Pseudonyms:
+    """The pseudonyms with new ones for the names that have none.
+
+    New ones are numbered in an order by chance: a seed would let everybody who knows the names make them again.
+
+    Args:
+        pseudonyms: Those given before, which stay.
+        runs: Run ids.
+        teams: Teams.
+        shuffle: Puts names into an order by chance.
+    """
+    return Pseudonyms(
+        _with_new("run", pseudonyms.runs, sorted(set(runs)), shuffle),
+        _with_new("team", pseudonyms.teams, sorted(set(teams)), shuffle),
+    )
+
+
+def _with_new(
+    word: str, given: Mapping[str, str], names: Sequence[str], shuffle: Callable[[list[str]], None]
+) -> dict[str, str]:
+    new = [name for name in names if name not in given]
+    shuffle(new)
+    # A pseudonym that is the name of another run would make readers believe the wrong thing.
+    taken = {text.casefold() for text in (*given.values(), *given, *names)}
+    width = max(2, len(str(len(given) + len(new))))
+    numbered = (f"{word}{number:0{width}}" for number in range(1, len(taken) + len(new) + 2))
+    free = (pseudonym for pseudonym in numbered if pseudonym not in taken)
+    return {**given, **dict(zip(new, free, strict=False))}
+
+
+def renamed(names: Mapping[str, str], name: _Name) -> _Name:
+    """The pseudonym of a name; None stays None."""
+    return name if name is None else names[name]

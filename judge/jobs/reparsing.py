@@ -1,0 +1,182 @@
+"""The replies of a judged folder, read again by today's parser: what `judge journal reparse` does, from Python."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from judge.ask.criteria import find_criterion
+from judge.ask.inquiry import inquiry, is_filler
+from judge.ask.labels import FAILURES, JUDGMENTS
+from judge.ask.records import Failure, Judgment, Unreadable, Verdict
+from judge.ask.stored_results import read_results
+from judge.errors import InputError, UsageError
+from judge.io.plan import Option
+from judge.io.sentences import split_sentences
+from judge.jobs.earlier import earlier_options, read_earlier_pool
+from judge.jobs.manifest import JOURNAL
+from judge.jobs.options import OwnPrompts
+from judge.judges.forms import answer_labels
+from judge.judges.journal import JournalView
+from judge.judges.journal_rows import Recorded, question_digest
+from judge.judges.records import Request
+from judge.pool.records import PooledResponse
+from judge.records import Criterion
+
+MEMBERS, MEMBER_FAILURES = "members.jsonl", "member_failures.jsonl"
+ASKED_AGAIN = "asked again"
+"""What becomes of a judgment whose next request the journal does not answer."""
+
+
+class ReparsePlan(OwnPrompts):
+    """Everything `judge journal reparse` can be told."""
+
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
+    """Output folder of `judge run`."""
+
+
+class Reread(msgspec.Struct, frozen=True):
+    """One judgment that would be another today."""
+
+    response_id: str
+    turn_id: str
+    criterion: str
+    variant: str
+    judge: str
+    sample: int
+    before: str
+    """The grade, `unable`, or the reason why it is missing."""
+    after: str
+    """The same by today's parser, or ASKED_AGAIN."""
+
+
+class ReparseOutcome(msgspec.Struct, frozen=True):
+    """How the replies read today."""
+
+    read: int
+    """Judgments and failures whose replies the journal holds."""
+    without_reply: int
+    """Those that rest on no recorded reply, such as calls that failed."""
+    changes: tuple[Reread, ...]
+    warnings: tuple[str, ...]
+    """A line for each prompt file that has changed since."""
+
+    @property
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many judgments change, by criterion and by before and after in words."""
+        return dict(
+            sorted(Counter((change.criterion, f"{change.before} → {change.after}") for change in self.changes).items())
+        )
+
+
+def reparse(plan: ReparsePlan) -> ReparseOutcome:
+    """Read every reply behind the judgments of a folder again; nothing is asked and nothing is written.
+
+    Raises:
+        InputError: The folder has no judgments or no journal, or one of them is damaged.
+        UsageError: Its prompts cannot be found.
+    """
+    folder = plan.folder
+    results = _results(folder)
+    prompts, warnings = _prompts(results, plan.prompts)
+    responses = {response.response_id: response for response in read_earlier_pool(folder).responses}
+    changes: list[Reread] = []
+    read = 0
+    with _journal(folder / JOURNAL) as journal:
+        for result in results:
+            first = _first(journal, result.request_digest) if result.request_digest else None
+            response = responses.get(result.response_id)
+            if first is None or response is None:
+                continue
+            read += 1
+            before = _said(result)
+            after = _read_again(first, prompts[_prompt_id(result)], response, journal)
+            if before != after:
+                whose = (result.response_id, result.turn_id, result.criterion, result.variant)
+                changes.append(Reread(*whose, result.judge, result.sample, before, after))
+    return ReparseOutcome(read, len(results) - read, tuple(changes), warnings)
+
+
+def _journal(path: Path) -> JournalView:
+    if path.is_file():
+        return JournalView([path])
+    shared = "journal" in earlier_options(path.parent)
+    hint = f"; `judge journal merge URL -o {path}` brings the completions of its shared journal here"
+    raise InputError(f"{path}: no such journal{hint if shared else ''}")
+
+
+def _first(journal: JournalView, digest: str) -> Recorded | None:
+    """The first completion of the inquiry whose last request has this digest; None if it is not there."""
+    last = journal.find(digest)
+    if last is None or last.messages[-2].role != "assistant":
+        return last
+    # A repair shows the first reply and asks once more.
+    return journal.find(question_digest(last.judge, last.parameters, last.messages[:-2], last.sample))
+
+
+def _results(folder: Path) -> Sequence[Judgment | Failure]:
+    """What the judges of a folder said; of a jury, what each member said."""
+    members = folder / MEMBERS
+    if members.exists():
+        return read_results(members, folder / MEMBER_FAILURES)
+    if not (folder / JUDGMENTS).exists():
+        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
+    return read_results(folder / JUDGMENTS, folder / FAILURES)
+
+
+def _prompt_id(result: Judgment | Failure) -> str:
+    return f"{result.criterion}/{result.variant}"
+
+
+def _prompts(
+    results: Sequence[Judgment | Failure], own: Sequence[Path]
+) -> tuple[dict[str, Criterion], tuple[str, ...]]:
+    """The prompts behind the results by `criterion/variant`, and a warning for each that has changed since."""
+    given = {prompt.prompt_id: prompt for prompt in map(find_criterion, own)}
+    digests: dict[str, set[str]] = {}
+    for result in results:
+        digests.setdefault(_prompt_id(result), set()).add(result.criterion_digest)
+    try:
+        prompts = {name: given.get(name) or find_criterion(name) for name in sorted(digests)}
+    except UsageError as error:
+        raise UsageError(f"{error}; give the prompt of your own with --prompt PATH") from error
+    for name in given.keys() - digests.keys():
+        raise UsageError(f"no judgment is under {name}, only under {', '.join(sorted(digests))}")
+    changed = [prompt.file for name, prompt in prompts.items() if digests[name] != {prompt.digest}]
+    return prompts, tuple(f"{file} has changed since these judgments were made" for file in changed)
+
+
+def _said(result: Judgment | Failure | Verdict | Unreadable) -> str:
+    if isinstance(result, Failure | Unreadable):
+        return result.reason
+    return "unable" if result.unable else str(result.grade)
+
+
+def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse, journal: JournalView) -> str:
+    """What today's parser makes of an inquiry whose first completion is this one."""
+    asked = Request(
+        response_id=response.response_id,
+        turn_id=response.turn_id,
+        criterion=criterion.name,
+        form=first.form,
+        messages=first.messages,
+        scale=criterion.scale,
+        labels=answer_labels(criterion),
+        sentences=len(split_sentences(response.text)) if criterion.answer == "sentences" else 0,
+        response=response.text,
+        passages=(),
+        sample=first.sample,
+    )
+    talk = inquiry(criterion, asked)
+    try:
+        asked = next(talk)
+        while True:
+            entry = journal.find(question_digest(first.judge, first.parameters, asked.messages, asked.sample))
+            if entry is None:
+                return ASKED_AGAIN
+            asked = talk.send(entry.completion)
+    except StopIteration as stop:
+        verdict, completion = stop.value.verdict, stop.value.completion
+    return ASKED_AGAIN if isinstance(verdict, Unreadable) and is_filler(completion, first.form) else _said(verdict)

@@ -1,0 +1,196 @@
+"""The judgments of an output folder as Parquet files: what `judge convert --to parquet` does, for use from Python."""
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from judge.ask.labels import FAILURES, JUDGMENTS
+from judge.ask.records import Failure, Judgment
+from judge.errors import InputError, OperationalError
+from judge.io.extras import need_extra
+from judge.io.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name
+from judge.io.limits import MAX_PROBLEMS, stopped
+from judge.io.line_stream import LineStream, decode_rows
+from judge.io.parquet import SUFFIX, Schema, write_parquet
+from judge.io.plan import Options
+from judge.io.steps import Step, Steps, quiet
+from judge.jobs.reparsing import MEMBER_FAILURES, MEMBERS
+from judge.records import Problem, Record
+
+if sys.platform != "win32":
+    import fcntl
+
+PARQUET = "parquet"
+"""The name of the form."""
+_KINDS: dict[str, type[Judgment | Failure]] = {
+    JUDGMENTS: Judgment,
+    FAILURES: Failure,
+    MEMBERS: Judgment,
+    MEMBER_FAILURES: Failure,
+}
+_LEAST, _MOST = -(2**63), 2**63 - 1
+"""What a column of integers holds."""
+_TOO_LARGE = f"an integer that no column holds: expected {_LEAST} to {_MOST}"
+
+
+class ResultsConvertPlan(Options):
+    """Everything `judge convert --to parquet` can be told."""
+
+    folder: Path
+    """Output folder of `judge run`."""
+    out: Path
+    """The folder for the Parquet files."""
+
+
+class ConvertedResults(Record, frozen=True):
+    """The Parquet files that were written."""
+
+    rows: dict[Path, int]
+    """How many rows each file has."""
+
+
+def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> ConvertedResults:
+    """Write the judgments and failures of an output folder as Parquet files, one line in memory at a time.
+
+    A column is a field of the JSON lines, under its name; `kind` has none, since the file says it. Label probabilities
+    are a list of `label` and `probability`.
+
+    Raises:
+        UsageError: polars is not installed, or `out` is the output folder or holds other files.
+        InputError: The folder has no judgments, lines are none or hold an integer of more than 64 bits, or a folder
+            stands where a table has to be.
+        OperationalError: The disk cannot be written, or another process converts into `out`.
+    """
+    folder, out = plan.folder, plan.out
+    need_extra("crowd", f"--to {PARQUET}")
+    if not (folder / JUDGMENTS).is_file():
+        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
+    check_apart(out, [folder])
+    names = {name: _parquet(name) for name in _KINDS}
+    check_own_folder(out, set(names.values()), names[JUDGMENTS])
+    if folders := [str(out / name) for name in names.values() if (out / name).is_dir()]:
+        raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
+    present = [name for name in names if (folder / name).is_file()]
+    with _own(out) as waiting:
+        rows = {
+            out / names[name]: write_parquet(
+                waiting / names[name],
+                _schema(_KINDS[name]),
+                _rows(folder / name, _KINDS[name], steps),
+                told=out / names[name],
+            )
+            for name in present
+        }
+        for name in present:
+            (waiting / names[name]).replace(out / names[name])
+        remove_files(out, [names[name] for name in names if name not in present])
+    return ConvertedResults(rows)
+
+
+@contextlib.contextmanager
+def _own(out: Path) -> Iterator[Path]:
+    """A folder in `out` where tables wait until all are made; without success, no folder that was made for it stays."""
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    # In `out`, which may be on another disk than the folder around it. Its name is one that `check_own_folder` knows.
+    waiting = out / temporary_name(_parquet(JUDGMENTS))
+    try:
+        make_folder(out)
+        with _alone(out):
+            try:
+                shutil.rmtree(waiting, ignore_errors=True)
+                waiting.mkdir()
+                yield waiting
+            finally:
+                shutil.rmtree(waiting, ignore_errors=True)
+    except BaseException as error:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
+        raise
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Lock a folder, where the file system can; whoever is killed holds it no longer."""
+    if sys.platform == "win32":
+        yield
+        return
+    place = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OperationalError(f"{folder}: another process is writing this folder") from None
+        # The file system has no locks.
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(place)
+
+
+def _parquet(name: str) -> str:
+    return Path(name).stem + SUFFIX
+
+
+def _rows(path: Path, kind: type[Judgment | Failure], steps: Steps) -> Iterator[tuple[Any, ...]]:
+    """The values of each line of a file, as its columns take them."""
+    code = f"not_a_{kind.__name__.lower()}"
+    problems: list[Problem] = []
+    lines = LineStream(path)
+    with lines.file:
+        for number, record in decode_rows(lines, kind, str(path), code):
+            steps(Step(f"converting {path.name}", number))
+            if isinstance(record, Problem):
+                problems.append(record)
+            else:
+                values = {name: getattr(record, name) for name in kind.__struct_fields__}
+                for name, value in values.items():
+                    if isinstance(value, int) and not _LEAST <= value <= _MOST:
+                        where = f"line {number}: $.{name}"
+                        problems.append(Problem(code, "error", str(path), None, where, _TOO_LARGE))
+                if not problems:
+                    yield tuple(map(_value, values.values()))
+            if len(problems) >= MAX_PROBLEMS:
+                problems.append(stopped(str(path), number))
+                break
+    if problems:
+        raise InputError(f"{path}: not usable as results", problems)
+
+
+def _value(value: object) -> object:
+    if isinstance(value, dict):
+        return [{"label": label, "probability": probability} for label, probability in value.items()]
+    return value if value is None or isinstance(value, str | int | float) else msgspec.to_builtins(value)
+
+
+def _schema(kind: type[msgspec.Struct]) -> Schema:
+    return {field.name: _column(field.type) for field in msgspec.structs.fields(kind)}
+
+
+def _column(kind: Any) -> Any:
+    """The polars type of a field; every column may be null."""
+    import polars as pl
+
+    plain = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+    if kind in plain:
+        return plain[kind]
+    parts = [part for part in get_args(kind) if part is not type(None)]
+    if get_origin(kind) in (Union, UnionType):
+        return _column(parts[0])
+    if get_origin(kind) is Literal:
+        return pl.String
+    if get_origin(kind) is tuple:
+        return pl.List(_column(parts[0]))
+    if get_origin(kind) is dict:
+        return pl.List(pl.Struct({"label": pl.String, "probability": pl.Float64}))
+    return pl.Struct(_schema(kind))

@@ -1,0 +1,257 @@
+"""The whole line in one call: what `judge run` does, and its dry run, for use from Python."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from judge.ask.asking import Asking, Judge, ModelForecast
+from judge.ask.progress import JobProgress, Progress, job_progress
+from judge.ask.records import Failure, Judgment
+from judge.ask.returned import certainty_notes, settled_notes
+from judge.ask.stored_results import StoredResults
+from judge.io.content import FileContent
+from judge.io.folder import replace_folder
+from judge.io.ids import clustering
+from judge.io.line_stream import json_bytes
+from judge.io.progress import ProgressLine
+from judge.io.steps import Step
+from judge.jobs.earlier import reported
+from judge.jobs.engine import open_engine
+from judge.jobs.folder import Outcome as Outcome
+from judge.jobs.folder import pool_files, result_files
+from judge.jobs.index import INDEX, index_markdown
+from judge.jobs.manifest import MANIFEST, RECORD, pool_manifest
+from judge.jobs.recheck import ask_again, expected_again
+from judge.jobs.run_inputs import Plan, RunInputs, check_out, model_names, read_run
+from judge.records import Record
+from judge.results.tables import result_tables
+
+
+def run(
+    plan: Plan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
+) -> Outcome:
+    """Do the whole line: read, check, pool, judge, write.
+
+    Args:
+        plan: What to do.
+        report: Called after each judgment.
+        progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then; or the line to show it on.
+
+    Raises:
+        JudgeError: `read_run` or `carry_out` failed; they say how.
+    """
+    with job_progress(progress, report) as shown:
+        return carry_out(read_run(plan, steps=shown.steps), shown)
+
+
+def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome:
+    """Ask the judge and write the output folder.
+
+    Args:
+        inputs: From `read_run`.
+        progress: Is told how far the job is.
+
+    Raises:
+        InputError: The output folder cannot be used or holds results of another configuration.
+        OperationalError: The run stopped early; the same call goes on from there.
+    """
+    plan, out, pooled = inputs.plan, inputs.out, inputs.pooled
+    progress = progress or JobProgress()
+    changed = check_out(inputs)
+    names = tuple(map(str, model_names(plan)))
+    with (
+        reported(out, RECORD),
+        open_engine(plan.engine, plan.address, plan.workers, names, plan.options) as engine,
+        Asking(inputs.place, pooled.pool, pooled.turns, progress, engine) as asking,
+    ):
+        asking.prepare(inputs.judge.models[0])
+        files: dict[str, FileContent] = pool_files(pooled)
+        manifest = pool_manifest(inputs.configured, pooled.submitted, pooled.pool, plan.argv, plan.chosen)
+        replace_folder(out, {MANIFEST: json_bytes(manifest)} | files, RECORD, more=not changed)
+        replies = asking.ask(inputs.judge, inputs.asked)
+        outcome = _outcome(inputs, asking, replies)
+        progress.steps(Step("writing results"))
+        files |= result_files(outcome)
+        files[INDEX] = index_markdown(files, outcome.pool.unit)
+        files[MANIFEST] = _manifest(manifest, inputs, outcome, replies)
+        replace_folder(out, files, RECORD)
+    return outcome
+
+
+def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outcome:
+    """What the replies come to, once a part is asked again where the plan says so."""
+    plan, pool, criteria, jury = inputs.plan, inputs.pooled.pool, inputs.criteria, inputs.jury
+    rechecked = ask_again(inputs, asking, replies)
+    asking.progress.steps(Step("computing results"))
+    results, notes = jury.decide(replies, inputs.out) if jury is not None else (replies, None)
+    return Outcome(
+        out=inputs.out,
+        pool=pool,
+        criteria=criteria,
+        results=results,
+        tables=result_tables(pool, results, criteria, plan.cluster),
+        statement=inputs.certified(_returned(results)),
+        notes=notes,
+        model_notes=(*asking.notes(inputs.judge.models, replies), *asking.served_notes(inputs.judge, replies)),
+        accounts=asking.accounts,
+        rechecked=rechecked,
+        label_notes=certainty_notes(replies) if plan.logprobs else (),
+        clustered=clustering((response.topic_id for response in pool.responses), plan.cluster),
+        settled_notes=settled_notes(replies),
+    )
+
+
+def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, replies: StoredResults) -> bytes:
+    """The manifest of a finished run; a rerun gives the same bytes, because no time of day is recorded.
+
+    Args:
+        pooled: From `pool_manifest`.
+        inputs: What was asked.
+        outcome: What came of it.
+        replies: The results of all models.
+    """
+    plan, judge, notes = inputs.plan, inputs.judge, outcome.notes
+    counts = {**pooled["counts"], "results": Counter(map(_kind, outcome.results))}
+    rare: dict[str, Any] = {
+        "cluster": None if plan.cluster == "topic" else plan.cluster,
+        "recheck": outcome.rechecked.recorded() if outcome.rechecked else None,
+        "servers": list(judge.servers) or None,
+    }
+    if notes is not None:
+        counts["members"] = Counter(map(_kind, notes.said))
+        rare["jury"] = {name: notes.about(name) for name in notes.verdicts}
+    return json_bytes(
+        {
+            **pooled,
+            "status": "complete" if plan.limit is None else "trial",
+            "asked": {"limit": plan.limit, "judgments": len(inputs.tasks)},
+            "prices": judge.prices,
+            "spending": [row.results for row in outcome.accounts],
+            "certificate": outcome.statement,
+            "counts": counts,
+            "models_returned": sorted({each.model for each in replies if isinstance(each, Judgment) and each.model}),
+            **{name: value for name, value in rare.items() if value is not None},
+            **judge.recorded(replies),
+        }
+    )
+
+
+def _kind(result: Judgment | Failure) -> str:
+    return result.reason if isinstance(result, Failure) else "judgment"
+
+
+def _returned(results: Iterable[Judgment | Failure]) -> dict[str, list[str]]:
+    """The models that the provider named, by criterion."""
+    models: dict[str, set[str]] = {}
+    for result in results:
+        if isinstance(result, Judgment) and result.model:
+            models.setdefault(result.criterion, set()).add(result.model)
+    return {criterion: sorted(names) for criterion, names in models.items()}
+
+
+class DryRun(Record, frozen=True):
+    """What carrying out a plan would send.
+
+    `judgments` is the product of the four counts before it. `calls` is what is left of it when the four counts after it
+    and `settled` are taken away; the calls to the checker of a cascade are in `by_model` alone.
+    """
+
+    responses: int
+    """Pooled responses."""
+    prompts: int
+    models: int
+    samples: int
+    """How often each model is asked each question."""
+    judgments: int
+    recalled: int
+    """Judgments that the journal answers already."""
+    without_evidence: int
+    """Judgments that no model is asked for, because a passage that the criterion needs has no text."""
+    shared: int
+    """Judgments that the call for another judgment answers too, because the requests are equal."""
+    left_out: int
+    """Judgments left out of a trial (`--limit`)."""
+    settled: int
+    """Judgments that the checker of a cascade settles, so that no model is asked for them."""
+    unchecked: int
+    """Judgments that the checker has yet to be asked about; they are counted as if it settled none of them."""
+    calls: int
+    """Calls to be made; repairs of unreadable replies come on top."""
+    rechecked: int
+    """Calls of the recheck, which come on top."""
+    prompt_tokens: int
+    """Tokens of all these calls' prompts, as each model's estimate has it."""
+    unpriced: tuple[str, ...]
+    """Models whose price is not known."""
+    cost: float | None
+    """US dollars if each reply has as many tokens as estimated; None if a price is not known."""
+    most: float | None
+    """US dollars if each reply is as long as it may be."""
+    by_model: tuple[ModelForecast, ...]
+    """The same for each model; the checker of a cascade comes first."""
+
+
+def dry_run(inputs: RunInputs) -> DryRun:
+    """Count what carrying out a plan would send to each model beyond what the journals hold.
+
+    Raises:
+        InputError: The output folder exists and would be refused.
+    """
+    if inputs.out.exists():
+        check_out(inputs)
+    plan, pooled, jury = inputs.plan, inputs.pooled, inputs.jury
+    with Asking(inputs.place, pooled.pool, pooled.turns, dry=True) as asking:
+        found = asking.forecast(inputs.judge, inputs.asked)
+        again = [
+            row
+            for model in inputs.judge.models
+            for row in asking.forecast(
+                Judge((model,), plan.options, inputs.judge.settings), expected_again(inputs, model, found.left)
+            ).rows
+        ]
+    firsts, rows = found.rows, tuple(map(_together, found.rows, again))
+    prompts = sum(map(len, jury.prompts.values())) if jury else len(inputs.criteria)
+    samples = jury.samples if jury else 1
+    judgments = len(pooled.pool.responses) * prompts * len(inputs.judge.models) * samples
+    settled = len(inputs.asked) - len(found.left)
+    by_model = (*found.checking, *rows)
+    return DryRun(
+        responses=len(pooled.pool.responses),
+        prompts=prompts,
+        models=len(inputs.judge.models),
+        samples=samples,
+        judgments=judgments,
+        recalled=sum(row.recalled for row in firsts),
+        without_evidence=sum(row.without_evidence for row in firsts),
+        shared=sum(row.shared for row in firsts),
+        left_out=judgments - settled - sum(row.judgments for row in firsts),
+        settled=settled,
+        unchecked=found.unchecked,
+        calls=sum(row.calls for row in firsts),
+        rechecked=sum(row.calls for row in again),
+        prompt_tokens=sum(row.prompt_tokens for row in rows),
+        unpriced=tuple(row.model for row in by_model if row.cost is None),
+        cost=_total([row.cost for row in by_model]),
+        most=_total([row.most for row in by_model]),
+        by_model=by_model,
+    )
+
+
+def _together(first: ModelForecast, again: ModelForecast) -> ModelForecast:
+    """What a model is asked, with the calls of its recheck."""
+    return msgspec.structs.replace(
+        first,
+        calls=first.calls + again.calls,
+        requests=first.requests + again.requests,
+        prompt_tokens=first.prompt_tokens + again.prompt_tokens,
+        completion_tokens=first.completion_tokens + again.completion_tokens,
+        cost=_total([first.cost, again.cost]),
+        most=_total([first.most, again.most]),
+    )
+
+
+def _total(amounts: Sequence[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None

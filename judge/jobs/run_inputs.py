@@ -1,0 +1,262 @@
+"""The plan of `judge run`, and its inputs, read, checked and pooled."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from judge.ask.asking import JOURNAL, JournalPlace, Judge
+from judge.ask.blocks import needs_turn
+from judge.ask.criteria import choose_prompts
+from judge.ask.group import combine
+from judge.ask.opening import all_options, check_turns, default_model, judging_options, open_judge
+from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
+from judge.ask.subjects import check_unit, unit_of
+from judge.ask.tasks import Tasks, tasks
+from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
+from judge.calibrate.recheck import parse_part
+from judge.crowd.aggregators import JURIES
+from judge.crowd.members import Jury, make_jury
+from judge.errors import InputError, UsageError
+from judge.extra.checkers.cascade import CascadeJudge, check_cascade, open_first, parse_cascade
+from judge.io.folder import same_place
+from judge.io.ids import Cluster
+from judge.io.paths import file_in
+from judge.io.plan import Call, OneOf, Option, Positive
+from judge.io.steps import Steps, quiet
+from judge.jobs.engine import EngineName, check_engine
+from judge.jobs.manifest import GROWING, check_folder, configuration
+from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
+from judge.jobs.pooling import Pooled, Pooling, check_complete, pool_runs
+from judge.judges.model import Model
+from judge.records import Criterion, Record
+from judge.runs.families import read_families
+
+DEFAULT_OUT = Path("judge-out")
+
+
+class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, JournalOption, Call, section="asking"):
+    """What `judge run` and `judge requests` can be told alike."""
+
+    model: Annotated[tuple[str | Model, ...], Option(metavar="BACKEND/MODEL", repeat=True)] = ()
+    """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b), in Python also a `FunctionJudge`; may be repeated for
+    a jury."""
+    together: bool = False
+    """Ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of its
+    own."""
+    jury: Annotated[str | None, OneOf(JURIES), Option(section="a jury: each model under each prompt, as one judge")] = (
+        None
+    )
+    """From the members' grades to one."""
+    samples: Annotated[Positive, Option(metavar="N")] = 1
+    """Ask every member N times, each with a vote of its own."""
+    families: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run or judge, tab, family of models behind it: warns of members that share one or judge their own."""
+    limit: Annotated[Positive | None, Option(metavar="N", section="the loop")] = None
+    """Judge only N responses per criterion, spread over the pool."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR", section="output")] = None
+    """Output folder (default judge-out, or that of --extend)."""
+    certificate: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The `certificate.json` of `judge calibrate`; every output says whether this run is what it certifies."""
+    cluster: Cluster = "topic"
+    """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
+    9-2 are one."""
+    replace: bool = False
+    """Write over results of another configuration in --out."""
+
+
+class Plan(RunOptions, section="asking"):
+    """Everything `judge run` can be told."""
+
+    cascade: Annotated[str | None, Option(metavar="CHECKER@LOW:HIGH")] = None
+    """Let a checker judge groundedness by sentences first, and keep what it is sure of: every sentence is supported
+    with a probability of at most LOW or at least HIGH; the model is asked the rest."""
+    cascade_url: Annotated[str | None, Option(metavar="URL")] = None
+    """Address of that checker, where it is behind a server."""
+    engine: Annotated[EngineName | None, Option(section="the loop")] = None
+    """Where the calls are made (default: in this process); ray: by workers of a Ray cluster, which share all of these
+    limits; results are the same."""
+    address: Annotated[str | None, Option(metavar="HOST:PORT")] = None
+    """Head of the Ray cluster (default: RAY_ADDRESS, else a cluster on this machine for this run)."""
+    workers: Annotated[Positive | None, Option(metavar="N")] = None
+    """Workers at once (default: one per CPU of the cluster; one per node for a model that computes there)."""
+    recheck: Annotated[str | int | None, Option(metavar="PART")] = None
+    """Ask a part of the judgments a second time and say how many differ: a share such as 2%, or a number, of those
+    under each prompt."""
+
+
+class RunInputs(Record, frozen=True):
+    """A plan with its inputs read, checked and pooled; nothing has been written or sent."""
+
+    plan: Plan
+    out: Path
+    place: JournalPlace
+    """Where the answers are kept; those of the folder that is extended are known already."""
+    pooled: Pooled
+    criteria: tuple[Criterion, ...]
+    judge: Judge
+    tasks: Tasks
+    """The judgments to make: a response under a prompt each."""
+    asked: Tasks
+    """What each model is asked."""
+    configured: dict[str, Any]
+    """Everything that determines the judgments, for the manifest."""
+    certificate: Certificate | None = None
+
+    @property
+    def jury(self) -> Jury | None:
+        """The judge, if it is a jury."""
+        return self.judge if isinstance(self.judge, Jury) else None
+
+    def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
+        """What the certificate says; None without a certificate.
+
+        Args:
+            returned: The models that the provider named, by criterion; None before any was asked.
+        """
+        certificate, options = self.certificate, all_options(self.plan.options, self.judge.models)
+        if certificate is None:
+            return None
+        matches = [
+            match
+            for criterion in self.criteria
+            for match in match_run(certificate, [criterion], *self.judge.described(criterion, options), returned)
+        ]
+        return statement(certificate, matches, self.criteria)
+
+
+def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInputs:
+    """Read, check and pool everything a plan names.
+
+    Args:
+        plan: What to do.
+        keys: Refuse a model without its key or address where no journal can have its completions; a dry run needs
+            neither.
+        steps: Called as the runs are read and pooled.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+    """
+    _check(plan)
+    out = plan.out or plan.extend or DEFAULT_OUT
+    earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
+    place = JournalPlace(out, plan.journal, earlier, plan.max_wait)
+    # What a journal holds is recalled without a key.
+    keys = keys and not place.journals
+    prompts = _choose(plan)
+    shown = tuple(prompt for several in prompts.values() for prompt in several)
+    unit = unit_of(shown)
+    if plan.unit is not None:
+        check_unit(shown, plan.unit)
+    plan = plan.with_values(unit=unit)
+    certificate = None
+    if plan.certificate is not None:
+        certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
+    families = read_families(plan.families) if plan.families is not None else {}
+    # Without topics only interactive runs have conversations: others are refused before a model is opened.
+    early = _pooled(plan, shown, steps) if plan.topics is None and any(map(needs_turn, shown)) else None
+    judge = _open(plan, shown, keys=keys)
+    pooled = early or _pooled(plan, shown, steps)
+    if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
+        check_complete(pooled.pool)
+    criteria = shown
+    if plan.jury is not None:
+        runs = [run.run_id for run in pooled.submitted.runs if run.selected]
+        judge = jury = make_jury(plan.jury, judge, prompts, plan.samples, families, runs)
+        criteria = jury.criteria
+    options = judging_options(plan.options, judge.models)
+    wanted = tasks(pooled.pool, criteria, partial=plan.missing_passages == "judge-without")
+    wanted = wanted if plan.limit is None else wanted.spread(plan.limit)
+    return RunInputs(
+        plan=plan,
+        out=out,
+        place=place,
+        pooled=pooled,
+        criteria=criteria,
+        judge=judge,
+        tasks=wanted,
+        asked=judge.tasks(wanted),
+        configured=configuration(pooled.configured, criteria, judge.name, options) | judge.configuration(),
+        certificate=certificate,
+    )
+
+
+def _check(plan: Plan) -> None:
+    """Refuse options that do not go together.
+
+    Raises:
+        UsageError: There are some.
+    """
+    check_engine(plan.engine, plan.address, plan.workers, cascade=plan.cascade is not None)
+    if plan.engine is not None and any(isinstance(name, Model) for name in model_names(plan)):
+        raise UsageError(f"--engine {plan.engine} opens judges by their names, so it takes no judge of one's own")
+    if plan.recheck is not None:
+        parse_part(str(plan.recheck))
+    several = plan.jury is not None or len(plan.model) > 1
+    check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
+
+
+def model_names(plan: Plan) -> tuple[str | Model, ...]:
+    """The models, as the plan or the environment names them."""
+    return plan.model or (default_model(),)
+
+
+def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
+    """The judge of a plan before a jury is made of it."""
+    names, options, settings = model_names(plan), plan.options, plan.settings
+    if plan.cascade is None:
+        return open_judge(names, options, criteria, settings, keys=keys)
+    cascade = parse_cascade(plan.cascade)
+    first = open_first(cascade, plan.cascade_url, criteria, options, settings, keys=keys)
+    rest = open_judge(names, options, criteria, settings, keys=keys, beside=first.models)
+    return CascadeJudge(cascade, first, rest)
+
+
+def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:
+    """The pool of a plan, with every turn that prompts show."""
+    pooled = pool_runs(plan, steps)
+    pool = pooled.pool
+    if not pool.responses:
+        raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+    check_turns(criteria, {response.turn_id for response in pool.responses}, pooled.turns or {}, plan.topics)
+    return pooled
+
+
+def _choose(plan: Plan) -> dict[str, list[Criterion]]:
+    """The prompts of each criterion: one, or several for a jury.
+
+    Raises:
+        UsageError: Two prompts for one criterion, or options of a jury, without a jury; calibration compares prompts.
+            Or the criteria cannot be asked together, as the plan wants.
+    """
+    chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
+    if plan.together:
+        group = combine([prompt for several in chosen.values() for prompt in several])
+        chosen = {prompt.name: [prompt] for prompt in group}
+    if plan.jury is not None:
+        return chosen
+    if len(plan.model) > 1 or plan.samples != 1 or plan.families is not None:
+        raise UsageError(
+            "several models, samples and families need a jury (--jury RULE); `judge calibrate` compares models"
+        )
+    for name, (first, *rest) in chosen.items():
+        if rest:
+            raise UsageError(
+                f"two prompts for {name}: {first.prompt_id} and {rest[0].prompt_id}; "
+                "judge each into an output folder of its own and compare them with `judge calibrate`"
+            )
+    return chosen
+
+
+def check_out(inputs: RunInputs) -> bool:
+    """Check the output folder, and say whether it holds results of another configuration.
+
+    Raises:
+        InputError: The folder cannot be used, or holds what this run must not write over.
+    """
+    plan, out = inputs.plan, inputs.out
+    in_place = plan.extend is not None and same_place(plan.extend, out)
+    may_differ = GROWING if in_place else ()
+    return check_folder(
+        out, inputs.configured, trial=plan.limit is not None, replace=plan.replace, may_differ=may_differ
+    )

@@ -1,0 +1,121 @@
+"""How long responses are by every way of counting tokens: what `judge tokens` does, for use from Python."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+
+from judge.io.plan import Option, Positive
+from judge.io.steps import Steps, quiet, stepped
+from judge.io.table import tsv
+from judge.jobs.options import LengthLimit, NamedRuns
+from judge.records import Problem
+from judge.runs.check.validate import validate_run
+from judge.runs.formats import find_runs, read_run
+from judge.runs.profiles import limits_of, year_of
+from judge.runs.records import Run, RunTurn, TokenRule
+from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
+from judge.runs.topics import read_topics
+
+COLUMNS = (
+    *("run_id", "file", "eval_response", "rule", "limit", "turns", "responses"),
+    *("over", "at_limit", "longest", "tokens_lost", "emptied", "unanswered"),
+)
+
+
+class LengthsPlan(NamedRuns, LengthLimit):
+    """Everything `judge tokens` can be told."""
+
+    depth: Annotated[Positive, Option(metavar="K")] = 1
+    """Responses per turn and run, by rank."""
+
+
+class RunLengths(msgspec.Struct, frozen=True):
+    """The lengths of one run's responses under each rule."""
+
+    run_id: str
+    file: str
+    eval_response: bool
+    """Whether the team asks for its responses to be judged."""
+    limit: int
+    """Longest response in tokens."""
+    turns: int
+    """The run's turns."""
+    responses: int
+    """Responses with text, to the depth of the plan."""
+    rules: tuple[RuleEffect, ...]
+    """What each rule says of these responses."""
+
+
+class LengthsOutcome(msgspec.Struct, frozen=True):
+    """The lengths of the runs, and what could not be read."""
+
+    runs: tuple[RunLengths, ...]
+    unusable: tuple[str, ...]
+    """Names of the files that hold nothing that can be judged."""
+    problems: tuple[Problem, ...]
+    """Problems of the folder."""
+    limit: int
+    """Longest response in tokens."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run was read."""
+        return not self.unusable and all(problem.severity != "error" for problem in self.problems)
+
+
+def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
+    """Read the runs one after the other and count.
+
+    Raises:
+        UsageError: There is no such profile.
+        InputError: Runs or topics cannot be read.
+    """
+    turns = None
+    if plan.topics is not None:
+        turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
+    limit = limits_of(plan.profile, year_of(turns or ()), plan.token_limit).token_limit
+    paths, problems = find_runs(plan.runs)
+    counters = {rule: TokenCounter(rule, limit) for rule in RULES}
+    lengths: list[RunLengths] = []
+    unusable: list[str] = []
+    for path in stepped("counting tokens", paths, steps):
+        read = read_run(path, plan.format)
+        run = read.run and validate_run(read.run, turns, None, problems=read.problems, places=read.places).run
+        if run is None:
+            unusable.append(path.name)
+        else:
+            lengths.append(_lengths(run, counters, plan.depth))
+    return LengthsOutcome(tuple(lengths), tuple(unusable), tuple(problems), limit)
+
+
+def lengths_tsv(runs: Sequence[RunLengths]) -> str:
+    """A line for each run and rule, with the columns COLUMNS."""
+    lines = (
+        (
+            *(run.run_id, run.file, run.eval_response, effect.rule, run.limit, run.turns, run.responses),
+            *(effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered),
+        )
+        for run in runs
+        for effect in run.rules
+    )
+    return tsv(COLUMNS, lines)
+
+
+def _lengths(run: Run, counters: Mapping[TokenRule, TokenCounter], depth: int) -> RunLengths:
+    texts = [_texts(turn, depth) for turn in run.turns]
+    return RunLengths(
+        run_id=run.run_id,
+        file=run.file,
+        eval_response=run.eval_response,
+        limit=counters["bare"].limit,
+        turns=len(texts),
+        responses=sum(map(len, texts)),
+        rules=tuple(rule_effect(texts, counter, counters["bare"]) for counter in counters.values()),
+    )
+
+
+def _texts(turn: RunTurn, depth: int) -> list[str]:
+    """The texts that pooling would take from a turn, best rank first."""
+    best = sorted(turn.responses, key=lambda response: response.rank)[:depth]
+    return [response.text for response in best if response.text.strip()]

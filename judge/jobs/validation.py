@@ -1,0 +1,253 @@
+"""Everything that is wrong with runs, pages for their teams, fixed copies: what `judge validate` does, from Python."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from judge.errors import UsageError
+from judge.io.folder import check_apart, check_outside, recorded, replace_folder, same_place
+from judge.io.ids import natural_key
+from judge.io.plan import Option
+from judge.io.processes import mapped, processes_for
+from judge.io.safe import shown
+from judge.io.steps import Step, Steps, counted, quiet, stepped
+from judge.jobs.options import NamedRuns, ResponseLimits
+from judge.records import Problem
+from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
+from judge.runs.check.problems import EXAMPLES, FileReport, file_report, token_summary, with_problems
+from judge.runs.check.sheet import CollectionHashes
+from judge.runs.check.validate import validate_run, validate_together
+from judge.runs.check.year import Trace, mixed_years
+from judge.runs.document import file_name
+from judge.runs.families import read_teams
+from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
+from judge.runs.formats import find_runs, read_run
+from judge.runs.profiles import Limits, limits_of, year_of
+from judge.runs.records import Run, Turn
+from judge.runs.tokens import TokenCounter
+from judge.runs.topics import read_topics
+
+RECORD = "pages.sha256"
+"""The list of the pages, for `sha256sum -c`."""
+
+_Checked = tuple[FileReport, Run | None, Trace | None]
+"""What is wrong with one file; its run without the turns, and what tells the year of the run."""
+
+
+class ValidationPlan(NamedRuns, ResponseLimits):
+    """Everything `judge validate` can be told."""
+
+    passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
+    """The collection's list of `doc_id passage_number MD5`, or its index, to check passage ids and texts."""
+    strict: bool = False
+    """Count warnings as errors."""
+    lengths: Annotated[bool, Option(hidden=True)] = False
+    """Count the tokens of every response in every way; pages need it and have it always."""
+    report_dir: Annotated[Path | None, Option(metavar="DIR")] = None
+    """Write one Markdown page per run and one per team, to send to the team; outside the runs' folder."""
+    page_examples: Annotated[int | None, Option(hidden=True)] = PAGE_EXAMPLES
+    """Problems of a code on a page; None for all."""
+    fixed_dir: Annotated[Path | None, Option(hidden=True)] = None
+    """Folder for fixed copies, outside the folder of runs."""
+    teams: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run, tab, team, where the runs do not name their team."""
+
+
+class FixedRuns(msgspec.Struct, frozen=True):
+    """The fixed copies of a folder of runs."""
+
+    folder: str
+    fixes: int
+    files: tuple[FileReport, ...]
+    """The copies, with what is still wrong with them."""
+    without_copy: tuple[FileReport, ...]
+    """What has no copy, with all that is wrong with it."""
+
+
+class ValidationOutcome(msgspec.Struct, frozen=True):
+    """What is wrong with the files of a folder, and with their fixed copies."""
+
+    files: tuple[FileReport, ...]
+    """In natural order."""
+    unreadable: bool
+    """Whether a file cannot be read as a run at all."""
+    limits: Limits
+    """What the responses were held to."""
+    fixed: FixedRuns | None = None
+    refused: tuple[tuple[str, str], ...] = ()
+    """File name, and why it has no fixed copy."""
+    several_years: str | None = None
+    """Which runs are of which year, where they are of several and would not be pooled together."""
+
+    @property
+    def errors(self) -> bool:
+        """Whether an error is left: in the copies and in what has none, or in the files where nothing was fixed."""
+        left = (*self.fixed.files, *self.fixed.without_copy) if self.fixed else self.files
+        return self.several_years is not None or any(file.errors for file in left)
+
+    @property
+    def unchecked(self) -> frozenset[str]:
+        """Codes of the checks that were not made, because topics or hashes were not given."""
+        return frozenset(code for file in self.files for code in file.unchecked)
+
+
+def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutcome:
+    """Check the runs one after the other, and write pages and fixed copies where the plan names a folder.
+
+    Raises:
+        UsageError: The folders of the plan do not go together.
+        InputError: The folder of runs, the topics or the hashes cannot be read.
+    """
+    checker = _Checker(plan)
+    runs = plan.runs
+    files_of_runs, folder_problems = find_runs(runs)
+    if plan.report_dir is not None:
+        check_apart(plan.report_dir, (*runs, *files_of_runs))
+        check_outside(plan.report_dir, runs)
+        if plan.fixed_dir is not None and same_place(plan.report_dir, plan.fixed_dir):
+            raise UsageError("the pages and the fixed copies need different folders")
+    folder = FixFolder(plan.fixed_dir, runs, files_of_runs) if plan.fixed_dir is not None else None
+    # An open list of hashes belongs to this process.
+    processes = processes_for(files_of_runs) if plan.passage_hashes is None else 1
+    with closing(mapped(checker.check, files_of_runs, processes)) as done:
+        results = counted("checking runs", done, len(files_of_runs), steps)
+        checked = dict(zip(files_of_runs, results, strict=True))
+    unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
+    files = _together([*unread, *checked.values()], strict=plan.strict)
+    several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
+    if plan.report_dir is not None:
+        steps(Step("writing pages"))
+        _write_pages(plan, checker.limits, plan.report_dir, files, files_of_runs, several_years)
+    unreadable = any(run is None for _, run, _ in checked.values())
+    unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
+    if folder is None:
+        return ValidationOutcome(files, unreadable, checker.limits, several_years=several_years)
+    fixed, refused = _fix(folder, checker, checked, unread, steps)
+    return ValidationOutcome(files, unreadable, checker.limits, fixed, refused, several_years)
+
+
+class _Checker:
+    """Checks one file after the other, of which one run at a time is in memory."""
+
+    def __init__(self, plan: ValidationPlan) -> None:
+        self.plan = plan
+        self.turns: dict[str, Turn] | None = None
+        if plan.topics is not None:
+            self.turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
+        given = (plan.token_limit, plan.token_rule, plan.citation_limit)
+        self.limits = limits_of(plan.profile, year_of(self.turns or ()), *given)
+        self.count_tokens = TokenCounter(rule=self.limits.token_rule, limit=self.limits.token_limit)
+        self._teams = read_teams(plan.teams) if plan.teams is not None else {}
+        self._hashes: CollectionHashes | None = None
+        if plan.passage_hashes is not None:
+            from judge.passages import same_text
+            from judge.passages.hashes import open_hashes
+
+            self._hashes = CollectionHashes(open_hashes(plan.passage_hashes).find, same_text)
+
+    def check(self, path: Path) -> _Checked:
+        """What is wrong with one file, and its run without the turns."""
+        read = read_run(path, self.plan.format)
+        if read.run is None:
+            return file_report(file_name(path), None, read.problems), None, None
+        validated = validate_run(
+            read.run,
+            self.turns,
+            self.count_tokens.token_limit,
+            problems=read.problems,
+            places=read.places,
+            hashes=self._hashes,
+            citation_limit=self.limits.citation_limit,
+        )
+        # The terminal has no room for lengths, and they need all counts of every text.
+        wanted = self.plan.lengths or self.plan.report_dir is not None
+        lengths = token_summary(read.run, self.count_tokens, self.limits.token_limit) if wanted else ()
+        report = file_report(
+            read.run.file,
+            read.run,
+            validated.problems,
+            validated.exclusions,
+            validated.unchecked,
+            lengths,
+            validated.trace.year,
+        )
+        if team := self._teams.get(read.run.run_id):
+            report = msgspec.structs.replace(report, team=team)
+        # Without its turns a run is small enough to be kept until all are read.
+        return report, msgspec.structs.replace(read.run, turns=()), validated.trace
+
+
+def _together(checked: Sequence[_Checked], *, strict: bool) -> tuple[FileReport, ...]:
+    """The files in natural order, with what is wrong between runs."""
+    between: dict[str, list[Problem]] = {}
+    for problem in validate_together([run for _, run, _ in checked if run is not None]):
+        between.setdefault(problem.file, []).append(problem)
+    return tuple(
+        with_problems(file, between.get(file.file, ()), strict=strict)
+        for file in sorted((file for file, *_ in checked), key=lambda file: natural_key(file.file))
+    )
+
+
+def _fix(
+    folder: FixFolder, checker: _Checker, checked: Mapping[Path, _Checked], unread: Sequence[_Checked], steps: Steps
+) -> tuple[FixedRuns, tuple[tuple[str, str], ...]]:
+    """Write the fixed copies and check them, together with what has no copy; and why it has none."""
+    fixes = 0
+    copies: list[_Checked] = []
+    others = list(unread)
+    refused: list[tuple[str, str]] = []
+    with folder:
+        for path, (file, run, trace) in stepped("fixing runs", checked.items(), steps):
+            if run is None:
+                fixed = FixedCopy(None, refused="not fixed: it cannot be read as a run")
+            else:
+                fixed = fixed_copy(path, run, checker.count_tokens, checker.plan.format)
+            copy = folder.write(path, fixed)
+            if copy is None:
+                refused.append((file_name(path), str(fixed.refused)))
+                others.append((file, run, trace))
+                continue
+            fixes += len(fixed.fixes)
+            copies.append(checker.check(copy))
+    names = {file.file for file, *_ in copies}
+    left = _together([*copies, *others], strict=checker.plan.strict)
+    with_copy = tuple(file for file in left if file.file in names)
+    without_copy = tuple(file for file in left if file.file not in names)
+    return FixedRuns(file_name(folder.folder), fixes, with_copy, without_copy), tuple(refused)
+
+
+def _write_pages(
+    plan: ValidationPlan,
+    limits: Limits,
+    folder: Path,
+    files: Sequence[FileReport],
+    runs: Sequence[Path],
+    several_years: str | None,
+) -> None:
+    """One page per run, or per file that should be one, one per team, and the index."""
+    names = page_names([file for file in files if file.format or file.errors])
+    by_file = {
+        file.file: run_page(
+            file, limits.token_limit, limits.token_rule, strict=plan.strict, examples=plan.page_examples
+        )
+        for file in files
+        if file.file in names
+    }
+    pages = {names[file]: page for file, page in by_file.items()}
+    teams = team_names(files)
+    for team, name in teams.items():
+        pages[name] = team_page(team, [(file, by_file[file.file]) for file in files if file.team == team])
+    pages["index.md"] = index_page(files, names, teams, several_years)
+    own = {name for name, _ in recorded(folder, RECORD)}
+    present = sorted(str(path.relative_to(folder)) for path in (*folder.glob("*.md"), *(folder / TEAMS).glob("*.md")))
+    # A page of somebody else's would be sent with the others.
+    if strange := [name for name in present if name not in pages and name not in own]:
+        some = ", ".join(map(shown, strange[:EXAMPLES])) + (", …" if len(strange) > EXAMPLES else "")
+        message = f"holds pages that this call does not write: {some}; remove them or choose another folder"
+        raise UsageError(f"{folder}: {message}")
+    contents = {name: page.encode("utf-8", "backslashreplace") for name, page in pages.items()}
+    inputs = [*runs, *(path for path in (plan.topics, plan.passage_hashes, plan.teams) if path is not None)]
+    replace_folder(folder, contents, RECORD, inputs=inputs)

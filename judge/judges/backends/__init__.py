@@ -1,0 +1,102 @@
+"""Backends, one file for each: `open_model("backend/model")` returns the judge of that name."""
+
+import importlib
+import re
+
+from judge.errors import UsageError
+from judge.io.hints import did_you_mean
+from judge.judges.address import without_credentials
+from judge.judges.catalog import CATALOG
+from judge.judges.model import Backend, BackendFacts, Model, ModelOptions
+from judge.judges.records import AnswerForm as AnswerForm
+from judge.judges.records import Completion as Completion
+from judge.judges.records import Request as Request
+from judge.judges.secrets import holds_key
+from judge.records import Criterion as Criterion
+
+BACKENDS = {
+    "baseline": Backend(
+        "judge.judges.backends.baseline",
+        BackendFacts(
+            local=True,
+            self_named=True,
+            baseline=True,
+            ready="a rule of this package; it needs nothing",
+            asked_to_test=False,
+        ),
+    ),
+    "checker": Backend(
+        "judge.extra.checkers.backend", BackendFacts(checker=True, ready="options and files can be used")
+    ),
+    "litellm": Backend(
+        "judge.judges.backends.litellm",
+        BackendFacts(names_provider=True, batch={"anthropic/": "anthropic", "gemini/": "gemini", "": "litellm"}),
+    ),
+    "local": Backend(
+        "judge.judges.backends.local",
+        BackendFacts(local=True, self_named=True, extra="llama", ready="engine and weights are here"),
+    ),
+    "openai": Backend(
+        "judge.judges.backends.openai",
+        BackendFacts(key="OPENAI_API_KEY", usual_address="https://api.openai.com/v1", batch={"": "openai"}),
+    ),
+    "replay": Backend(
+        "judge.judges.backends.replay",
+        BackendFacts(local=True, ready="the recording can be read; nothing is sent", asked_to_test=False),
+    ),
+    "server": Backend(
+        "judge.judges.backends.server",
+        BackendFacts(key="JUDGE_API_KEY", batch={"": "server"}, ready="the address can be read"),
+    ),
+}
+"""Backend name to its row. A new backend is a module and a row."""
+_CASCADE = re.compile(r"([^/]+/.+?)@[0-9.e-]+:[0-9.e-]+\+(.+)", re.DOTALL)
+
+
+def backend_facts(judge: str) -> BackendFacts:
+    """What holds for a judge by its name alone; the defaults where the name is of no backend."""
+    row = BACKENDS.get(judge.partition("/")[0])
+    return BackendFacts() if row is None else row.facts
+
+
+def judges_in(name: str) -> tuple[str, ...]:
+    """The models behind the name of a judge, in the order of asking: two of a cascade, of another judge itself.
+
+    >>> judges_in("checker/overlap@0.1:0.8+openai/gpt-x"), judges_in("openai/gpt-x")
+    (('checker/overlap', 'openai/gpt-x'), ('openai/gpt-x',))
+    """
+    found = _CASCADE.fullmatch(name)
+    return found.groups() if found and backend_facts(name).checker else (name,)
+
+
+def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
+    """The judge called `backend/model`; if the first part is no backend of ours, litellm gets the whole name.
+
+    A judge of one's own, such as a `FunctionJudge`, is opened already.
+
+    Raises:
+        UsageError: The name has no backend, or the backend refuses the model or the options.
+    """
+    if isinstance(name, Model):
+        return name
+    if holds_key(name) or without_credentials(name) != name:
+        raise UsageError(
+            "the model's name holds a key, which every output would show: a key belongs into the provider's variable, "
+            "such as OPENAI_API_KEY"
+        )
+    if not name.isprintable():
+        raise UsageError(f"model name {name!r} has characters that no model has")
+    backend, slash, model = name.partition("/")
+    if not slash or not model:
+        raise UsageError(
+            f"model name {name!r} has no backend{did_you_mean(name, [f'local/{weights}' for weights in CATALOG])} "
+            f"(expected backend/model, with backend one of {', '.join(sorted(BACKENDS))} or a litellm provider)"
+        )
+    backend, model = (backend, model) if backend in BACKENDS else (backend_of_providers(), name)
+    opened: Model = importlib.import_module(BACKENDS[backend].module).open_model(model, options or ModelOptions())
+    return opened
+
+
+def backend_of_providers() -> str:
+    """The backend that gets a name whose first part is no backend."""
+    return next(name for name, row in BACKENDS.items() if row.facts.names_provider)

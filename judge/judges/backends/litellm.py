@@ -1,0 +1,325 @@
+"""`litellm/<string>`: any model that litellm knows, by its model string; costs some milliseconds of CPU a call."""
+
+import asyncio
+import logging
+import os
+import re
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, cast
+
+import httpx
+import msgspec
+import openai
+
+from judge.errors import (
+    ContentFilterError,
+    ContextLengthError,
+    JudgeError,
+    MissingKeyError,
+    OperationalError,
+    RejectedError,
+    UsageError,
+)
+from judge.io.hints import did_you_mean
+from judge.judges.address import moved, read_address, refuse_unrecorded
+from judge.judges.backends import BACKENDS
+from judge.judges.chat import chat_messages, read_json, refuse_replicas, refuse_threads, response_format
+from judge.judges.connection import read_body
+from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.judges.label_probabilities import asked_logprobs, with_probabilities
+from judge.judges.limits import read_limits
+from judge.judges.model import Model, ModelOptions, Price
+from judge.judges.records import AnswerForm, Completion, Request
+from judge.judges.secrets import known_secrets
+from judge.records import Criterion
+
+_OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
+"""Providers that also take sign-in files, roles, tokens or defaults, which litellm's check does not see."""
+_UNPREPARED = re.compile(r"missing credentials|default credentials|no module named", re.IGNORECASE)
+"""Messages of litellm, with status 500, for problems that it meets before it sends anything."""
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?(?:Timeout )?[\w-]*(?:Error|Exception|Timeout)(?:: | - ))+")
+
+
+class LitellmModel(Model):
+    """A judge behind one model string; each call is one HTTP request, because retries belong to the loop."""
+
+    def __init__(self, model: str, options: ModelOptions) -> None:
+        self.name = f"litellm/{model}"
+        self._model = model
+        self._options = options
+        self._litellm = load_litellm()
+        try:
+            bare, self._provider, *_ = self._litellm.get_llm_provider(model)
+        except self._litellm.BadRequestError as error:
+            raise UsageError(
+                f"model name {model!r} begins with no backend of judge and no provider that litellm knows"
+                f"{did_you_mean(model.partition('/')[0], [*BACKENDS, *map(str, self._litellm.provider_list)])}"
+            ) from error
+        self._bare = str(bare)
+        # litellm reads these by itself, and prefers the option.
+        self._moved = {} if options.base_url is not None else moved(self._provider, os.environ)
+        self.endpoint = ", ".join(f"{name}={value}" for name, value in self._moved.items()) or None
+        self.forms: tuple[AnswerForm, ...] = (
+            *(("label",) if options.logprobs else ()),
+            *(("json",) if self._litellm.supports_response_schema(model) else ()),
+            "text",
+        )
+        self.counts_longest = "azure" in model or ".azure." in f"{options.base_url} {self.endpoint}"
+        self._has_key = False
+        # Reasoning models take no temperature; the default of 0 is then not sent, and any other value is refused.
+        self._takes_temperature = self._takes(temperature=options.temperature)
+
+    @property
+    def address(self) -> str | None:
+        """The address of the option, else of the environment; None where only litellm knows it."""
+        return self._options.base_url or next((url for url in self._moved.values() if "://" in url), None)
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse missing keys, a malformed address, and parameters that litellm would not pass on.
+
+        Raises:
+            UsageError: There is one of these problems.
+        """
+        refuse_threads(self._options.threads, self.name)
+        refuse_replicas(self._options.replicas, self.name)
+        refuse_unrecorded(os.environ)
+        if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
+            raise UsageError("--base-url must hold no user name: litellm sends the provider's key")
+        if self._options.temperature != 0 and not self._takes_temperature:
+            raise UsageError(f"{self.name} takes no temperature {self._options.temperature:g}")
+        if self._options.logprobs and not self._takes(logprobs=True):
+            raise UsageError(f"{self.name} gives no label probabilities (--logprobs)")
+        if self._options.seed is not None and not self._takes(seed=self._options.seed):
+            raise UsageError(f"{self.name} takes no seed")
+        self._check_key()
+
+    def _check_key(self) -> None:
+        if self._provider.startswith(_OTHER_CREDENTIALS):
+            return
+        missing = [
+            name
+            for name in self._litellm.validate_environment(self._model)["missing_keys"]
+            if not (name.endswith("_API_BASE") and self._options.base_url)
+        ]
+        if missing:
+            raise MissingKeyError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """Everything that is handed to litellm beside the messages and the address."""
+        return {
+            "model": self._model,
+            **({"temperature": self._options.temperature} if self._takes_temperature else {}),
+            "max_tokens": self._options.max_tokens,
+            **({} if self._options.seed is None else {"seed": self._options.seed}),
+            **response_format(request),
+            **(self._logprobs(request) if self._options.logprobs else {}),
+        }
+
+    def price(self) -> Price | None:
+        """The list price in litellm's offline table."""
+        for key in (self._model, f"{self._provider}/{self._bare}", self._bare):
+            entry = self._litellm.model_cost.get(key, {})
+            prices = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+            if str(entry.get("litellm_provider", "")).startswith(self._provider) and None not in prices:
+                return Price(*prices, entry.get("cache_read_input_token_cost"))
+        return None
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user fixes something.
+        """
+        messages = chat_messages(request)
+        if not self._has_key:
+            self._check_key()
+            self._has_key = True
+        transmission = _Transmission(self._options)
+        token = _present.set(transmission)
+        started = time.perf_counter()
+        try:
+            # By default, litellm sends a failing call three times. Which of the two settings it obeys has changed.
+            answer = await self._litellm.acompletion(
+                **self.parameters(request),
+                **({} if self._options.base_url is None else {"api_base": self._options.base_url}),
+                messages=messages,
+                timeout=self._options.timeout,
+                num_retries=0,
+                max_retries=0,
+            )
+        except openai.OpenAIError as error:  # the base of every error that litellm raises for a provider
+            headers = transmission.headers or getattr(error, "litellm_response_headers", None) or {}
+            self.limits = read_limits(headers)
+            # What litellm says of it, and a traceback would show, may hold the key.
+            raise transmission.error or self._error_for(error, transmission, headers, request) from None
+        finally:
+            _present.reset(token)
+        self.limits = read_limits(transmission.headers or answer._hidden_params.get("additional_headers") or {})
+        completion = _completion(answer, time.perf_counter() - started, self.address)
+        if not self._options.logprobs:
+            return completion
+        return with_probabilities(completion, getattr(answer.choices[0], "logprobs", None), request)
+
+    async def aclose(self) -> None:
+        """Close litellm's connections."""
+        await self._litellm.close_litellm_async_clients()
+        # Otherwise litellm would hand out the closed clients again.
+        self._litellm.in_memory_llm_clients_cache.flush_cache()
+
+    def _logprobs(self, request: Request) -> dict[str, Any]:
+        asked = asked_logprobs(request)
+        if not asked or self._takes(**asked):
+            return asked
+        # For Gemini, litellm passes this one on only if told so, though it can.
+        return {**asked, "allowed_openai_params": ["top_logprobs"]}
+
+    def _takes(self, **parameter: object) -> bool:
+        try:
+            self._litellm.utils.get_optional_params(
+                model=self._bare, custom_llm_provider=self._provider, drop_params=False, **parameter
+            )
+        except self._litellm.UnsupportedParamsError:
+            return False
+        return True
+
+    def _error_for(
+        self, error: Any, transmission: "_Transmission", headers: Mapping[str, str], request: Request
+    ) -> JudgeError:
+        """Our error for one of litellm's, by the reply itself where it came through our transport."""
+        litellm = self._litellm
+        status = getattr(error, "status_code", None) or 500
+        text, _, _ = _PREFIX.sub("", getattr(error, "message", str(error))).partition("Traceback (most recent")
+        refusal = read_refusal(status, transmission.content if transmission.status == status else text)
+        if isinstance(error, litellm.ContextWindowExceededError):
+            return ContextLengthError(f"status {status}: {refusal.message}")
+        if isinstance(error, litellm.ContentPolicyViolationError):
+            return ContentFilterError(f"status {status}: {refusal.message}")
+        if status == 500 and _UNPREPARED.search(refusal.message):
+            return OperationalError(refusal.message)
+        return error_for(refusal, headers, structured=request.form == "json", probable=self._options.logprobs)
+
+
+class _Transmission(msgspec.Struct):
+    """One of our calls: what its reply may cost, and the reply as it came, which SDKs show only in part."""
+
+    options: ModelOptions
+    """Its `timeout` is from the first byte that is sent to the last that arrives."""
+    status: int | None = None
+    """The status of the reply; None if none came."""
+    headers: Mapping[str, str] = {}
+    content: bytes = b""
+    error: JudgeError | None = None
+    """Our error, which SDKs wrap in theirs."""
+
+
+_present: ContextVar[_Transmission | None] = ContextVar("present", default=None)
+"""The present call; None outside of our calls."""
+
+
+class GuardedTransport(httpx.AsyncBaseTransport):
+    """Hands requests on to another transport; of our calls, it reads each reply before an SDK sees it."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request.
+
+        Raises:
+            JudgeError: There is no reply, or it is a redirect, too long, too late or damaged.
+        """
+        transmission = _present.get()
+        if transmission is None:
+            return await self._inner.handle_async_request(request)
+        # Replies are short, and what is not compressed cannot swell.
+        request.headers["Accept-Encoding"] = "identity"
+        try:
+            # The timeouts of the SDKs start anew with each byte that arrives.
+            async with asyncio.timeout(transmission.options.timeout):
+                return await self._whole(request, transmission)
+        except JudgeError as error:
+            transmission.error = error
+            raise
+        except (httpx.RequestError, OSError) as error:
+            # litellm sends a request again where a connection breaks, unless it sees another error.
+            transmission.error = connection_error(error, transmission.options.timeout)
+            raise transmission.error from error
+
+    async def _whole(self, request: httpx.Request, transmission: _Transmission) -> httpx.Response:
+        reply = await self._inner.handle_async_request(request)
+        transmission.status, transmission.headers, transmission.content = reply.status_code, reply.headers, b""
+        try:
+            check_redirect(reply.status_code, str(request.url), reply.headers.get("location"))
+            encoding, parts = reply.headers.get("content-encoding", ""), cast(httpx.AsyncByteStream, reply.stream)
+            content = await read_body(parts, encoding, reply.status_code, transmission.options.max_tokens)
+        finally:
+            await reply.aclose()
+        transmission.content = content
+        if reply.status_code == 200 and "stream" not in reply.headers.get("content-type", ""):
+            # Over a long text that is no JSON, litellm works for seconds to say so.
+            read_json(content)
+        described = ("content-encoding", "content-length", "transfer-encoding")
+        headers = [header for header in reply.headers.multi_items() if header[0] not in described]
+        return httpx.Response(reply.status_code, headers=headers, content=content, extensions=reply.extensions)
+
+    async def aclose(self) -> None:
+        """Close the transport that sends."""
+        await self._inner.aclose()
+
+
+def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion:
+    if not answer.choices:
+        raise RejectedError("status 200, but no choices")
+    choice = answer.choices[0]
+    usage = getattr(answer, "usage", None)
+    extra = getattr(choice.message, "provider_specific_fields", None) or {}
+    refusal, secrets = extra.get("refusal"), known_secrets()
+    text = refusal or choice.message.content or ""
+    return Completion(
+        # A reply cut within an emoji ends in a lone surrogate, which none of our files can hold.
+        text=secrets.scrub(text.encode("utf-8", "replace").decode()),
+        finish_reason="refusal" if refusal else secrets.scrubbed(choice.finish_reason),
+        model=secrets.scrubbed(answer.model),
+        system_fingerprint=secrets.scrubbed(getattr(answer, "system_fingerprint", None)),
+        prompt_tokens=getattr(usage, "prompt_tokens", None),
+        completion_tokens=getattr(usage, "completion_tokens", None),
+        # litellm brings every provider's count under OpenAI's name.
+        cached_tokens=getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None),
+        cost=answer._hidden_params.get("response_cost"),
+        latency=latency,
+        endpoint=endpoint,
+    )
+
+
+def load_litellm() -> Any:
+    """Import litellm, late because it takes seconds; it may fetch nothing and print nothing."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    # Else litellm reads a file `.env` of any folder above, whose variables may move the address and hold other keys.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
+    # Else a call may be sent by litellm's library in Rust, past our transport.
+    os.environ["LITELLM_RUST"] = "False"
+    # These warnings concern litellm's own classes; the user can do nothing about them.
+    warnings.filterwarnings("ignore", "Item.* on TypedDict class", UserWarning)
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+    import litellm
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+    create = AsyncHTTPHandler.create_async_transport
+    if create.__module__ != __name__:
+        # No setting reaches every client: `aclient_session` is for those of OpenAI's library alone, and some providers
+        # (replicate, predibase, sagemaker) make a client of their own, whatever `client` is given.
+        AsyncHTTPHandler.create_async_transport = staticmethod(
+            lambda *args, **options: GuardedTransport(create(*args, **options) or httpx.AsyncHTTPTransport())
+        )
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.drop_params = False
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return litellm
+
+
+open_model = LitellmModel

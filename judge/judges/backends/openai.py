@@ -1,0 +1,127 @@
+"""`openai/<model>`: OpenAI's API, or another one at `--base-url`, straight on aiohttp."""
+
+import functools
+import importlib.util
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.errors import MissingKeyError, UsageError
+from judge.judges.address import Address, read_address, read_key, refuse_unrecorded, without_credentials
+from judge.judges.backends.server import ServerModel
+from judge.judges.chat import refuse_replicas, refuse_threads
+from judge.judges.label_probabilities import label_tokens
+from judge.judges.model import ModelOptions, Price
+from judge.judges.records import Completion, Request
+from judge.records import Criterion
+
+KEY = "OPENAI_API_KEY"  # the name of a variable, not its value
+USUAL = "https://api.openai.com/v1"
+_PAYERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
+"""Variable to the header that says who pays."""
+_REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
+
+
+class OpenAIModel(ServerModel):
+    """A judge of OpenAI."""
+
+    backend = "openai"
+    variable = KEY
+
+    def __init__(self, model: str, options: ModelOptions) -> None:
+        super().__init__(model, options)
+        self._reasons = _REASONING.match(model) is not None
+        # As OpenAI's own library does.
+        self._base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
+        self.endpoint = None if options.base_url else self._base_url and without_credentials(self._base_url)
+        self.counts_longest = ".azure." in (self._base_url or "")
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse a missing key, a malformed address, and a temperature where the model takes none.
+
+        Raises:
+            UsageError: There is one of these problems.
+        """
+        refuse_threads(self._options.threads, self.name)
+        refuse_replicas(self._options.replicas, self.name)
+        refuse_unrecorded(os.environ)
+        source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"
+        if self._base_url is not None and read_address(self._base_url, source).user is not None:
+            raise UsageError(f"{source} must hold no user name: the key of OPENAI_API_KEY is sent")
+        if self._reasons and self._options.logprobs:
+            raise UsageError(f"{self.name} is a reasoning model, which gives no label probabilities (--logprobs)")
+        if self._reasons and self._options.temperature != 0:
+            raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
+        if read_key(KEY) is None:
+            raise MissingKeyError(f"{self.name} needs a key: set the environment variable {KEY}")
+
+    def price(self) -> Price | None:
+        """OpenAI's list price from litellm's data file; None at another address."""
+        return list_price(self._model) if self._base_url is None else None
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user fixes something.
+        """
+        completion = await super().complete(request)
+        return msgspec.structs.replace(completion, cost=self._cost(completion))
+
+    def _addresses(self) -> list[Address]:
+        return [read_address(self._base_url or USUAL)]
+
+    def _headers(self) -> dict[str, str]:
+        return payers()
+
+    def _sampling(self, request: Request) -> dict[str, Any]:
+        limit = label_tokens(request.labels) if request.form == "label" else self._options.max_tokens
+        if self._reasons:
+            return {"max_completion_tokens": limit}
+        return {"temperature": self._options.temperature, "max_tokens": limit}
+
+    def _one_label(self, request: Request) -> dict[str, Any]:
+        return {}
+
+    def _cost(self, completion: Completion) -> float | None:
+        price = self.price()
+        if price is None or completion.prompt_tokens is None or completion.completion_tokens is None:
+            return None
+        return price.cost(completion.prompt_tokens, completion.cached_tokens or 0, completion.completion_tokens)
+
+
+def payers() -> dict[str, str]:
+    """The headers that say who pays, as the environment names them."""
+    named = {header: os.environ.get(name, "").strip() for name, header in _PAYERS.items()}
+    return {header: value for header, value in named.items() if value}
+
+
+class _Entry(msgspec.Struct, gc=False):
+    input_cost_per_token: float | None = None
+    output_cost_per_token: float | None = None
+    cache_read_input_token_cost: float | None = None
+
+
+@functools.cache
+def list_price(model: str) -> Price | None:
+    """The price in litellm's data file, or None; read without importing litellm, because that takes seconds."""
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return None
+    file = Path(spec.origin).with_name("model_prices_and_context_window_backup.json")
+    try:
+        entries = msgspec.json.decode(file.read_bytes(), type=dict[str, _Entry])
+    except (OSError, msgspec.DecodeError):
+        return None
+    entry = entries.get(model, _Entry())
+    if entry.input_cost_per_token is None or entry.output_cost_per_token is None:
+        return None
+    return Price(entry.input_cost_per_token, entry.output_cost_per_token, entry.cache_read_input_token_cost)
+
+
+open_model = OpenAIModel

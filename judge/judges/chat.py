@@ -1,0 +1,171 @@
+"""The chat-completions protocol of OpenAI and compatible servers: what is sent, and how a reply is read."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from judge.errors import RejectedError, TransientError, UsageError
+from judge.judges.forms import answer_schema, group_schema, nuggets_schema
+from judge.judges.http_errors import entries, error_for, members, read_refusal, shorten
+from judge.judges.journal_rows import storable
+from judge.judges.records import Completion, Request
+from judge.judges.secrets import Secrets, known_secrets
+
+
+def refuse_threads(threads: int | None, name: str) -> None:
+    """Refuse `--threads` for a judge that does not run on this machine.
+
+    Raises:
+        UsageError: A number was given.
+    """
+    if threads is not None:
+        raise UsageError(f"--threads is for local models; {name} does not run here")
+
+
+def refuse_replicas(replicas: Sequence[str], name: str) -> None:
+    """Refuse further addresses for a judge that is asked at one.
+
+    Raises:
+        UsageError: There are some.
+    """
+    if replicas:
+        raise UsageError(f"--base-url may be repeated for server/… only; {name} is asked at one address")
+
+
+def response_format(request: Request) -> dict[str, Any]:
+    """The parameter `response_format` as a mapping to merge into the others; empty unless the form is `json`."""
+    if request.form != "json":
+        return {}
+    if request.lists_nuggets:
+        schema = nuggets_schema(request.labels)
+    elif request.together:
+        schema = group_schema(request.together)
+    else:
+        schema = answer_schema(request.labels, request.sentences)
+    verdict = {"name": "verdict", "strict": True, "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": verdict}}
+
+
+def encoded(sent: Any) -> bytes:
+    """A request, or a part of one, as JSON.
+
+    Raises:
+        RejectedError: A text cannot be written as UTF-8.
+    """
+    try:
+        return msgspec.json.encode(sent)
+    except UnicodeEncodeError as error:
+        raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
+
+
+def chat_messages(request: Request) -> list[dict[str, str]]:
+    """The messages of a request as the protocol writes them.
+
+    Raises:
+        RejectedError: A text cannot be written as UTF-8.
+    """
+    messages: list[dict[str, str]] = msgspec.json.decode(encoded(request.messages))
+    return messages
+
+
+def read_json(body: bytes) -> Any:
+    """The body of a reply with status 200.
+
+    Raises:
+        TransientError: The body is not JSON.
+    """
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        try:
+            # Python reads NaN and half an emoji, which msgspec refuses; a reply is paid for, whatever it says.
+            return json.loads(body.decode("utf-8", "replace"), parse_constant=lambda name: None)
+        except (ValueError, RecursionError) as error:
+            begins = shorten(body[:100].decode("utf-8", "replace"))
+            raise TransientError(f"status 200, but not JSON: it begins {begins!r}") from error
+
+
+def read_completion(
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    structured: bool,
+    latency: float | None,
+    endpoint: str | None = None,
+    secrets: Secrets | None = None,
+) -> Completion:
+    """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
+
+    Every reply with a choice gives a completion, with the whole body beside what could be read, so that what was paid
+    for is recorded before anybody judges it: what is of another type is left out.
+
+    Args:
+        body: The body of the reply.
+        headers: The headers of the reply.
+        structured: Whether a JSON schema was sent.
+        latency: Seconds that the reply took; None where nobody timed it.
+        endpoint: The address that answered, without credentials.
+        secrets: What must not come into the journal, though the reply repeats it; the known ones if None.
+
+    Raises:
+        TransientError: The body is not JSON, or the provider broke off.
+        RejectedError: The body is JSON without choices.
+        JudgeError: The body is an error, which some gateways send with status 200.
+    """
+    reply = members(read_json(body))
+    choices = entries(reply.get("choices"))
+    if not choices:
+        refusal = read_refusal(200, body)
+        status = next((int(code) for code in refusal.codes if code.isdecimal() and 400 <= int(code) < 600), None)
+        if status is None:
+            raise RejectedError(f"status 200, but no choices: {refusal.message}")
+        raise error_for(msgspec.structs.replace(refusal, status=status), headers, structured=structured)
+    choice = members(choices[0])
+    if choice.get("finish_reason") == "error":
+        raise TransientError("the provider broke off with finish_reason error")
+    message, usage = members(choice.get("message")), members(reply.get("usage"))
+    content, refused = message.get("content"), _text(message.get("refusal"))
+    if isinstance(content, list):
+        content = "".join(_text(members(part).get("text")) or "" for part in content)
+    secrets = secrets or known_secrets()
+    return storable(
+        Completion(
+            # A server that repeats the key must not bring it into the journal.
+            text=secrets.scrub(refused or _text(content) or ""),
+            finish_reason="refusal" if refused else secrets.scrubbed(_text(choice.get("finish_reason"))),
+            model=secrets.scrubbed(_text(reply.get("model"))),
+            system_fingerprint=secrets.scrubbed(_text(reply.get("system_fingerprint"))),
+            prompt_tokens=usage.get("prompt_tokens"),
+            completion_tokens=_replied(usage),
+            cached_tokens=_cached(usage, members(reply.get("timings"))),
+            latency=latency,
+            endpoint=endpoint,
+            raw=secrets.scrub(body.decode("utf-8", "replace")),
+        )
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _replied(usage: Mapping[str, Any]) -> Any:
+    """The tokens of the reply; some providers leave its thoughts out, and count them in the total alone."""
+    prompt, completion, total = (usage.get(f"{name}_tokens") for name in ("prompt", "completion", "total"))
+    # Anthropic's count of cached tokens stands beside that of the prompt, so the total may hold them too.
+    if usage.get("cache_read_input_tokens") or not (type(prompt) is type(completion) is type(total) is int):
+        return completion
+    return max(completion, total - prompt)
+
+
+def _cached(usage: Mapping[str, Any], timings: Mapping[str, Any]) -> Any:
+    """The tokens of the prompt that were read from a cache, as OpenAI, DeepSeek, Anthropic or llama.cpp counts them."""
+    counts = (
+        members(usage.get("prompt_tokens_details")).get("cached_tokens"),
+        usage.get("prompt_cache_hit_tokens"),
+        usage.get("cache_read_input_tokens"),
+        timings.get("cache_n"),
+    )
+    return next((count for count in counts if count is not None), None)

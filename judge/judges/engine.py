@@ -1,0 +1,219 @@
+"""OpenVINO inside this process, through `openvino-genai`: one model, one prompt at a time.
+
+The settings were chosen so that earlier requests change no bit of a completion. The number of threads changes tokens
+that are computed one by one: those of a written text, and a label that is not among the likeliest first tokens.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from judge.errors import ContextLengthError, OperationalError, RejectedError, UsageError
+from judge.judges.forms import label_grammar, literal
+
+_LIKELIEST = 10
+"""Number of likeliest first tokens whose probabilities the engine tells; the time that it takes grows with it."""
+
+
+_BLOCK = 32
+"""Tokens in a block of the engine's cache."""
+_KEPT = 1024
+"""Replies that are kept: twice the blocks of the longest context. A prompt takes a block of its own at least, so the
+engine has forgotten a prompt by the time that its reply is forgotten here."""
+
+
+class EngineReply(NamedTuple):
+    """What the engine wrote."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    first_tokens: tuple[tuple[str, float], ...] = ()
+    """In the label form: first tokens with their probabilities, at least one for each label."""
+
+
+class Engine:
+    """A loaded model, which completes one prompt at a time.
+
+    Args:
+        module: `openvino_genai`.
+        pipeline: An `LLMPipeline` of this module.
+        context: Tokens that a prompt and its completion may have together.
+    """
+
+    def __init__(self, module: ModuleType, pipeline: Any, context: int) -> None:
+        self._module, self._pipeline, self._context = module, pipeline, context
+        self._tokenizer = pipeline.get_tokenizer()
+        self._replies: dict[bytes, EngineReply] = {}
+
+    def ask(self, messages: Sequence[Mapping[str, str]], sent: Mapping[str, Any]) -> EngineReply:
+        """The completion of a chat.
+
+        A token that is computed alone differs in its low bits from a token that is computed with others. A repeated
+        prompt would be read from the cache except for its last token. A chat with a reply would read the tokens of
+        this reply, which the engine wrote one by one. So a repeated prompt gets the same completion again, and a
+        chat with replies begins with as many line ends: it shares no start with any other.
+
+        Args:
+            messages: The messages, each with `role` and `content`.
+            sent: `temperature`, `seed`, `max_tokens`; `labels` in the label form, `schema` in the JSON form.
+
+        Raises:
+            ContextLengthError: The prompt is longer than the context.
+            RejectedError: The engine does not take the request.
+        """
+        replies = sum(message["role"] == "assistant" for message in messages)
+        try:
+            chat = self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True)
+            prompt = self._tokenizer.encode("\n" * replies + chat, add_special_tokens=False)
+            tokens = prompt.input_ids.shape[1]
+            if tokens >= self._context:
+                # The tokenizer stops where the model's context ends.
+                raise ContextLengthError(f"the request has {tokens} tokens or more, the context holds {self._context}")
+            # At temperature 0 the seed changes nothing.
+            same = {**sent, "seed": sent["seed"] if sent["temperature"] > 0 else None}
+            key = hashlib.sha256(json.dumps([messages, same]).encode()).digest()
+            if key not in self._replies:
+                self._replies[key] = self._complete(prompt, tokens, sent)
+                if len(self._replies) > _KEPT:
+                    del self._replies[next(iter(self._replies))]
+            return self._replies[key]
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise RejectedError(f"the engine refuses the request: {error}") from error
+
+    def _complete(self, prompt: Any, tokens: int, sent: Mapping[str, Any]) -> EngineReply:
+        labels, output = sent.get("labels"), {}
+        first: tuple[tuple[str, float], ...] = ()
+        settings: dict[str, Any] = {"max_new_tokens": min(sent["max_tokens"], self._context - tokens)}
+        if sent["temperature"] > 0:
+            settings |= {"do_sample": True, "temperature": sent["temperature"], "rng_seed": sent["seed"] % 2**63}
+        if labels is not None:
+            first = self._first_tokens(prompt, labels)
+            # Constrained decoding would begin with the likeliest token that a label begins with.
+            begun = next((matching for token, _ in first if (matching := _begun(token, labels))), [])
+            if len(begun) == 1 and sent["temperature"] == 0:
+                return EngineReply(begun[0], "stop", tokens, 1, first)
+            output = {"grammar": label_grammar(labels)}
+        elif "schema" in sent:
+            output = {"grammar": json_grammar(sent["schema"])}
+        written = self._generate(prompt, settings, output)
+        stopped = written.finish_reasons[0] == self._module.GenerationFinishReason.STOP
+        text = self._tokenizer.decode(written.tokens[0])
+        return EngineReply(text, "stop" if stopped else "length", tokens, len(written.tokens[0]), first)
+
+    def _first_tokens(self, prompt: Any, labels: Sequence[str]) -> tuple[tuple[str, float], ...]:
+        """The likeliest first tokens, the likeliest first, and one for each label that none of them begins."""
+        beams = {"max_new_tokens": 1, "num_beams": _LIKELIEST, "num_return_sequences": _LIKELIEST}
+        likeliest = self._generate(prompt, beams)
+        found = list(zip(self._tokenizer.decode(likeliest.tokens), likeliest.scores, strict=True))
+        for label in labels:
+            if not any(_begun(token, [label]) for token, _ in found):
+                held = self._generate(prompt, {"max_new_tokens": 1, "logprobs": 1}, {"grammar": label_grammar([label])})
+                found.append((self._tokenizer.decode(held.tokens[0]), held.scores[0]))
+        return tuple((token, math.exp(score)) for token, score in sorted(found, key=lambda pair: -pair[1]))
+
+    def _generate(self, prompt: Any, settings: Mapping[str, Any], output: Mapping[str, str] | None = None) -> Any:
+        config = self._module.GenerationConfig()
+        for name, value in settings.items():
+            setattr(config, name, value)
+        if output:
+            config.structured_output_config = self._module.StructuredOutputConfig(**output)
+        return self._pipeline.generate(prompt, config)
+
+
+def json_grammar(schema: Mapping[str, Any]) -> str:
+    r"""A grammar of the JSON texts of a schema, with its spaces laid down: small models may write spaces without end.
+
+    >>> print(json_grammar({"type": "object", "properties": {"grade": {"type": "string", "enum": ["0", "1"]}}}))
+    root ::= "{" "\"grade\": " ("\"0\"" | "\"1\"") "}"
+    string ::= "\"" ([^"\\\x00-\x1f] | "\\" ["\\/bfnrt])* "\""
+    integer ::= "-"? [0-9]+
+    """
+    rules = r"""string ::= "\"" ([^"\\\x00-\x1f] | "\\" ["\\/bfnrt])* "\""
+integer ::= "-"? [0-9]+"""
+    return f"root ::= {_rule(schema)}\n{rules}"
+
+
+def _rule(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return f"({' | '.join(literal(json.dumps(label, ensure_ascii=False)) for label in schema['enum'])})"
+    if schema["type"] == "array":
+        item = _rule(schema["items"])
+        return f'"[" ({item} (", " {item})*)? "]"'
+    if schema["type"] == "object":
+        members = (f"{literal(json.dumps(name) + ': ')} {_rule(of)}" for name, of in schema["properties"].items())
+        return '"{" ' + ' ", " '.join(members) + ' "}"'
+    return str(schema["type"])
+
+
+def _begun(token: str, labels: Sequence[str]) -> list[str]:
+    """The labels that a token begins."""
+    return [label for label in labels if token and label.startswith(token)]
+
+
+def start(path: Path, context: int, threads: int, *, reuse: bool) -> Engine:
+    """Load a model.
+
+    Args:
+        path: A GGUF file.
+        context: Tokens that a prompt and its completion may have together.
+        threads: CPU threads.
+        reuse: Whether the start that a prompt shares with earlier ones is computed once.
+
+    Raises:
+        OperationalError: The model cannot be loaded.
+    """
+    module = load_engine()
+    scheduler = module.SchedulerConfig()
+    scheduler.enable_prefix_caching = reuse
+    scheduler.num_kv_blocks = 2 * context // _BLOCK
+    # A prompt that is computed in pieces could end with a token that is computed alone.
+    scheduler.max_num_batched_tokens = context
+    try:
+        # Where the processor has them, 16 bits would be the default; neighboring probabilities then differ by 6 %.
+        pipeline = module.LLMPipeline(
+            path, "CPU", scheduler_config=scheduler, INFERENCE_NUM_THREADS=threads, INFERENCE_PRECISION_HINT="f32"
+        )
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise OperationalError(
+            f"{path}: the engine cannot load this model, which is of another architecture than Llama or Qwen, or there "
+            "is too little memory"
+        ) from error
+    return Engine(module, pipeline, context)
+
+
+def load_engine() -> ModuleType:
+    """Import the engine's module.
+
+    Raises:
+        UsageError: The module is not installed, or a library that it needs is missing.
+    """
+    try:
+        return importlib.import_module("openvino_genai")
+    except ImportError as error:
+        raise UsageError(f"local models need openvino-genai, which cannot be loaded here: {error}") from error
+
+
+@functools.cache
+def engine_version() -> str:
+    """Name and version of the engine, as the journal records them."""
+    return f"openvino-genai {importlib.metadata.version('openvino-genai')}"
+
+
+def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Number of cores that this process may use: those it is bound to, within its container's share."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):
+        share, period = quota.read_text(encoding="ascii").split()
+        cores = min(cores, int(share) // int(period))
+    return max(cores, 1)

@@ -1,0 +1,246 @@
+"""Turns a provider's refusal (status, headers, body) into the error that tells the loop what to do."""
+
+import json
+import re
+import ssl
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from judge.errors import (
+    AuthenticationError,
+    ContentFilterError,
+    ContextLengthError,
+    JudgeError,
+    LogprobsError,
+    OperationalError,
+    QuotaError,
+    RateLimitError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+)
+from judge.judges.address import origin
+from judge.judges.limits import read_limits, reset_of_used_up, retry_after, seconds_until, wish_in_words
+from judge.judges.secrets import redact
+
+_LONGEST = 300
+"""Characters of a provider's message that are shown and searched for known phrases.
+
+Servers put their own words first. An echo of the request may follow, and that is hostile text.
+"""
+_CONTEXT = re.compile(
+    r"context[ _](length|window|size|limit)|maximum (input|context) length|prompt is too long|"
+    r"too many tokens|input is too long|maximum number of tokens|`inputs` (tokens|must have)"
+)
+_FILTER = re.compile(r"content[ _](filter|policy|management)|responsibleai|safety system|flagged|moderation")
+_LOGPROBS = re.compile(r"log[ _]?prob")
+_STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
+_EXHAUSTED: tuple[tuple[str, str], ...] = (
+    # Anthropic: the pause ends with the month, https://platform.claude.com/docs/en/api/rate-limits.
+    (
+        r"\benforced_spend_limit_reached\b|reached your (?:specified )?(?:workspace )?api usage limits",
+        "raise the spend limit at the provider, or give the same command again after {month}",
+    ),
+    (
+        r"\bcontract_spend_limit_reached\b",
+        "the contract's spend limit is used up; give the same command again once it is raised or renewed",
+    ),
+    # Google: quotas of a day begin anew at midnight in California, https://ai.google.dev/gemini-api/docs/rate-limits.
+    (
+        r"\bquota:\S*perday",
+        "the quota of the day is used up; give the same command again after midnight Pacific time (08:00 UTC, or 07:00 "
+        "UTC in summer), or raise the quota at the provider",
+    ),
+    # Not "exceeded your current quota": Gemini says this of a limit per minute too.
+    (
+        r"\b(?:insufficient_quota|credit_balance_exhausted|billing_(?:hard_limit_reached|not_active|error))\b"
+        r"|\bstatus 402\b|credit balance is too low|insufficient balance",
+        "add credit to the account at the provider, and give the same command again then",
+    ),
+)
+"""How providers say, in words and codes, that an account can do nothing more; and what to do, and when to come back.
+
+`{month}` is the time that the message names, else the next month's first.
+"""
+_REGAIN = re.compile(r"regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) utc")
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What a provider sent instead of a completion."""
+
+    status: int
+    message: str
+    codes: frozenset[str] = frozenset()
+    """Its machine-readable words, in lower case; `quota:` stands before the id of a quota that is used up."""
+    wait: float | None = None
+    """Seconds that the body asks to wait."""
+
+
+def shorten(text: str) -> str:
+    """The text as one line of at most 300 characters, redacted, for a message."""
+    line = " ".join(redact(text).split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def read_refusal(status: int, body: bytes | str) -> Refusal:
+    """The provider's message and codes, from the body of an error.
+
+    The known shapes are `{"error": {message, type, code}}` (OpenAI and most others), the same inside a list (Gemini),
+    `{"error": "..."}` (text-generation-inference), `{"message": ...}` (older vLLM) and `{"detail": ...}` (FastAPI).
+    """
+    text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+    try:
+        document: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return Refusal(status, shorten(text) or "no message")
+    if isinstance(document, list) and document:
+        document = document[0]
+    if not isinstance(document, dict):
+        return Refusal(status, shorten(text))
+    error = document.get("error", document)
+    if not isinstance(error, dict):
+        return Refusal(status, shorten(str(error)))
+    message = error.get("message") or error.get("detail") or text
+    details = error.get("details")
+    codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
+    # Azure's, and Anthropic's.
+    codes += [members(error.get("innererror")).get("code"), members(details).get("error_code")]
+    wait: float | None = None
+    # Gemini sends a list of typed objects, google.rpc.RetryInfo and google.rpc.QuotaFailure.
+    for detail in map(members, entries(details)):
+        if isinstance(delay := detail.get("retryDelay"), str):
+            wait = seconds_until(delay, datetime.now(UTC))
+        codes += [f"quota:{members(violation).get('quotaId')}" for violation in entries(detail.get("violations"))]
+    return Refusal(
+        status,
+        shorten(message if isinstance(message, str) else json.dumps(message)),
+        frozenset(str(code).lower() for code in codes if isinstance(code, str | int)),
+        wait,
+    )
+
+
+def members(value: Any) -> dict[str, Any]:
+    """A value of JSON if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def entries(value: Any) -> list[Any]:
+    """A value of JSON if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def connection_error(error: Exception, timeout: float) -> JudgeError:
+    """Our error for a call that got no reply; `timeout` is in seconds.
+
+    The first cause decides, because wrappers mislead: httpx-aiohttp reports a timeout when the server cut the
+    connection.
+    """
+    causes: list[BaseException] = [error]
+    while causes[-1].__cause__ is not None:
+        causes.append(causes[-1].__cause__)
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return TransientError(f"no answer within {timeout:g} s")
+    first = causes[-1]
+    description = f"{type(first).__name__}: {shorten(str(first))}"
+    if isinstance(first, ssl.SSLError):
+        return OperationalError(f"no secure connection to the server: {description}")
+    return TransientError(description)
+
+
+def check_redirect(status: int, asked: str, location: str | None) -> None:
+    """Refuse a redirect, even within an origin: what is judged goes to the address that the records name.
+
+    Args:
+        status: The status of the reply.
+        asked: The address that was asked.
+        location: The header Location of the reply.
+
+    Raises:
+        OperationalError: The reply is a redirect.
+    """
+    if not 300 <= status < 400:
+        return
+    here = origin(asked)
+    try:
+        target = urljoin(asked, location or "")
+        there = origin(target)
+        # A query may hold a signature or a key.
+        path = urlsplit(target).path
+    except ValueError:
+        there, path = "an address that cannot be read", ""
+    there = shorten(there if there != here else f"{there}{path}")
+    raise OperationalError(
+        f"status {status}: {here} redirects to {there}, and judge follows no redirect; if the judge is there, name "
+        "that address in --base-url"
+    )
+
+
+def asked_wait(refusal: Refusal, headers: Mapping[str, str]) -> float | None:
+    """Seconds that a provider asks to wait after a refusal; None if it does not say.
+
+    The first of these that says it: `retry-after-ms`, Retry-After, RetryInfo in the body, the words of the message,
+    and the reset of the limit that is used up.
+    """
+    for seconds in (retry_after(headers), refusal.wait, wish_in_words(refusal.message)):
+        if seconds is not None:
+            return seconds
+    return reset_of_used_up(read_limits(headers), refusal.codes)
+
+
+def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool = False) -> JudgeError:
+    """Our error for a refusal.
+
+    Args:
+        refusal: What the provider said.
+        headers: The headers of its reply.
+        structured: Whether a JSON schema, a choice or a grammar was sent.
+        probable: Whether probabilities of labels were asked for.
+    """
+    status, codes, words = refusal.status, refusal.codes, refusal.message.lower()
+    message = f"status {status}: {refusal.message}"
+    # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
+    if probable and status in (400, 403, 422, 501) and _LOGPROBS.search(words):
+        return LogprobsError(f"{message} (this judge gives no label probabilities: leave out --logprobs)")
+    helpless = "asking again does not help: "
+    said = " ".join((f"status {status}", words, *sorted(codes)))
+    for pattern, advice in _EXHAUSTED if status < 500 else ():
+        if re.search(pattern, said):
+            return QuotaError(f"{message.rstrip('.')}; {helpless}{advice.format(month=_regained(words))}")
+    wanted = {"true": True, "false": False}.get(
+        next((headers[name].strip().lower() for name in headers if name.lower() == "x-should-retry"), "")
+    )
+    if status in (429, 529):
+        wait = asked_wait(refusal, headers)
+        if wait is None and wanted is False:
+            return QuotaError(
+                f"{message.rstrip('.')}; the provider says that {helpless}look at the limits of the account, and give "
+                "the same command again when they are raised or reset"
+            )
+        return RateLimitError(message, wait)
+    # llama.cpp reports an exceeded context with status 500 too.
+    too_long = "context_length_exceeded" in codes or _CONTEXT.search(words)
+    if status == 413 or (status in (400, 422, 500) and too_long):
+        return ContextLengthError(message)
+    if status in (400, 403, 422) and _FILTER.search(said):
+        return ContentFilterError(message)
+    if status in (401, 403):
+        return AuthenticationError(f"{message} (check the API key and what it may use)")
+    if status == 404 or "model_not_found" in codes:
+        return AuthenticationError(f"{message} (check the name of the model and the address)")
+    if structured and status in (400, 422, 501) and _STRUCTURE.search(words):
+        return StructureUnsupported(message)
+    passing = status in (408, 409, 425) or status >= 500
+    if passing if wanted is None else wanted:
+        return TransientError(message, retry_after(headers))
+    return RejectedError(message)
+
+
+def _regained(words: str) -> str:
+    """When an account may be used again by the words of a refusal, else the beginning of the next month."""
+    if named := _REGAIN.search(words):
+        return f"{named[1]} {named[2]} UTC"
+    return f"{datetime.now(UTC).replace(day=1) + timedelta(days=32):%Y-%m}-01 00:00 UTC"

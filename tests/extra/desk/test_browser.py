@@ -1,0 +1,362 @@
+"""The assess desk as people meet it: a real process, a real browser, and a keyboard."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from judge.cli import main
+from judge.gold import read_gold
+from tests.browsing import NARROW, WIDE, faults, overflow, watch
+from tests.conftest import PROJECT
+from tests.extra.desk.world import HOSTILE, write_judgments, write_pool
+from tests.time_limit import PATIENCE
+
+pytestmark = pytest.mark.slow
+
+
+class Served:
+    """A desk in a process of its own."""
+
+    def __init__(self, folder: Path, *more: str, port: int = 0, store: str = "labels.sqlite") -> None:
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "judge", "serve", "assess", "--pool", str(folder / "out"), "--seed", "1"),
+                *("--store", str(folder / store), "--port", str(port), *more),
+            ],
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.links = []
+        assert self.process.stdout is not None
+        for _ in range(max(1, more.count("--assessor"))):
+            line = self.process.stdout.readline()
+            self.links += re.findall(r"http://\S+", line)
+        assert self.links, self.end()
+        self.port = int(self.links[0].split(":")[2].split("/")[0])
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """The exit code after a signal, and what was said on stderr."""
+        self.process.send_signal(number)
+        said = self.process.communicate(timeout=PATIENCE)[1]
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[type[Served]]:
+    """Starts desks, and ends those that a failed test leaves."""
+    started: list[Served] = []
+
+    class Watched(Served):
+        def __init__(self, *given: object, **options: object) -> None:
+            started.append(self)
+            super().__init__(*given, **options)  # type: ignore[arg-type]
+
+    yield Watched
+    for served in started:
+        if served.process.poll() is None:
+            served.end(signal.SIGKILL)
+
+
+ANN = ("--assessor", "ann", "--prompt", "groundedness")
+
+
+def keys(page: Page, *pressed: str) -> None:
+    """Press keys, and wait for the page that the last one leads to."""
+    for key in pressed[:-1]:
+        page.keyboard.press(key)
+    with page.expect_navigation():
+        page.keyboard.press(pressed[-1])
+
+
+def said(page: Page) -> str:
+    return page.inner_text("header")
+
+
+def test_ten_labels_by_keyboard_survive_a_crash_and_become_gold(
+    tmp_path: Path, page: Page, serve: type[Served]
+) -> None:
+    out = write_pool(tmp_path)
+    served = serve(tmp_path, *ANN)
+    page.goto(served.links[0])
+    assert "token" not in page.url
+    given: dict[str, int | None] = {}
+    for number, key in enumerate(("0", "1", "2", "3", "u", "3", "2", "1", "0", "2")):
+        (response,) = re.findall(r"Response (\d+) of a run", page.inner_text(".response"))
+        given[f"R{int(response):05}"] = None if key == "u" else int(key)
+        if number == 3:
+            page.keyboard.press("c")
+            page.keyboard.type("10 of 12? zcu")
+            page.keyboard.press("Escape")
+        keys(page, key, "Enter")
+    assert "10 of 12" in said(page)
+    # The machine goes down, without a word.
+    assert served.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    again = serve(tmp_path, *ANN, port=served.port)
+    assert again.links == served.links
+    # The page that was open goes on.
+    keys(page, "3", "Enter")
+    assert "11 of 12" in said(page)
+    keys(page, "z")
+    assert "10 of 12" in said(page)
+    page.goto(again.links[0].replace("?token", "list?token"))
+    assert "10 of 12? zcu" in page.inner_text("main table")
+    code, err = again.end(signal.SIGINT)
+    assert (code, "ann: 10 of 12 labeled" in err) == (0, True)
+    assert "Traceback" not in err
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "topics.json", "labels.sqlite"}
+    gold = tmp_path / "gold.jsonl"
+    assert main(["gold", "import", "desk", str(tmp_path / "labels.sqlite"), "--out", str(gold)]) == 0
+    assert {row.response_id: row.grade for row in read_gold(gold)} == {
+        response: grade for response, grade in given.items() if grade is not None
+    }
+    assert main(["gold", "check", str(gold), "--pool", str(out)]) == 0
+
+
+def test_keys_do_what_the_list_of_keys_says(tmp_path: Path, page: Page, serve: type[Served]) -> None:
+    write_pool(tmp_path)
+    served = serve(tmp_path, *ANN)
+    page.goto(served.links[0])
+    home = page.url.removesuffix("1")
+    page.keyboard.press("?")
+    assert page.locator("#keys").is_visible()
+    page.keyboard.press("?")
+    assert not page.locator("#keys").is_visible()
+    # Without a choice nothing is saved.
+    page.keyboard.press("Enter")
+    assert page.url == f"{home}1"
+    assert page.locator("[name=grade]:checked").count() == 0
+    # A key that is no level, and keys with Ctrl, choose nothing.
+    for key in ("7", "Control+2", "Alt+2"):
+        page.keyboard.press(key)
+    assert page.locator("[name=grade]:checked").count() == 0
+    keys(page, "s")
+    assert page.url == f"{home}2"
+    keys(page, "b")
+    assert page.url == f"{home}1"
+    # What is typed into the comment is text; Ctrl and Enter save from there.
+    page.keyboard.press("1")
+    page.keyboard.press("c")
+    page.keyboard.type("2 u z s b ?")
+    page.keyboard.press("Enter")
+    page.keyboard.type("second line")
+    keys(page, "Control+Enter")
+    assert "1 of 12" in said(page)
+    keys(page, "z")
+    assert page.url == f"{home}1"
+    assert "0 of 12" in said(page)
+    # The arrows go from level to level, as in every form.
+    page.keyboard.press("0")
+    page.keyboard.press("ArrowDown")
+    assert page.locator("[name=grade]:checked").get_attribute("value") == "1"
+    keys(page, "Enter")
+    keys(page, "3", "Enter")
+    # A label is changed where it was given.
+    keys(page, "b")
+    assert page.locator("[name=grade]:checked").get_attribute("value") == "3"
+    keys(page, "u", "Enter")
+    assert "2 of 12" in said(page) and "unable to judge" in said(page)
+
+
+def test_single_keys_stay_off_from_page_to_page(tmp_path: Path, page: Page, serve: type[Served]) -> None:
+    write_pool(tmp_path)
+    page.goto(serve(tmp_path, *ANN).links[0])
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Single keys work").uncheck()
+    page.keyboard.press("Escape")
+    for key in ("1", "u", "s", "?"):
+        page.keyboard.press(key)
+    assert page.locator("[name=grade]:checked").count() == 0
+    page.locator('input[value="1"]').check()
+    keys(page, "Enter")
+    assert page.url.endswith("/2") and "1 of 12" in said(page)
+    page.keyboard.press("z")
+    page.keyboard.press("1")
+    assert page.locator("[name=grade]:checked").count() == 0
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Single keys work").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("1")
+    assert page.locator("[name=grade]:checked").get_attribute("value") == "1"
+
+
+def test_a_key_that_is_held_down_labels_once(tmp_path: Path, page: Page, serve: type[Served]) -> None:
+    write_pool(tmp_path)
+    served = serve(tmp_path, *ANN)
+    page.goto(served.links[0])
+    page.keyboard.press("2")
+    with page.expect_navigation():
+        page.keyboard.down("Enter")
+        page.keyboard.down("Enter")
+    page.keyboard.down("Enter")
+    page.keyboard.up("Enter")
+    assert "1 of 12" in said(page)
+
+
+def test_it_works_without_scripts(tmp_path: Path, browser: Browser, serve: type[Served]) -> None:
+    write_pool(tmp_path)
+    served = serve(tmp_path, *ANN)
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(served.links[0])
+    page.get_by_label("Mostly grounded.").check()
+    page.get_by_label("Comment").fill("by hand")
+    page.get_by_role("button", name="Save").click()
+    assert "1 of 12" in said(page)
+    page.get_by_role("button", name="Keys").click()
+    assert page.locator("#keys").is_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Undo").click()
+    assert "0 of 12" in said(page)
+    context.close()
+
+
+def long_pool(folder: Path) -> None:
+    """A pool whose texts are as long as the track allows: 250 tokens, five passages."""
+    out = write_pool(folder)
+    sentence = "A response of a run says one more thing about the dog that the user has. "
+    lines = [json.loads(line) for line in (out / "pool.jsonl").read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        line["text"] += " " + (sentence * 16).strip()
+        line["passages"] = ["p1", "p2"]
+    (out / "pool.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    passages = (out / "passages.jsonl").read_text(encoding="utf-8").replace("passage.", "passage. " + sentence * 12)
+    (out / "passages.jsonl").write_text(passages, encoding="utf-8")
+
+
+def test_response_rubric_and_first_passage_are_seen_without_scrolling(
+    tmp_path: Path, page: Page, serve: type[Served]
+) -> None:
+    long_pool(tmp_path)
+    served = serve(tmp_path, *ANN, "--topics", str(tmp_path / "topics.json"))
+    page.goto(served.links[0])
+    keys(page, "2", "Enter")
+    for seen in (".response > .loose", ".rubric .level >> nth=0", ".rubric .level >> nth=4", ".rubric button",
+                 ".evidence details >> nth=0"):  # fmt: skip
+        box = page.locator(seen).bounding_box()
+        assert box is not None
+        assert box["y"] >= 0 and box["y"] + box["height"] <= WIDE["height"], seen
+        assert box["x"] >= 0 and box["x"] + box["width"] <= WIDE["width"], seen
+    # The response is not cut by its own box either.
+    assert page.evaluate("(box => box.scrollHeight <= box.clientHeight)(document.querySelector('.response'))")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_pages_are_for_everybody(
+    tmp_path: Path, browser: Browser, serve: type[Served], scheme: str, size: dict[str, int]
+) -> None:
+    long_pool(tmp_path)
+    judgments = write_judgments(tmp_path, dict.fromkeys(range(1, 13), 2))
+    prompts = ("--prompt", "relevance", "--prompt", "groundedness/sentences", "--topics", str(tmp_path / "topics.json"))
+    kinds: Sequence[tuple[str, ...]] = (prompts, (*ANN[2:], "--made", "postedit", "--judgments", str(judgments)))
+    for number, options in enumerate(kinds):
+        served = serve(tmp_path, "--assessor", "ann", *options, store=f"{number}.sqlite")
+        context = browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
+        page = context.new_page()
+        watched = watch(page)
+        page.goto(served.links[0])
+        home = page.url.removesuffix("1")
+        for _ in range(2):
+            assert (faults(page), overflow(page)) == ([], 0), page.url
+            page.get_by_role("radio").first.check()
+            page.locator("#label button").click()
+        page.goto(f"{home}list")
+        assert (faults(page), overflow(page)) == ([], 0), page.url
+        page.get_by_role("button", name="Keys").click()
+        assert (faults(page), overflow(page)) == ([], 0), "keys"
+        assert watched == []
+        context.close()
+        served.end()
+
+
+def test_hostile_texts_do_nothing(tmp_path: Path, page: Page, serve: type[Served]) -> None:
+    write_pool(tmp_path, 2, hostile=True)
+    served = serve(
+        tmp_path, "--assessor", "ann", "--prompt", "relevance", "--prompt", "groundedness", "--topics",
+        str(tmp_path / "topics.json"),
+    )  # fmt: skip
+    page.goto(served.links[0])
+    for _ in range(4):
+        assert "taken" not in page.title()
+        assert "<script>" in page.inner_text("main")
+        page.keyboard.press("1")
+        page.fill("#comment", HOSTILE)
+        keys(page, "Control+Enter")
+    assert "All 4 are labeled" in page.inner_text("main")
+    page.goto(page.url.split("?")[0] + "list")
+    assert page.locator("main img, main script").count() == 0
+    assert "<script>" in page.inner_text("main table")
+
+
+def test_a_page_of_another_site_can_do_nothing(tmp_path: Path, browser: Browser, serve: type[Served]) -> None:
+    write_pool(tmp_path)
+    served = serve(tmp_path, *ANN)
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(served.links[0])
+    desk, token = page.url, page.locator("input[name=form_token]").first.get_attribute("value")
+    # Even with the token of the form, which it cannot know.
+    attack = f"""<form method="post" action="{desk}"><input name="form_token" value="{token}">
+        <input name="grade" value="2"><button>Win a prize</button></form>"""
+    context.route("http://other.example/", lambda route: route.fulfill(body=attack, content_type="text/html"))
+    page.goto("http://other.example/")
+    page.get_by_role("button").click()
+    page.wait_for_url(desk)
+    assert "not open to you" in page.inner_text("main") or "Not from this desk" in page.inner_text("main")
+    page.goto(desk)
+    assert "0 of 12" in said(page)
+    context.close()
+
+
+def test_two_people_in_one_browser_stay_two(tmp_path: Path, page: Page, serve: type[Served]) -> None:
+    write_pool(tmp_path)
+    served = serve(tmp_path, "--assessor", "ann", "--assessor", "bob", "--double", "1", "--prompt", "groundedness")
+    page.goto(served.links[0])
+    ann = page.url
+    page.goto(served.links[1])
+    bob = page.url
+    keys(page, "2", "Enter")
+    page.goto(ann)
+    assert said(page).startswith("ann") and "0 of 12" in said(page)
+    page.goto(bob)
+    assert said(page).startswith("bob") and "1 of 12" in said(page)
+    _, err = served.end()
+    assert "ann: 0 of 12 labeled\nbob: 1 of 12 labeled" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_with_0(
+    tmp_path: Path, browser: Browser, serve: type[Served], number: signal.Signals
+) -> None:
+    write_pool(tmp_path)
+    served = serve(tmp_path, *ANN)
+    # A browser that keeps its connection holds nothing up. It is not watched: it may still ask for the icon.
+    page = browser.new_page()
+    page.goto(served.links[0])
+    code, err = served.end(number)
+    assert (code, "Traceback" in err) == (0, False)
+    assert not any(path.name.startswith(".") for path in tmp_path.iterdir())
+    page.close()
+
+
+@pytest.mark.long
+def test_one_store_and_one_port_are_of_one_desk(tmp_path: Path, serve: type[Served]) -> None:
+    write_pool(tmp_path)
+    write_pool(tmp_path / "other")
+    served = serve(tmp_path, *ANN)
+    for folder, told in ((tmp_path, "labels.sqlite: another desk serves it"), (tmp_path / "other", "cannot be used")):
+        command = [sys.executable, "-m", "judge", "serve", "assess", "--pool", str(folder / "out"), *ANN, "--seed", "1",
+                   "--store", str(folder / "labels.sqlite"), "--port", str(served.port)]  # fmt: skip
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, env=os.environ)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert told in done.stderr and done.stderr.count("\n") == 1

@@ -1,0 +1,110 @@
+"""Agreement of two sets of grades, by hand and against scikit-learn."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from judge.extra.evaluate.sets.grades import COMPARED, GradeSet, SetsAgreement, binary, common_turns, sets_agreement
+from judge.io.trec import parse_qrels
+
+SCALE = (0, 1, 2, 3)
+
+
+def of(rows: dict[str, dict[str, int]], scale: tuple[int, ...] = SCALE, name: str = "qrels") -> GradeSet:
+    return GradeSet(name, rows, scale)
+
+
+def compared(a: GradeSet, b: GradeSet) -> SetsAgreement:
+    return sets_agreement(a, b, cluster="topic", rng=lambda: np.random.default_rng(1), replicates=200)
+
+
+A = of({"1_1": {"p": 0, "q": 3, "r": 1}, "1_2": {"p": 2, "q": 2}, "2_1": {"p": 1}, "3_1": {"p": 1}})
+B = of({"1_1": {"p": 0, "q": 2, "s": 1}, "1_2": {"p": 2, "q": 3}, "2_1": {"p": 0, "q": 0}, "4_1": {"p": 1}})
+
+
+def test_only_items_of_both_sets_are_compared() -> None:
+    # Both graded 1_1 p and q, 1_2 p and q, and 2_1 p: pairs (0,0) (3,2) (2,2) (2,3) (1,0).
+    found = compared(A, B)
+    assert (found.items, found.turns, found.topics) == (5, 3, 2)
+    assert (found.a.items, found.a.only_items, found.a.only_turns) == (7, 2, 1)
+    assert (found.b.items, found.b.only_items, found.b.only_turns) == (8, 3, 1)
+    assert found.confusion == ((1, 0, 0, 0), (1, 0, 0, 0), (0, 0, 1, 1), (0, 0, 1, 0))
+    assert found.statistics["percent"].value == 2 / 5
+    assert found.statistics["bias"].value == pytest.approx((0 - 1 + 0 + 1 - 1) / 5)
+    assert (found.a.mean, found.b.mean) == ((0 + 3 + 2 + 2 + 1) / 5, (0 + 2 + 2 + 3 + 0) / 5)
+    # Chance: the share of each grade in A times that in B: 0 1/5·2/5, 1 1/5·0, 2 2/5·2/5, 3 1/5·1/5.
+    by_chance = (2 + 0 + 4 + 1) / 25
+    assert found.statistics["kappa"].value == pytest.approx((2 / 5 - by_chance) / (1 - by_chance))
+    # One pair above the diagonal and three below, each cell alone: (1,0), (2,3) against (3,2).
+    assert found.marginals[0].chi2 == pytest.approx((0 - 1) ** 2 / 1 + (1 - 1) ** 2 / 2)
+
+
+def test_a_set_agrees_fully_with_itself() -> None:
+    found = compared(A, A)
+    values = {name: estimate.value for name, estimate in found.statistics.items()}
+    assert values == dict.fromkeys(COMPARED, 1.0) | {"bias": 0.0}
+    assert (found.a.only_items, found.b.only_items) == (0, 0)
+    assert [test.chi2 for test in found.marginals] == [None, None]
+
+
+def test_swapping_the_sets_turns_the_bias_and_keeps_the_rest() -> None:
+    one_way, other_way = compared(A, B), compared(B, A)
+    for name in COMPARED:
+        sign = -1 if name == "bias" else 1
+        assert one_way.statistics[name].value == pytest.approx(sign * (other_way.statistics[name].value or 0.0))
+    assert one_way.confusion == tuple(zip(*other_way.confusion, strict=True))
+    assert (one_way.a, one_way.b) == (other_way.b, other_way.a)
+
+
+def test_the_order_of_rows_changes_nothing() -> None:
+    turned = of({turn: dict(reversed(items.items())) for turn, items in reversed(A.grades.items())})
+    assert compared(turned, B) == compared(A, B)
+
+
+grades = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=4, max_size=40)
+
+
+@given(grades)
+def test_kappas_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    first, second = (of({f"{n % 3}_1": {} for n in range(3)}) for _ in "ab")
+    for n, (a, b) in enumerate(pairs):
+        first.grades[f"{n % 3}_1"][str(n)], second.grades[f"{n % 3}_1"][str(n)] = a, b
+    found = compared(first, second).statistics
+    x, y = zip(*pairs, strict=True)
+    for name, weights in (("kappa", None), ("wkappa", "quadratic")):
+        with np.errstate(invalid="ignore"):
+            expected = cohen_kappa_score(x, y, labels=list(SCALE), weights=weights) if len({*x, *y}) > 1 else np.nan
+        value = found[name].value
+        assert value is None if np.isnan(expected) else value == pytest.approx(expected)
+
+
+def test_binary_takes_grades_that_are_as_good_or_better() -> None:
+    assert binary(of({"1_1": {"p": 3, "q": 2, "r": 1}}), 2) == of({"1_1": {"p": 1, "q": 1, "r": 0}}, (0, 1))
+    inverted = GradeSet("qrels", {"1_1": {"p": 3, "q": 2, "r": 1}}, SCALE, False)
+    assert binary(inverted, 2) == of({"1_1": {"p": 0, "q": 1, "r": 1}}, (0, 1))
+
+
+def test_common_turns_are_in_natural_order() -> None:
+    rows = {turn: {"p": 1} for turn in ("9-1_10", "9-1_2", "10-1_1")}
+    assert common_turns(of(rows), of(rows | {"8-1_1": {"p": 0}})) == ("9-1_2", "9-1_10", "10-1_1")
+
+
+def test_a_judge_of_the_llmjudge_challenge_agrees_with_nist_as_published(shared: Path) -> None:
+    folder = shared / "llmjudge"
+    sets = []
+    for path in (folder / "llmjudge_test.qrel", folder / "judges" / "willia-umbrela1.txt"):
+        rows: dict[str, dict[str, int]] = {}
+        for row in parse_qrels(path.read_text(encoding="utf-8"), path.name):
+            rows.setdefault(row.turn_id, {})[row.item_id] = row.grade
+        sets.append(of(rows, name=path.name))
+    found = compared(*sets)
+    assert (found.items, found.topics) == (4423, 25)
+    assert round(found.statistics["kappa"].value or 0, 6) == 0.286272
+    assert round(found.statistics["alpha_ordinal"].value or 0, 6) == 0.491793
+    assert round(found.statistics["wkappa"].value or 0, 6) == 0.504356
+    assert round(found.statistics["ac2"].value or 0, 6) == 0.732516
+    assert found.confusion[0] == (1521, 369, 88, 27)

@@ -1,0 +1,247 @@
+"""Runs ranked by two sets of grades: scores by ir_measures, swaps, holes and their bounds, by hand."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import ir_measures
+import numpy as np
+import pytest
+
+from judge.errors import UsageError
+from judge.extra.evaluate.sets.grades import GradeSet, common_turns
+from judge.extra.evaluate.sets.holes import RunHoles, ScoreRange, run_holes, score
+from judge.extra.evaluate.sets.measures import MEAN, OrderedRun, measure_facts
+from judge.extra.evaluate.sets.rankings import RankedBySets, ranked_by_sets
+from judge.extra.evaluate.sets.tables import ranking_grids
+
+Rows = Mapping[str, Mapping[str, int]]
+
+
+def of(rows: Rows, scale: Sequence[int] = (0, 1, 2, 3), **more: bool) -> GradeSet:
+    return GradeSet("qrels", {turn: dict(items) for turn, items in rows.items()}, tuple(scale), **more)
+
+
+def run(run_id: str, **turns: str) -> OrderedRun:
+    """A run whose items are letters; turns are t1, t2 …"""
+    return OrderedRun(run_id, {turn: tuple(items) for turn, items in turns.items()})
+
+
+def ranked(runs: Sequence[OrderedRun], a: GradeSet, b: GradeSet, measure: str = MEAN, flips: int = 999) -> RankedBySets:
+    return ranked_by_sets(
+        runs, a, b, common_turns(a, b), measure,
+        cluster="topic", rng=lambda: np.random.default_rng(1), replicates=200, flips=flips,
+    )  # fmt: skip
+
+
+A = of({"t1": {"p": 3, "q": 0}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})
+
+
+def test_the_mean_is_over_the_turns_whose_first_response_is_graded() -> None:
+    b = of({"t1": {"p": 3}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})
+    found = ranked([run("x", t1="q", t2="p", t3="q"), run("y", t1="p", t2="q")], A, b)
+    by_run = {each.run_id: each for each in found.runs}
+    # x: 0, 2 and 3 by A; B has no grade of q in t1. y answers nothing in t3, which counts as the worst grade.
+    assert by_run["x"].a.turns == {"t1": 0, "t2": 2, "t3": 3}
+    assert (by_run["x"].a.estimate.value, by_run["x"].b.estimate.value) == ((0 + 2 + 3) / 3, (2 + 3) / 2)
+    assert by_run["y"].a.turns == by_run["y"].b.turns == {"t1": 3, "t2": 1, "t3": 0}
+    assert [(each.run_id, each.rank_a, each.rank_b) for each in found.runs] == [("x", 1, 1), ("y", 2, 2)]
+
+
+def test_the_holes_of_a_mean_are_filled_with_the_worst_and_the_best_grade() -> None:
+    b = of({"t1": {"p": 3}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})
+    found = run_holes(run("x", t1="q", t2="p", t3="z"), A, b, ("t1", "t2", "t3"), measure_facts(MEAN))
+    # By B the grade of q in t1 is open: (0 + 2) / 2 to (3 + 2) / 2. z in t3 is in neither set and stays out.
+    assert found == RunHoles("x", 3, 1, 1, 0, 1, 2 / 3, 1 / 3, ScoreRange(1.0, 1.0), ScoreRange(1.0, 2.5))
+
+
+def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
+    a, b = (of(rows, higher_is_better=False) for rows in (A.grades, {"t1": {"p": 3}, "t2": {"p": 2, "q": 1}}))
+    found = ranked([run("x", t1="q", t2="q"), run("y", t1="p")], a, b)
+    # By A x has 0 and 1, y has 3 and for the unanswered turn 3; by B only t2 of x is graded.
+    assert [(each.run_id, each.a.estimate.value, each.b.estimate.value) for each in found.runs] == [
+        ("x", 0.5, 1.0),
+        ("y", 3.0, 3.0),
+    ]
+    assert found.holes[0].range_b == ScoreRange((0 + 1) / 2, (3 + 1) / 2)
+
+
+def test_the_range_of_precision_is_exact() -> None:
+    a = of({"t1": {"p": 1, "q": 0, "r": 2}})
+    b = of({"t1": {"p": 1, "s": 1, "u": 0}})
+    # Of p s r z A lacks s, B lacks r, and both lack z: P@4 is 2/4 to 3/4 by each.
+    found = run_holes(run("x", t1="psrz"), a, b, ("t1",), measure_facts("P@4"))
+    assert (found.both, found.only_a, found.only_b, found.neither) == (1, 1, 1, 1)
+    assert (found.range_a, found.range_b) == (ScoreRange(2 / 4, 3 / 4), ScoreRange(2 / 4, 3 / 4))
+    assert (found.judged_a, found.judged_b) == (2 / 4, 2 / 4)
+
+
+@pytest.mark.parametrize("measure", ["P@3", "P(rel=2)@3", "R@3", "R@1000", "RR", "Success@2"])
+def test_no_grades_of_the_holes_take_a_strict_measure_beyond_its_range(measure: str) -> None:
+    a = of({"t1": {"p": 0, "q": 2, "r": 0}})
+    b = of({"t1": {"s": 1, "u": 1, "v": 0}})
+    assert measure_facts(measure).strict
+    for items in ("psq", "spuqv", "rvzus", "qpr"):
+        each = run("x", t1=items)
+        found = run_holes(each, a, b, ("t1",), measure_facts(measure))
+        values = [
+            score(measure, a, {"t1": {**a.grades["t1"], **dict(zip("suv", grades, strict=True))}}, each, ("t1",))
+            for grades in itertools.product((0, 1, 3), repeat=3)
+        ]
+        low, high = found.range_a.low, found.range_a.high
+        assert low is not None and high is not None
+        assert (min(v for v in values if v is not None), max(v for v in values if v is not None)) == (low, high)
+
+
+def test_ndcg_is_not_said_to_be_strict_because_other_grades_may_take_it_further() -> None:
+    a, b = of({"t1": {"p": 3}}), of({"t1": {"p": 3, "z": 0}})
+    facts = measure_facts("nDCG@5")
+    assert (facts.strict, facts.cutoff) == (False, 5)
+    found = run_holes(run("x", t1="pqrz"), a, b, ("t1",), facts)
+    # z at rank 4 with grade 3 makes the ideal 3 + 3 / log2(3); with grade 0 the run is ideal.
+    filled = (3 + 3 / np.log2(5)) / (3 + 3 / np.log2(3))
+    assert found.range_a.low == pytest.approx(filled)
+    assert found.range_a.high == pytest.approx(1.0)
+
+
+def random_world(runs: int = 6, topics: int = 10, seed: int = 4) -> tuple[list[OrderedRun], GradeSet, GradeSet]:
+    """Runs of growing noise, and two sets of which the second is a noisy copy with holes."""
+    rng = np.random.default_rng(seed)
+    first: dict[str, dict[str, int]] = {}
+    second: dict[str, dict[str, int]] = {}
+    for topic in range(topics):
+        for turn in range(2):
+            grades = rng.integers(0, 4, 12)
+            first[f"{topic}_{turn}"] = {f"p{n}": int(grade) for n, grade in enumerate(grades)}
+            second[f"{topic}_{turn}"] = {
+                f"p{n}": int(np.clip(grade + rng.integers(-1, 2), 0, 3))
+                for n, grade in enumerate(grades)
+                if n == 0 or rng.random() < 0.9
+            }
+    systems = [
+        OrderedRun(
+            f"run {noise}",
+            {
+                turn: tuple(sorted(items, key=lambda item: -items[item] + rng.normal(0, 0.1 + noise)))
+                for turn, items in first.items()
+            },
+        )
+        for noise in range(runs)
+    ]
+    return systems, of(first), of(second)
+
+
+@pytest.mark.parametrize("measure", ["nDCG@5", "P(rel=2)@3", "AP", "RR"])
+def test_scores_of_passages_are_those_of_ir_measures(measure: str) -> None:
+    systems, a, b = random_world()
+    # One run leaves a turn out, which counts 0 as under `trec_eval -c`.
+    del systems[3].turns["4_1"]
+    found = ranked(systems, a, b, measure)
+    parsed = ir_measures.parse_measure(measure)
+    for each in found.runs:
+        order = next(system for system in systems if system.run_id == each.run_id)
+        lines = {turn: {item: 100.0 - n for n, item in enumerate(items)} for turn, items in order.turns.items()}
+        for side, given in ((each.a, a), (each.b, b)):
+            expected = ir_measures.calc_aggregate([parsed], given.grades, lines)[parsed]
+            assert side.estimate.value == pytest.approx(expected)
+
+
+def test_the_judged_share_is_that_of_ir_measures() -> None:
+    systems, a, b = random_world()
+    judged = ir_measures.parse_measure("Judged@5")
+    found = ranked(systems, a, b, "nDCG@5")
+    for row in found.holes:
+        order = next(system for system in systems if system.run_id == row.run_id)
+        lines = {turn: {item: 100.0 - n for n, item in enumerate(items)} for turn, items in order.turns.items()}
+        assert row.judged_b == pytest.approx(ir_measures.calc_aggregate([judged], b.grades, lines)[judged])
+
+
+def test_a_set_ranks_as_itself_without_swaps_or_holes() -> None:
+    systems, a, _ = random_world()
+    twin = OrderedRun("twin", systems[2].turns)
+    found = ranked([*systems, twin], a, a, "nDCG@5")
+    values = {name: estimate.value for name, estimate in found.statistics.items()}
+    assert values == pytest.approx(dict.fromkeys(values, 1.0) | {"swapped": 0.0})
+    assert not any(pair.swapped for pair in found.pairs)
+    assert all((row.only_a, row.only_b) == (0, 0) for row in found.holes)
+    assert all(row.range_a.low == row.range_a.high for row in found.holes)
+    assert (found.tau_b.least, found.tau_b.greatest, found.tau_b.certain) == (1, 1, found.tau_b.pairs)
+    ranks = {each.run_id: each.rank_a for each in found.runs}
+    assert ranks["twin"] == ranks["run 2"]
+
+
+def test_swapping_the_sets_keeps_the_statistics_and_turns_the_sides() -> None:
+    systems, a, b = random_world()
+    one_way, other_way = ranked(systems, a, b, "nDCG@5"), ranked(systems, b, a, "nDCG@5")
+    for name, estimate in one_way.statistics.items():
+        assert estimate.value == pytest.approx(other_way.statistics[name].value)
+        assert estimate.low == pytest.approx(other_way.statistics[name].low)
+    assert (one_way.tau_b.least, one_way.tau_b.greatest) == (other_way.tau_b.least, other_way.tau_b.greatest)
+    pairs = {(pair.run_a, pair.run_b): pair for pair in other_way.pairs}
+    for pair in one_way.pairs:
+        other = pairs[pair.run_a, pair.run_b]
+        assert (pair.a, pair.p_a, pair.order_a) == (other.b, other.p_b, other.order_b)
+
+
+def test_the_order_of_runs_and_rows_changes_nothing() -> None:
+    systems, a, b = random_world()
+    turned = of({turn: dict(reversed(items.items())) for turn, items in reversed(a.grades.items())})
+    assert ranked(systems[::-1], turned, b, "nDCG@5") == ranked(systems, a, b, "nDCG@5")
+
+
+def test_tau_lies_within_its_range() -> None:
+    systems, a, b = random_world()
+    found = ranked(systems, a, b, "P@5")
+    value = found.statistics["tau_b"].value
+    assert found.tau_b.least is not None and found.tau_b.greatest is not None and value is not None
+    assert found.tau_b.least <= value <= found.tau_b.greatest
+    assert found.tau_b.strict
+
+
+def test_pairs_are_told_apart_by_each_set_on_its_own() -> None:
+    # By A x is better on all 8 topics, so that of 2^8 signs 2 reach the sum; by B on 4 of 8, and y by more.
+    a = of({f"{topic}_1": {"p": 3, "q": 1} for topic in range(8)})
+    b = of({f"{topic}_1": {"p": 1, "q": 0} if topic < 4 else {"p": 0, "q": 3} for topic in range(8)})
+    runs = [OrderedRun(name, dict.fromkeys(a.grades, (item,))) for name, item in (("x", "p"), ("y", "q"))]
+    (pair,) = ranked(runs, a, b).pairs
+    assert (pair.order_a, pair.order_b, pair.swapped) == (1, -1, True)
+    assert pair.p_a == 2 / 2**8
+    assert pair.significant == (True, False)
+    assert (pair.a.value, pair.b.value) == (2.0, (4 * 1 - 4 * 3) / 8)
+
+
+def test_fewer_than_8_topics_are_not_tested() -> None:
+    a = of({f"{topic}_1": {"p": 3, "q": 1} for topic in range(7)})
+    runs = [OrderedRun(name, dict.fromkeys(a.grades, (item,))) for name, item in (("x", "p"), ("y", "q"))]
+    (pair,) = ranked(runs, a, a).pairs
+    assert (pair.p_a, pair.tested, pair.significant) == (None, False, (False, False))
+
+
+def test_a_run_without_a_score_has_no_rank() -> None:
+    found = ranked([run("x", t1="p"), run("y", t1="q"), run("z", t1="u", t2="u", t3="u")], A, A)
+    assert [(each.run_id, each.rank_a) for each in found.runs] == [("x", 1), ("y", 2), ("z", None)]
+    assert found.statistics["tau_b"].n == 2
+    assert found.holes[2].range_a == ScoreRange(None, None)
+    assert found.holes[2].neither == 3
+
+
+def test_the_tables_say_what_they_show() -> None:
+    runs = [run("x", t1="p", t2="p"), run("y", t1="q", t2="q")]
+    grids = {measure: ranking_grids([ranked(runs, A, A, measure)]) for measure in (MEAN, "nDCG@5")}
+    assert [note.partition(":")[0] for note in grids[MEAN]["runs"].notes] == ["a, b", "mean"]
+    assert [note.partition(":")[0] for note in grids["nDCG@5"]["runs"].notes] == ["a, b"]
+    assert grids[MEAN]["swaps"].notes == ("No pair is in opposite order.",)
+    assert {grids[MEAN][name].columns[1] for name in ("runs", "holes")} == {"run"}
+    # Of several measures, each says its own.
+    both = ranking_grids([ranked(runs, A, A, measure) for measure in ("nDCG@5", "P@5")])
+    assert [note.split()[0] for note in both["tau_range"].notes] == ["nDCG@5", "P@5:"]
+
+
+def test_one_run_has_no_ranking() -> None:
+    found = ranked([run("x", t1="p")], A, A)
+    assert found.statistics["tau_b"].reason == "fewer than 2 runs"
+    assert (found.pairs, found.tau_b.reason) == ((), "fewer than 2 runs")
+
+
+def test_an_unknown_measure_is_refused() -> None:
+    with pytest.raises(UsageError, match="nDGC@5"):
+        measure_facts("nDGC@5")

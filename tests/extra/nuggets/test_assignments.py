@@ -1,0 +1,147 @@
+"""nuggetizer's assignments as matches, and its metrics from them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.errors import InputError
+from judge.extra.nuggets.forms import parse_bank
+from judge.extra.nuggets.label_files import parse_matches, read_matches
+from judge.extra.nuggets.labels import join
+from judge.extra.nuggets.records import NuggetBank
+from judge.extra.nuggets.scores import MEASURES, nugget_scores, run_units
+from judge.pool.records import Pool
+from tests.extra.nuggets.world import pool, response
+
+ANSWERS: list[tuple[str, list[tuple[str, str, str]]]] = [
+    ("1-1_1", [("A.", "vital", "support"), ("B.", "vital", "partial_support"), ("C.", "okay", "not_support")]),
+    ("1-1_2", [("D.", "okay", "support"), ("E.", "okay", "partial_support"), ("F.", "vital", "not_support"),
+               ("G.", "okay", "support")]),
+]  # fmt: skip
+
+
+def line(qid: str, nuggets: list[tuple[str, str, str]], **more: object) -> str:
+    listed = [{"text": text, "importance": weight, "assignment": label} for text, weight, label in nuggets]
+    fields = {"query": "?", "qid": qid, "answer_text": "x", "response_length": 3, "run_id": "r", "nuggets": listed}
+    return json.dumps({name: value for name, value in (fields | more).items() if value is not None}) + "\n"
+
+
+def file(folder: Path, *lines: str) -> Path:
+    path = folder / "assignments.jsonl"
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def bank() -> NuggetBank:
+    """The bank that nuggetizer's assignments hold."""
+    return parse_bank("".join(line(*answer) for answer in ANSWERS).encode(), "bank")
+
+
+def both() -> Pool:
+    return pool(response(1, "1-1_1", "r"), response(2, "1-1_2", "r"), turns=("1-1_1", "1-1_2"))
+
+
+def test_the_metrics_are_those_of_nuggetizer(tmp_path: Path) -> None:
+    rows = read_matches(file(tmp_path, *(line(*answer) for answer in ANSWERS)))
+    known = join(rows, (), bank(), both(), "a")
+    assert not known.people
+    values = {
+        unit.scope: {name: measure(unit.nuggets, unit.labels) for name, measure in MEASURES.items()}
+        for unit in run_units(both(), bank(), known)
+    }
+    # One of three supported and one in part; of the two vital ones, one and one in part.
+    assert values["1-1_1"] == {
+        "strict_all_score": 1 / 3, "all_score": (1 + 0.5) / 3,
+        "strict_vital_score": 1 / 2, "vital_score": (1 + 0.5) / 2, "contradicted": 0,
+    }  # fmt: skip
+    # Two of four supported and one in part; the only vital one is not supported.
+    assert values["1-1_2"] == {
+        "strict_all_score": 2 / 4, "all_score": (2 + 0.5) / 4,
+        "strict_vital_score": 0, "vital_score": 0, "contradicted": 0,
+    }  # fmt: skip
+    # nuggetizer's line `all` has the means of the lines.
+    means = {row.measure: row.mean.value for row in nugget_scores(run_units(both(), bank(), known), "topic")}
+    assert means["all_score"] == pytest.approx((0.5 + 0.625) / 2)
+    assert means["strict_all_score"] == pytest.approx((1 / 3 + 0.5) / 2)
+    assert means["vital_score"] == pytest.approx(0.75 / 2)
+    assert means["strict_vital_score"] == pytest.approx(0.5 / 2)
+
+
+@pytest.mark.parametrize(
+    ("nuggets", "strict_vital", "strict_all", "vital", "everything"),
+    [
+        # The numbers that nuggetizer's own test of its pipeline expects: 1 of 2, and a half.
+        ([("vital", "support"), ("okay", "partial_support")], 1.0, 0.5, 1.0, 0.75),
+        # Its page of inputs and outputs shows these assignments: 2 of 4, and a half.
+        (
+            [("vital", "support"), ("vital", "support"), ("okay", "partial_support"), ("okay", "not_support")],
+            *(1.0, 0.5, 1.0, 0.625),
+        ),
+    ],
+)
+def test_published_examples_give_their_numbers(
+    tmp_path: Path,
+    nuggets: list[tuple[str, str]],
+    strict_vital: float,
+    strict_all: float,
+    vital: float,
+    everything: float,
+) -> None:
+    listed = [(f"Fact {place}.", weight, label) for place, (weight, label) in enumerate(nuggets)]
+    path = file(tmp_path, line("1-1_1", listed))
+    made = parse_bank(path.read_bytes(), "bank")
+    one = pool(response(1, "1-1_1", "r"), turns=("1-1_1",))
+    (unit,) = run_units(one, made, join(read_matches(path), (), made, one, "a"))
+    values = [
+        MEASURES[name](unit.nuggets, unit.labels)
+        for name in ("strict_vital_score", "strict_all_score", "vital_score", "all_score")
+    ]
+    assert values == [strict_vital, strict_all, vital, everything]
+
+
+def test_a_nugget_is_found_by_its_text_whatever_its_id(tmp_path: Path) -> None:
+    rows = read_matches(file(tmp_path, line("1-1_1", [("B.", "okay", "support"), ("A.", "okay", "not_support")])))
+    own = b'{"nugget_id":"1-1_1/1","turn_id":"1-1_1","text":"A."}\n{"nugget_id":"x","topic_id":"1-1","text":"B."}\n'
+    known = join(rows, (), parse_bank(own, "bank"), both(), "a")
+    assert known.labels == {("R00001", "x"): "supports", ("R00001", "1-1_1/1"): "does_not"}
+
+
+def test_a_nugget_that_the_bank_does_not_have_is_refused(tmp_path: Path) -> None:
+    rows = read_matches(file(tmp_path, line("1-1_1", [("Z.", "okay", "support")])))
+    other = parse_bank(b'{"nugget_id":"n","turn_id":"1-1_1","text":"A."}', "bank")
+    with pytest.raises(InputError) as caught:
+        join(rows, (), other, both(), "a")
+    assert "no such nugget" in caught.value.problems[0].message
+
+
+def test_a_changed_nugget_is_still_refused_where_no_other_has_its_text() -> None:
+    rows = parse_matches(
+        b'{"turn_id":"1-1_1","nugget_id":"n","label":"supports","run_id":"r","judge":"j","nugget_sha256":"0"}', "m"
+    )
+    with pytest.raises(InputError) as caught:
+        join(rows, (), parse_bank(b'{"nugget_id":"n","turn_id":"1-1_1","text":"A."}', "bank"), both(), "a")
+    assert "has changed since it was matched" in caught.value.problems[0].message
+
+
+def test_what_failed_is_missing_and_no_label(tmp_path: Path) -> None:
+    rows = read_matches(file(tmp_path, line("1-1_1", [("A.", "vital", "failed"), ("B.", "okay", "support")])))
+    assert [(row.label, row.judge) for row in rows] == [("supports", "nuggetizer")]
+    with pytest.raises(InputError, match="not usable as assignments"):
+        read_matches(file(tmp_path, line("1-1_1", [("A.", "vital", "failed")])))
+
+
+@pytest.mark.parametrize(
+    ("bad", "place"),
+    [
+        (line("topic", [("A.", "okay", "support")]), "line 2: $.qid"),
+        (line("1-1_1", [("A.", "okay", "supports")]), "line 2: $.nuggets[0].assignment"),
+        (line("1-1_1", [(" ", "okay", "support")]), "line 2: $.nuggets[0].text"),
+        (line("1-1_1", [("A.", "okay", "support")], run_id=None, docid="d1"), "line 2: $.run_id"),
+        (line("1-1_2", [("A.", "okay", "support")]), "line 2: $"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, bad: str, place: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_matches(file(tmp_path, line("1-1_2", [("A.", "okay", "support")]), bad))
+    assert [problem.path for problem in caught.value.problems] == [place]

@@ -1,0 +1,203 @@
+"""`judge nuggets …`: what it prints where, what it writes, and its exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.cli import main
+from judge.extra.nuggets.forms import read_bank
+from tests.conftest import PROJECT
+
+BANK = PROJECT / "examples" / "nuggets.jsonl"
+CONE = '{"9-1_3": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": {"text": "Book.", "relevance": "2"}}}'
+
+
+def test_a_bank_is_converted_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "cone.json"
+    assert main(["nuggets", "convert", str(BANK), "--to", "cone-rag", "--out", str(out)]) == 0
+    assert capsys.readouterr() == ("", f"{out}: 44 nuggets of 16 turns, 3 topics: 44 without importance\n")
+    assert [nugget.text for nugget in read_bank(out).nuggets] == [nugget.text for nugget in read_bank(BANK).nuggets]
+
+
+@pytest.mark.parametrize(
+    ("form", "held"),
+    [("judge", "16 okay, 28 vital"), ("nuggetizer", "16 okay, 28 vital"), ("cone-rag", "44 without importance")],
+)
+def test_what_is_counted_is_what_the_written_file_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, held: str
+) -> None:
+    out = tmp_path / "bank"
+    assert main(["nuggets", "convert", str(BANK), "--to", form, "--out", str(out)]) == 0
+    assert capsys.readouterr().err == f"{out}: 44 nuggets of 16 turns, 3 topics: {held}\n"
+
+
+def test_importance_comes_from_the_grade_of_the_passage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cone, out = tmp_path / "cone.json", tmp_path / "bank.jsonl"
+    cone.write_text(CONE)
+    options = ["--to", "judge", "--vital-from", "3", "--made-by", "nist", "--json"]
+    assert main(["nuggets", "convert", str(cone), *options, "--out", str(out)]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert counts["form"] == "cone-rag"
+    assert counts["importance"] == {"okay": 1, "vital": 1}
+    assert [(row.importance, row.made_by) for row in read_bank(out).nuggets] == [("vital", "nist"), ("okay", "nist")]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (CONE, ["--to", "judge", "--form", "rubrics"], "expected the header id,rubrik"),
+        (CONE, ["--to", "nuggetizer"], "needs an importance: '9-1_3/1', '9-1_3/2' have none"),
+        ("id,rubrik\n1-1-r1,Why?\n", ["--to", "judge", "--vital-from", "2"], "neither an importance nor a grade"),
+        ('{"nugget_id": "a b", "topic_id": "1", "text": "\\u001b[2J"}', ["--to", "judge"], "line 1: $.nugget_id"),
+        ("hello", ["--to", "judge"], "not a bank of nuggets"),
+    ],
+)
+def test_a_bank_that_cannot_be_written_leaves_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, options: list[str], message: str
+) -> None:
+    bank, out = tmp_path / "bank", tmp_path / "out"
+    bank.write_text(content)
+    assert main(["nuggets", "convert", str(bank), *options, "--out", str(out)]) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "\x1b" not in shown
+    assert not out.exists()
+
+
+def test_a_bank_is_not_written_over_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bank = tmp_path / "bank.json"
+    bank.write_text(CONE)
+    assert main(["nuggets", "convert", str(bank), "--to", "judge", "--out", str(bank)]) == 2
+    assert "written over what it is made of" in capsys.readouterr().err
+    assert bank.read_text() == CONE
+
+
+def test_scores_go_to_stdout_and_notes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "pooled"
+    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
+    assert main(["pool", *runs, "--out", str(folder)]) == 0
+    rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    people = tmp_path / "people.jsonl"
+    people.write_text(
+        "".join(
+            json.dumps({"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget.nugget_id,
+                        "label": "supports", "assessor": "ann"}) + "\n"
+            for row in rows for nugget in read_bank(BANK).nuggets if nugget.turn_id == row["turn_id"] != "3-1_5"
+        )
+    )  # fmt: skip
+    capsys.readouterr()
+    command = ["nuggets", "score", "--pool", str(folder), "--bank", str(BANK), "--matches", str(people)]
+    assert main([*command, "--format", "json", "--out", str(tmp_path / "scores")]) == 0
+    out, err = capsys.readouterr()
+    runs_grid, measures = json.loads(out)
+    # Nobody asked about the turn 3-1_5, so it counts against no run.
+    assert {(row["mean"]["value"], row["left_out"]) for row in runs_grid["rows"]} == {(1.0, 1), (1.0, 0)}
+    assert {row["bound"] for row in runs_grid["rows"] if row["run"] != "thistle-faulty"} == {1.0}
+    assert len(measures["rows"]) == 7
+    assert err.splitlines()[-1] == f"tables in {tmp_path / 'scores'}"
+    first = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
+    assert main([*command, "--format", "json", "--out", str(tmp_path / "scores")]) == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()} == first
+    capsys.readouterr()
+    for more, message in (
+        (["--gold", str(people)], "--matches has those of people"),
+        (["--out", str(folder)], "this is where"),
+    ):
+        assert main([*command, *more]) == 2
+        assert message in capsys.readouterr().err
+    for wrong, message in (("0", "expected a number above 0"), ("1.5", "expected 1 or less")):
+        with pytest.raises(SystemExit):
+            main([*command, "--inclusion", wrong])
+        assert message in capsys.readouterr().err
+
+
+def test_runs_that_no_nugget_reaches_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mixed"
+    runs = ["--runs", str(PROJECT / "examples/interactive"), str(PROJECT / "examples/runs/harbor-grounded.json")]
+    assert main(["pool", *runs, "--topics", str(PROJECT / "examples/topics.json"), "--out", str(folder)]) == 0
+    rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    rows = [row for row in rows if row["turn_id"].startswith("1-1_")]
+    noted = {}
+    for scope in ("turn_id", "topic_id"):
+        bank, people = tmp_path / f"{scope}.jsonl", tmp_path / f"people-{scope}.jsonl"
+        bank.write_text(
+            json.dumps({"nugget_id": "n", scope: {"turn_id": "1-1_1", "topic_id": "1-1"}[scope], "text": "A."})
+        )
+        people.write_text(
+            "".join(
+                json.dumps({"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": "n",
+                            "label": "supports", "assessor": "ann"}) + "\n"
+                for row in rows if scope == "topic_id" or row["turn_id"] == "1-1_1"
+            )
+        )  # fmt: skip
+        capsys.readouterr()
+        command = ["nuggets", "score", "--pool", str(folder), "--bank", str(bank), "--matches", str(people)]
+        assert main([*command, "--format", "json"]) == 0
+        out, err = capsys.readouterr()
+        names = {row["run"] for row in json.loads(out)[0]["rows"]}
+        noted[scope] = names, [line for line in err.splitlines() if "no table" in line]
+    interactive = "plover-remembers", "stilt-plain"
+    message = (
+        f"note: the bank has no nugget of a turn or topic of 2 runs, so no table has them: {', '.join(interactive)}"
+    )
+    assert noted["turn_id"] == ({"harbor-grounded"}, [message])
+    assert noted["topic_id"] == ({"harbor-grounded", *interactive}, [])
+
+
+def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bank, sheet, out = tmp_path / "bank", tmp_path / "sheet.csv", tmp_path / "edited.jsonl"
+    bank.mkdir()
+    (bank / "nuggets.jsonl").write_bytes(BANK.read_bytes())
+    topics = ["--topics", str(PROJECT / "examples/topics.json")]
+    assert main(["nuggets", "sheet", str(bank), *topics, "--out", str(sheet)]) == 0
+    assert capsys.readouterr() == ("", f"{sheet}: 44 nuggets\n")
+    text = sheet.read_text(encoding="utf-8-sig")
+    assert "Can I get there by train in my wheelchair?" in text
+    sheet.write_text(
+        text.replace("A wheelchair space must be reserved.", "Reserve a space.")
+        + "\n,1-1_1,,vital,Staff helps with boarding.,,,,,,,\n"
+    )
+    command = ["nuggets", "import", str(sheet), "--bank", str(bank), "--edited-by", "ann"]
+    assert main(command) == 0
+    expected = f"{bank / 'edits.jsonl'}: 1 changed, 0 deleted, 1 added; 45 nuggets with these edits\n"
+    assert capsys.readouterr() == ("", expected)
+    first = (bank / "edits.jsonl").read_bytes()
+    assert main(command) == 0
+    assert (bank / "edits.jsonl").read_bytes() == first
+    assert (bank / "nuggets.jsonl").read_bytes() == BANK.read_bytes()
+    assert main(["nuggets", "convert", str(bank), "--to", "judge", "--out", str(out)]) == 0
+    texts = {nugget.text: nugget.edited_by for nugget in read_bank(out).nuggets}
+    assert texts["Reserve a space."] == texts["Staff helps with boarding."] == "ann"
+    again = ["nuggets", "convert", str(BANK), "--edits", str(bank / "edits.jsonl"), "--to", "judge"]
+    assert main([*again, "--out", str(tmp_path / "same.jsonl")]) == 0
+    assert (tmp_path / "same.jsonl").read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["import", "{sheet}", "--bank", "{file}", "--edited-by", "ann"], "needs a name (--edits)"),
+        (["import", "{sheet}", "--bank", "{bank}", "--edited-by", " "], "expected a name"),
+        (["import", "{file}", "--bank", "{bank}", "--edited-by", "ann"], "not usable as a sheet"),
+        (["import", "{sheet}", "--bank", "{bank}", "--edited-by", "ann", "--edits", "{file}"], "over what it is"),
+        (["sheet", "{bank}", "--out", "{file}"], "over what it is"),
+        (["sheet", "{bank}", "--edits", "{bank}/none", "--out", "{sheet}.csv"], "none"),
+        (["convert", "{bank}", "--to", "judge", "--out", "{file}"], "over what it is"),
+    ],
+)
+def test_edits_that_cannot_be_read_or_written_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    bank, sheet = tmp_path / "bank", tmp_path / "sheet.csv"
+    bank.mkdir()
+    (bank / "nuggets.jsonl").write_bytes(BANK.read_bytes())
+    assert main(["nuggets", "sheet", str(bank), "--out", str(sheet)]) == 0
+    capsys.readouterr()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    places = {"{sheet}": str(sheet), "{file}": str(bank / "nuggets.jsonl"), "{bank}": str(bank)}
+    for sign, place in places.items():
+        words = [word.replace(sign, place) for word in words]
+    assert main(["nuggets", *words]) == 2
+    assert message in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -1,0 +1,274 @@
+"""`judge nuggets match` and `claims` against a server: nothing is paid twice, and a killed run goes on."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from judge.cli import main
+from judge.errors import InputError, OperationalError, UsageError
+from judge.extra.nuggets.jobs.questions import (
+    NuggetAnswers,
+    NuggetAskPlan,
+    NuggetClaimsPlan,
+    NuggetMatchPlan,
+    forecast_nuggets,
+    label_claims,
+    match_nuggets,
+    read_questions,
+)
+from judge.io.ids import is_own_turn
+from judge.io.sentences import split_sentences
+from tests.conftest import PROJECT
+from tests.mock import Mock, start_mock, wait_for_paid
+from tests.postgres import Postgres
+from tests.time_limit import PATIENCE
+
+pytestmark = pytest.mark.slow
+
+BANK = PROJECT / "examples" / "nuggets.jsonl"
+PAIRS, RESPONSES = 211, 77
+"""77 pooled responses with the nuggets of their turns."""
+
+
+class Asked(NamedTuple):
+    """A command that asks about nuggets."""
+
+    plan: type[NuggetAskPlan]
+    ask: Callable[..., NuggetAnswers]
+    questions: int
+    other_prompt: str
+
+
+GONE = "http://127.0.0.1:9/v1"
+MATCH = Asked(NuggetMatchPlan, match_nuggets, PAIRS, "nugget/yes_no")
+CLAIMS = Asked(NuggetClaimsPlan, label_claims, RESPONSES, "nugget_precision/passages")
+both = pytest.mark.parametrize("asked", [MATCH, CLAIMS], ids=["match", "claims"])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Mock]:
+    with start_mock() as mock:
+        yield mock
+
+
+def plan(mock: Mock, pooled: Path, out: Path, asked: Asked = MATCH, **more: object) -> Any:
+    return asked.plan(pool=pooled, bank=BANK, model="server/mock", out=out, base_url=mock.base_url, **more)
+
+
+def results(folder: Path, asked: Asked) -> dict[str, bytes]:
+    names = (asked.plan.command.answers_file, "failures.jsonl", "nuggets.json")
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+@both
+def test_every_question_is_asked_once_and_never_again(server: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
+    server.reset()
+    given = plan(server, pooled, tmp_path / "out", asked)
+    forecast = forecast_nuggets(given)
+    assert forecast.counts == {"responses": RESPONSES, "nuggets": 44}
+    assert forecast.models[0].calls <= asked.questions
+    assert not (tmp_path / "out").exists()
+    first = asked.ask(given)
+    assert len(first.answers) == asked.questions and not first.failures
+    paid, written = server.stats()["paid"], results(tmp_path / "out", asked)
+    assert set(server.paid_per_item().values()) == {1}
+    again = asked.ask(given)
+    assert again.answers == first.answers
+    assert server.stats()["paid"] == paid
+    assert results(tmp_path / "out", asked) == written
+    assert forecast_nuggets(given).models[0].calls == 0
+
+
+def test_each_sentence_of_a_response_has_a_label(server: Mock, pooled: Path, tmp_path: Path) -> None:
+    server.reset()
+    texts = {
+        row["response_id"]: row["text"] for row in map(json.loads, (pooled / "pool.jsonl").read_text().splitlines())
+    }
+    claims = label_claims(plan(server, pooled, tmp_path, CLAIMS)).answers
+    assert all(len(row.labels) == len(split_sentences(texts[row.response_id])) for row in claims)
+
+
+@both
+def test_what_one_folder_asked_another_finds_in_a_shared_journal(
+    server: Mock, pooled: Path, tmp_path: Path, postgres: Postgres, asked: Asked
+) -> None:
+    server.reset()
+    url = postgres.database()
+    asked.ask(plan(server, pooled, tmp_path / "one", asked, journal=url))
+    paid = server.stats()["paid"]
+    other = plan(server, pooled, tmp_path / "two", asked, journal=url)
+    assert paid and forecast_nuggets(other).models[0].calls == 0
+    asked.ask(other)
+    assert server.stats()["paid"] == paid
+    assert results(tmp_path / "two", asked) == results(tmp_path / "one", asked)
+    assert not (tmp_path / "one" / "journal.sqlite").exists()
+
+
+@both
+def test_a_budget_leaves_failures_and_the_next_call_goes_on(
+    server: Mock, pooled: Path, tmp_path: Path, asked: Asked
+) -> None:
+    server.reset()
+    short = asked.ask(plan(server, pooled, tmp_path, asked, max_cost=1.0, price="100/100", concurrency=4))
+    assert {failed.reason for failed in short.failures} == {"budget"}
+    assert len(short.answers) + len(short.failures) == asked.questions
+    assert len(asked.ask(plan(server, pooled, tmp_path, asked)).answers) == asked.questions
+    assert set(server.paid_per_item().values()) == {1}
+
+
+@both
+def test_a_reply_without_a_label_is_a_failure(server: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
+    server.reset()
+    body = {"choices": [{"message": {"content": "1: nugget"}, "finish_reason": "stop"}], "model": "m"}
+    server.script(*[{"status": 200, "body": json.dumps(body)}] * 2)
+    outcome = asked.ask(plan(server, pooled, tmp_path, asked, limit=1))
+    assert [failed.reason for failed in outcome.failures] == ["unreadable"]
+    assert not outcome.answers
+    assert (tmp_path / asked.plan.command.answers_file).read_bytes() == b""
+
+
+def ask_until_killed(server: Mock, pooled: Path, out: Path, command: str, concurrency: int, paid: int) -> None:
+    """Kill a command of `judge nuggets` once so many of its calls are paid."""
+    arguments = [
+        sys.executable, "-m", "judge", "nuggets", command, "--pool", str(pooled), "--bank", str(BANK), "--model",
+        "server/mock", "--base-url", server.base_url, "--concurrency", str(concurrency), "--out", str(out),
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(
+        arguments, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_for_paid(server, process, paid)
+    process.kill()
+    process.wait(timeout=PATIENCE)
+
+
+@pytest.mark.long
+@both
+def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
+    server.reset()
+    asked.ask(plan(server, pooled, tmp_path / "whole", asked))
+    server.reset()
+    server.config(latency=0.05)
+    ask_until_killed(server, pooled, tmp_path / "out", asked.plan.command.command.split()[-1], 2, 10)
+    server.config(latency=0.0)
+    assert not (tmp_path / "out" / asked.plan.command.answers_file).exists()
+    asked.ask(plan(server, pooled, tmp_path / "out", asked))
+    assert results(tmp_path / "out", asked) == results(tmp_path / "whole", asked)
+    # A kill costs at most the calls in flight, and those that were not yet on the disk.
+    assert sum(server.paid_per_item().values()) - len(server.paid_per_item()) <= 4
+
+
+@both
+def test_a_folder_with_other_answers_is_refused_before_anything_is_sent(
+    server: Mock, pooled: Path, tmp_path: Path, asked: Asked
+) -> None:
+    row = asked.plan.command
+    asked.ask(plan(server, pooled, tmp_path, asked, limit=3))
+    server.reset()
+    with pytest.raises(InputError, match=f"holds {row.what} made with another prompt: choose another --out"):
+        asked.ask(plan(server, pooled, tmp_path, asked, prompt=asked.other_prompt))
+    assert server.stats()["paid"] == 0
+    (tmp_path / "nuggets.json").write_text("[")
+    with pytest.raises(InputError, match=f"not as `{row.command}` writes it"):
+        asked.ask(plan(server, pooled, tmp_path, asked))
+
+
+def test_a_server_that_is_not_there_ends_the_run(pooled: Path, tmp_path: Path) -> None:
+    gone = NuggetMatchPlan(pool=pooled, bank=BANK, model="server/mock", out=tmp_path, attempts=1, base_url=GONE)
+    with pytest.raises(OperationalError):
+        match_nuggets(gone)
+
+
+def test_matches_of_judges_are_scored_and_several_vote(
+    server: Mock, pooled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    match_nuggets(plan(server, pooled, tmp_path / "a"))
+    overlap = ["--model", "baseline/overlap", "--out", str(tmp_path / "b")]
+    assert main(["nuggets", "match", "--pool", str(pooled), "--bank", str(BANK), *overlap]) == 0
+    capsys.readouterr()
+    command = ["nuggets", "score", "--pool", str(pooled), "--bank", str(BANK), "--format", "json", "--matches"]
+    assert main([*command, str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    runs = json.loads(capsys.readouterr().out)[0]["rows"]
+    assert {row["run"] for row in runs} >= {"harbor-grounded", "bramble-broken"}
+    assert all(row["matched"] + row["unanswered"] == row["units"] for row in runs)
+
+
+def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Mock, tmp_path: Path) -> None:
+    server.reset()
+    prompt, bank, topics = tmp_path / "mine.md", tmp_path / "bank.jsonl", PROJECT / "examples/topics.json"
+    text = (PROJECT / "prompts/nugget/graded.md").read_text()
+    text = text.replace("inputs = [", 'inputs = ["context", "utterance", ')
+    prompt.write_text(text.replace("{{nugget}}", "{{context}}\n\n{{utterance}}\n\n{{nugget}}"))
+    bank.write_text(json.dumps({"nugget_id": "n", "topic_id": "1-1", "text": "A fact."}))
+    pools = {"alone": ["examples/interactive"], "mixed": ["examples/interactive", "examples/runs/harbor-grounded.json"]}
+    for name, runs in pools.items():
+        given = [str(PROJECT / run) for run in runs]
+        assert main(["pool", "--runs", *given, "--topics", str(topics), "--out", str(tmp_path / name)]) == 0
+
+    def of(name: str, **more: object) -> NuggetMatchPlan:
+        out = tmp_path / f"out-{name}"
+        of = {"pool": tmp_path / name, "bank": bank, "prompt": prompt, "base_url": server.base_url} | more
+        return NuggetMatchPlan(model="server/mock", out=out, **of)
+
+    prepared = read_questions(of("alone"))
+    asked = {pair.response.turn_id for pair in prepared.questions}
+    assert asked and all(map(is_own_turn, asked))
+    assert any(prepared.turns[turn_id].context for turn_id in asked)
+    outcome = match_nuggets(of("alone"))
+    assert (len(outcome.answers), len(outcome.failures)) == (len(prepared.questions), 0)
+    with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):
+        read_questions(of("mixed"))
+    mixed = read_questions(of("mixed", topics=topics))
+    assert {is_own_turn(pair.response.turn_id) for pair in mixed.questions} == {True, False}
+    assert len(match_nuggets(of("mixed", topics=topics)).answers) == len(mixed.questions)
+
+
+def test_a_response_whose_passages_have_no_text_is_not_asked_about(pooled: Path, tmp_path: Path) -> None:
+    given = NuggetClaimsPlan(
+        pool=pooled, bank=BANK, model="checker/overlap", out=tmp_path, prompt="nugget_precision/passages"
+    )
+    outcome = label_claims(given)
+    assert [(failed.response_id, failed.reason) for failed in outcome.failures] == [("R00050", "no_passages")]
+    assert all(row.passages for row in outcome.answers)
+
+
+def test_what_cannot_be_asked_is_refused(pooled: Path, tmp_path: Path) -> None:
+    of = {"pool": pooled, "bank": BANK, "out": tmp_path / "out"}
+    with pytest.raises(UsageError, match="checker/overlap labels sentences"):
+        label_claims(NuggetClaimsPlan(model="baseline/overlap", **of))
+    with pytest.raises(UsageError, match="no prompt about claims"):
+        label_claims(NuggetClaimsPlan(model="checker/overlap", prompt="nugget", **of))
+    with pytest.raises(OperationalError):
+        label_claims(NuggetClaimsPlan(model="server/m", base_url=GONE, attempts=1, **of))
+
+
+def test_the_command_labels_and_scores(pooled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of = ["--pool", str(pooled), "--bank", str(BANK)]
+    claimed, matched = str(tmp_path / "claimed"), str(tmp_path / "matched")
+    assert main(["nuggets", "claims", *of, "--model", "checker/overlap", "--dry-run", "--out", claimed]) == 0
+    assert "responses           77: 44 nuggets" in capsys.readouterr().out
+    assert main(["nuggets", "claims", *of, "--model", "checker/overlap", "--out", claimed]) == 0
+    assert "sentences of 77 responses" in capsys.readouterr().err
+    assert main(["nuggets", "match", *of, "--model", "baseline/overlap", "--out", matched]) == 0
+    capsys.readouterr()
+    command = ["nuggets", "score", *of, "--matches", matched, "--claims", claimed, "--format", "json"]
+    assert main([*command, "--out", str(tmp_path / "scores")]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    assert [table["title"] for table in tables] == ["Runs", "Measures", "Precision"]
+    assert "precision" not in tables[2]["rows"][0]
+    assert all(
+        row["labeled"] + row["no_claim"] + row["missing"] + row["unanswered"] == row["units"]
+        for row in tables[2]["rows"]
+    )
+    first = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
+    assert {"precision.tsv", "claims.tsv"} <= first.keys()
+    assert main([*command, "--out", str(tmp_path / "scores")]) == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()} == first
+    assert main([*command[:-4], "--out", str(tmp_path / "scores")]) == 0
+    assert not (tmp_path / "scores" / "claims.tsv").exists()

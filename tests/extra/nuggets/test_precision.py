@@ -1,0 +1,161 @@
+"""Nugget precision and F: a small pool worked by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.extra.nuggets.labels import KnownClaims
+from judge.extra.nuggets.precision import (
+    claim_units,
+    claims_grid,
+    harmonic,
+    nugget_precision,
+    precision_grid,
+    precision_names,
+)
+from judge.extra.nuggets.records import ClaimLabel, LabelFailure
+from judge.extra.nuggets.scores import run_units
+from tests.extra.nuggets.world import bank, known, nugget, pool, response
+
+POOL = pool(
+    *(response(place, f"{place}-1_1", "a") for place in (1, 2, 3, 4)),
+    response(5, "4-1_2", "a"),
+    turns=("1-1_1", "2-1_1", "3-1_1", "4-1_1", "4-1_2", "5-1_1"),
+)
+BANK = bank(*(nugget(f"{scope}/{n}") for scope in ("1-1_1", "2-1_1", "3-1_1", "4-1", "5-1_1") for n in (1, 2)))
+UNITS = run_units(
+    POOL,
+    BANK,
+    known(
+        {
+            (1, "1-1_1/1"): "supports", (1, "1-1_1/2"): "does_not",
+            (2, "2-1_1/1"): "does_not", (2, "2-1_1/2"): "partly",
+            (3, "3-1_1/1"): "supports", (3, "3-1_1/2"): "supports",
+            (4, "4-1/1"): "supports", (5, "4-1/1"): "does_not",
+        }
+    ),
+)  # fmt: skip
+
+
+def lacking(turn_id: str, response_id: str) -> LabelFailure:
+    return LabelFailure(turn_id=turn_id, response_id=response_id, reason="refused", detail="no", judge="server/m")
+
+
+LABELS: dict[int, tuple[ClaimLabel, ...]] = {
+    1: ("nugget", "none", "no_claim", "passage", "nugget"),
+    2: ("none", "none"),
+    3: ("no_claim", "no_claim"),
+    4: ("nugget", "none"),
+    5: ("nugget", "passage"),
+}
+
+
+def carried(labels: dict[int, tuple[ClaimLabel, ...]] = LABELS, *, passages: bool = True) -> KnownClaims:
+    return KnownClaims({f"R{number:05d}": each for number, each in labels.items()}, {}, passages, 0)
+
+
+def test_every_unit_by_hand() -> None:
+    units = claim_units(UNITS, carried())
+    assert [(unit.scope, unit.status, unit.claims, unit.values) for unit in units] == [
+        # 2 of 4 claims by nuggets, 3 of 4 with passages; strict recall 1/2, so F = 2 (1/2 1/2) / (1/2 + 1/2).
+        ("1-1_1", "labeled", 4, {"nugget_precision": 0.5, "precision": 0.75, "f1": 0.5}),
+        # Nothing carried, and nothing supported in full: F is 0.
+        ("2-1_1", "labeled", 2, {"nugget_precision": 0.0, "precision": 0.0, "f1": 0.0}),
+        ("3-1_1", "no_claim", 0, {}),
+        # Both responses of the topic: 2 of 4 claims. A match of 4-1/2 is missing, so there is no recall and no F.
+        ("4-1", "labeled", 4, {"nugget_precision": 0.5, "precision": 0.75}),
+        ("5-1_1", "unanswered", 0, {}),
+    ]
+
+
+def test_a_run_by_hand() -> None:
+    (row,) = nugget_precision(claim_units(UNITS, carried()), precision_names(carried()))
+    assert (row.units, row.labeled, row.no_claim, row.missing, row.unanswered) == (5, 3, 1, 0, 1)
+    assert list(row.means) == ["nugget_precision", "precision", "f1"]
+    assert row.means["nugget_precision"].value == pytest.approx((0.5 + 0 + 0.5) / 3)
+    assert row.means["precision"].value == pytest.approx((0.75 + 0 + 0.75) / 3)
+    assert (row.means["f1"].value, row.means["f1"].n) == (0.25, 2)
+    assert row.means["nugget_precision"].topics == 3
+
+
+def test_a_run_gains_nothing_in_f_by_silence() -> None:
+    """One run answers both turns, well and badly; the other only the one that it is good at."""
+    both = pool(
+        response(1, "1-1_1", "a", "b"), response(2, "2-1_1", "a"), turns=("1-1_1", "2-1_1")
+    )  # fmt: skip
+    nuggets = bank(nugget("1-1_1/1"), nugget("2-1_1/1"))
+    matched = known({(1, "1-1_1/1"): "supports", (2, "2-1_1/1"): "does_not"})
+    labels = carried({1: ("nugget",), 2: ("none",)}, passages=False)
+    first, second = nugget_precision(claim_units(run_units(both, nuggets, matched), labels), precision_names(labels))
+    # The mean over what was answered is higher for the silent run, its bound is the same.
+    assert (first.means["f1"].value, second.means["f1"].value) == (0.5, 1.0)
+    assert (first.f1_bound, second.f1_bound) == (0.5, 0.5)
+
+
+def test_f_with_everything_missing_against_the_run_by_hand() -> None:
+    """F of 1-1_1 is .5 and of 2-1_1 it is 0. 3-1_1 claims nothing, 5-1_1 is unanswered.
+
+    A match of 4-1 was never asked.
+    """
+    (row,) = nugget_precision(claim_units(UNITS, carried()), precision_names(carried()))
+    # The three that are known are .5, 0 and 0; the one left out counts as they do on average, the unanswered one as 0.
+    assert row.f1_bound == pytest.approx((0.5 + 0 + 0) / 3 * 4 / 5)
+    # Labels that were lost by the judge's refusal count against the run, and those that nobody asked for do not.
+    lost = KnownClaims({"R00001": LABELS[1]}, {"R00002": lacking("2-1_1", "R00002")}, True, 0)
+    (row,) = nugget_precision(claim_units(UNITS, lost), precision_names(lost))
+    assert row.f1_bound == pytest.approx((0.5 + 0) / 2 * 4 / 5)
+
+
+def test_a_response_counts_once_where_turn_and_topic_have_nuggets() -> None:
+    """Turn 1-1_1 has a nugget of its own beside that of topic 1-1, and turn 1-1_2 has none."""
+    both = pool(response(1, "1-1_1", "a"), response(2, "1-1_2", "a"), turns=("1-1_1", "1-1_2"))
+    matched = known({(1, "1-1_1/1"): "supports", (1, "1-1/1"): "supports", (2, "1-1/1"): "supports"})
+    units = run_units(both, bank(nugget("1-1_1/1"), nugget("1-1/1")), matched)
+    labels = carried({1: ("nugget", "none"), 2: ("nugget",)}, passages=False)
+    found = claim_units(units, labels)
+    assert [(unit.scope, unit.responses, unit.values) for unit in found] == [
+        ("1-1", ("R00002",), {"nugget_precision": 1.0}),
+        ("1-1_1", ("R00001",), {"nugget_precision": 0.5}),
+    ]
+    (row,) = nugget_precision(found, precision_names(labels))
+    assert (row.means["nugget_precision"].value, row.means["f1"].value, row.f1_bound) == (0.75, None, None)
+    # Where every turn has nuggets, the topic is left without a response.
+    only = pool(response(1, "1-1_1", "a"), turns=("1-1_1",))
+    units = run_units(only, bank(nugget("1-1_1/1"), nugget("1-1/1")), matched)
+    assert [unit.scope for unit in claim_units(units, labels)] == ["1-1_1"]
+
+
+def test_without_passages_shown_only_nuggets_carry() -> None:
+    shown = carried({1: ("nugget", "none")}, passages=False)
+    assert precision_names(shown) == ("nugget_precision", "f1")
+    assert claim_units(UNITS, shown)[0].values == {"nugget_precision": 0.5, "f1": 0.5}
+
+
+def test_missing_labels_are_no_labels_and_their_reason_is_told() -> None:
+    failure = lacking("4-1_2", "R00005")
+    some = KnownClaims({"R00004": ("nugget",)}, {"R00005": failure}, False, 0)
+    units = {unit.scope: unit for unit in claim_units(UNITS, some)}
+    assert (units["4-1"].status, units["4-1"].labels, units["4-1"].values) == ("missing", {}, {})
+    assert units["4-1"].reasons == {"R00005": "refused"}
+    assert units["1-1_1"].reasons == {"R00001": "not_asked"}
+    (row,) = nugget_precision(units.values(), precision_names(some))
+    assert (row.labeled, row.missing) == (0, 4)
+    assert (row.means["nugget_precision"].value, row.means["nugget_precision"].reason) == (None, "no turns with claims")
+
+
+def test_tables_have_a_line_for_each_run_and_unit() -> None:
+    units, names = claim_units(UNITS, carried()), precision_names(carried())
+    grid = precision_grid(nugget_precision(units, names), names)
+    assert grid.columns[:4] == ("run", "nugget_precision", "precision", "f1")
+    assert grid.columns[4] == "f1_bound"
+    assert grid[0][5:] == (5, 3, 1, 0, 1)
+    lines = claims_grid(units, names)
+    assert lines[0] == ("a", "1-1_1", "R00001", "labeled", 5, 4, 2, 1, 1, 1, 0.5, 0.75, 0.5, "")
+    assert lines[2][10:] == (None, None, None, "")
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_f_lies_between_its_parts(precision: float, recall: float) -> None:
+    value = harmonic(precision, recall)
+    assert min(precision, recall) - 1e-9 <= value <= max(precision, recall) + 1e-9
+    assert harmonic(recall, precision) == pytest.approx(value)

@@ -1,0 +1,300 @@
+"""Recall by nuggets: nuggetizer's measures, what missing matches count, nuggets of topics, corrections by people."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import InputError
+from judge.extra.nuggets.labels import PairLabels
+from judge.extra.nuggets.people import corrected_recall
+from judge.extra.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
+from judge.extra.nuggets.scores import (
+    MEASURES,
+    RECALLS,
+    NuggetScore,
+    RunUnit,
+    measures_grid,
+    nugget_scores,
+    run_units,
+    score_grid,
+    units_grid,
+)
+from judge.pool.records import Pool
+from judge.stats.means import mean_interval
+from tests.extra.nuggets.world import bank, fail, known, nugget, pool, response
+
+FOUR = (nugget("1-1_1/1", "vital"), nugget("1-1_1/2", "vital"), nugget("1-1_1/3"), nugget("1-1_1/4"))
+SUPPORTED = ("supports", "supports", "partly", "does_not")
+"""The assignments of nuggetizer's example of an assigned answer: support, support, partial_support, not_support."""
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        # all: (1 + 1 + .5 + 0) / 4; vital: (1 + 1) / 2
+        (SUPPORTED, {"strict_all_score": 2 / 4, "all_score": 2.5 / 4, "strict_vital_score": 1, "vital_score": 1}),
+        # all: (.5 + 0 + 1 + 1) / 4; vital: (.5 + 0) / 2
+        (
+            ("partly", "does_not", "supports", "supports"),
+            {"strict_all_score": 2 / 4, "all_score": 2.5 / 4, "strict_vital_score": 0, "vital_score": 0.5 / 2},
+        ),
+        # A contradiction supports nothing, and is counted apart.
+        (
+            ("contradicts", "supports", "contradicts", "does_not"),
+            {"strict_all_score": 1 / 4, "all_score": 1 / 4, "strict_vital_score": 1 / 2, "vital_score": 1 / 2,
+             "contradicted": 2 / 4},
+        ),
+    ],
+)  # fmt: skip
+def test_measures_of_one_response_are_nuggetizers(labels: tuple[MatchLabel, ...], expected: dict[str, float]) -> None:
+    given_labels = {each.nugget_id: label for each, label in zip(FOUR, labels, strict=True)}
+    assert {name: MEASURES[name](FOUR, given_labels) for name in expected} == expected
+
+
+def nuggetizer(nuggets: tuple[Nugget, ...], labels: dict[str, MatchLabel], vital: bool, strict: bool) -> float:
+    """nuggetizer's score in words: full support is 1, partial support ½ unless strict, over vital or all nuggets."""
+    chosen = [labels[each.nugget_id] for each in nuggets if each.importance == "vital" or not vital]
+    half = 0 if strict else 0.5
+    return (chosen.count("supports") + half * chosen.count("partly")) / len(chosen)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["vital", "okay"]), st.sampled_from(MATCH_LABELS)), min_size=1))
+def test_measures_are_nuggetizers_for_any_labels(rows: list[tuple[str, MatchLabel]]) -> None:
+    nuggets = tuple(nugget(f"1-1_1/{place}", importance) for place, (importance, _) in enumerate(rows))  # type: ignore[arg-type]
+    labels = {f"1-1_1/{place}": label for place, (_, label) in enumerate(rows)}
+    for name, vital, strict in (
+        ("all_score", False, False), ("strict_all_score", False, True), ("vital_score", True, False),
+        ("strict_vital_score", True, True),
+    ):  # fmt: skip
+        ours = MEASURES[name](nuggets, labels)
+        if vital and not any(each.importance == "vital" for each in nuggets):
+            # nuggetizer counts 0 here; without a vital nugget we say nothing.
+            assert ours is None
+        else:
+            assert ours == pytest.approx(nuggetizer(nuggets, labels, vital, strict), abs=1e-12)
+
+
+def test_a_turn_without_vital_nuggets_is_in_no_mean_of_vital_ones() -> None:
+    there = bank(nugget("1-1_1/1", "vital"), nugget("1-1_2/1", "okay"))
+    labels = known({(1, "1-1_1/1"): "supports", (2, "1-1_2/1"): "does_not"})
+    rows = scores(pool(response(1, "1-1_1", "a"), response(2, "1-1_2", "a")), there, labels)
+    assert (rows["a", "all_score"].mean.value, rows["a", "all_score"].units) == ((1 + 0) / 2, 2)
+    assert (rows["a", "vital_score"].mean.value, rows["a", "vital_score"].units) == (1.0, 1)
+
+
+def scores(there: Pool, nuggets: NuggetBank, labels: PairLabels) -> dict[tuple[str, str], NuggetScore]:
+    return {(row.run_id, row.measure): row for row in nugget_scores(run_units(there, nuggets, labels))}
+
+
+THREE_TOPICS = bank(*(nugget(f"{topic}-1_1/{n}") for topic in (1, 2, 3) for n in (1, 2)))
+
+
+def test_means_of_a_run_are_over_turns_with_intervals_over_topics() -> None:
+    there = pool(*(response(topic, f"{topic}-1_1", "a") for topic in (1, 2, 3)))
+    labels = known(
+        {
+            (1, "1-1_1/1"): "supports", (1, "1-1_1/2"): "supports",
+            (2, "2-1_1/1"): "partly", (2, "2-1_1/2"): "does_not",
+            (3, "3-1_1/1"): "contradicts", (3, "3-1_1/2"): "supports",
+        }
+    )  # fmt: skip
+    row = scores(there, THREE_TOPICS, labels)["a", "all_score"]
+    values = [2 / 2, 0.5 / 2, 1 / 2]
+    assert row.mean == mean_interval(values, ["1-1", "2-1", "3-1"], bounds=(0, 1))
+    assert row.bound == pytest.approx((1 + 0.25 + 0.5) / 3)
+    assert scores(there, THREE_TOPICS, labels)["a", "contradicted"].mean.value == pytest.approx((0 + 0 + 1 / 2) / 3)
+
+
+def test_a_missing_match_is_missing_and_never_does_not() -> None:
+    there = pool(*(response(topic, f"{topic}-1_1", "a") for topic in (1, 2, 3)))
+    labels = known(
+        {(1, "1-1_1/1"): "supports", (1, "1-1_1/2"): "supports", (2, "2-1_1/1"): "supports", (3, "3-1_1/1"): "supports"}
+    )
+    labels = fail(fail(labels, 2, "2-1_1/2", "refused"), 3, "3-1_1/2", "budget")
+    row = scores(there, THREE_TOPICS, labels)["a", "all_score"]
+    assert (row.matched, row.incomplete, row.left_out) == (1, 1, 1)
+    # Only the first turn has all its matches.
+    assert row.mean.value == 1.0
+    # The refusal counts 1/2 in the second; the third, which nobody paid for, counts as the others do: (1 + 1/2) / 2.
+    assert row.bound == pytest.approx(0.75)
+    assert row.reasons == {"budget": 1, "refused": 1}
+
+
+@pytest.mark.parametrize(
+    ("reason", "reached", "status"),
+    [
+        ("unreadable", False, "incomplete"),
+        ("unable", False, "incomplete"),
+        ("content_filter", False, "incomplete"),
+        ("budget", True, "left_out"),
+        ("provider_error", False, "left_out"),
+        ("provider_error", True, "incomplete"),
+        (None, True, "left_out"),
+    ],
+)
+def test_what_a_missing_match_counts_against(reason: str | None, reached: bool, status: str) -> None:
+    there = pool(response(1, "1-1_1", "a"), response(2, "1-1_1", "b"))
+    labels = known({(2, "1-1_1/1"): "supports"} if reached else {})
+    if reason is not None:
+        labels = fail(labels, 1, "1-1_1/1", reason)
+    (unit,) = [unit for unit in run_units(there, bank(nugget("1-1_1/1")), labels) if unit.run_id == "a"]
+    assert (unit.status, unit.labels) == (status, {})
+
+
+def test_an_unanswered_turn_counts_as_nothing_supported() -> None:
+    there = pool(response(1, "1-1_1", "a"), turns=("1-1_1", "1-1_2"))
+    rows = scores(there, bank(nugget("1-1_1/1"), nugget("1-1_2/1")), known({(1, "1-1_1/1"): "supports"}))
+    row = rows["a", "all_score"]
+    assert (row.units, row.unanswered, row.mean.value, row.bound) == (2, 1, 1.0, 1 / 2)
+    # Silence contradicts nothing.
+    assert (rows["a", "contradicted"].bound, rows["a", "contradicted"].mean.value) == (None, 0.0)
+
+
+def test_nobody_asked_about_a_run() -> None:
+    there = pool(response(1, "1-1_1", "a"), response(2, "1-1_1", "b"))
+    rows = scores(there, bank(nugget("1-1_1/1")), known({(2, "1-1_1/1"): "partly"}))
+    assert (rows["a", "all_score"].bound, rows["a", "all_score"].rank) == (None, None)
+    assert (rows["b", "all_score"].bound, rows["b", "all_score"].rank) == (0.5, 1)
+
+
+TOPIC = bank(nugget("1-1/1"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "label"),
+    [
+        ("supports", "does_not", "supports"),
+        ("does_not", "supports", "supports"),
+        ("partly", "contradicts", "partly"),
+        ("contradicts", "does_not", "contradicts"),
+        ("supports", None, "supports"),
+        ("partly", None, None),
+        ("does_not", None, None),
+    ],
+)
+def test_a_nugget_of_a_topic_has_the_best_label_of_the_dialogue(
+    first: MatchLabel, second: MatchLabel | None, label: MatchLabel | None
+) -> None:
+    labels = known({(1, "1-1/1"): first})
+    if second is not None:
+        labels = PairLabels(labels.labels | known({(2, "1-1/1"): second}).labels, {}, {}, 0, True)
+    (unit,) = run_units(pool(response(1, "1-1_1", "a"), response(2, "1-1_2", "a")), TOPIC, labels)
+    assert (unit.scope, unit.responses) == ("1-1", ("R00001", "R00002"))
+    assert unit.labels.get("1-1/1") == label
+
+
+def test_runs_share_a_rank_where_they_are_equal_and_come_in_natural_order() -> None:
+    there = pool(response(1, "1-1_1", "run10", "run9"), response(2, "1-1_1", "best"))
+    rows = nugget_scores(
+        run_units(there, bank(nugget("1-1_1/1")), known({(1, "1-1_1/1"): "partly", (2, "1-1_1/1"): "supports"}))
+    )
+    assert [(row.run_id, row.rank) for row in rows if row.measure == "all_score"] == [
+        ("best", 1), ("run9", 2), ("run10", 2)
+    ]  # fmt: skip
+
+
+def test_tables_name_every_measure() -> None:
+    there = pool(response(1, "1-1_1", "a"))
+    units = run_units(there, bank(*FOUR), known({(1, each.nugget_id): "partly" for each in FOUR}))
+    rows = nugget_scores(units)
+    assert measures_grid(rows).columns == ("run", *MEASURES)
+    assert score_grid(rows, "vital_score")[0][:2] == (1, "a")
+    line = units_grid(units).tsv().splitlines()[1].split("\t")
+    assert line[:10] == ["a", "1-1_1", "R00001", "matched", "4", "0", "4", "0", "0", "0"]
+
+
+# ---------------------------------------------------------------- corrected by people
+
+
+Units = tuple[RunUnit, ...]
+
+
+def worlds(judge: dict[int, MatchLabel], people: dict[int, MatchLabel], n: int) -> tuple[Units, Units, PairLabels]:
+    """One run with a turn in each of n topics: its units by a judge and by people, and people's labels."""
+    there = pool(*(response(topic, f"{topic}-1_1", "a") for topic in range(1, n + 1)))
+    nuggets = bank(*(nugget(f"{topic}-1_1/1") for topic in range(1, n + 1)))
+    by_judge, gold = (
+        known({(topic, f"{topic}-1_1/1"): label for topic, label in labels.items()}) for labels in (judge, people)
+    )
+    return run_units(there, nuggets, by_judge), run_units(there, nuggets, gold), gold
+
+
+def test_the_mean_is_exact_where_people_matched_everything() -> None:
+    judge: dict[int, MatchLabel] = dict.fromkeys(range(1, 11), "supports")
+    people: dict[int, MatchLabel] = {topic: "supports" if topic <= 4 else "does_not" for topic in judge}
+    (row,) = corrected_recall(*worlds(judge, people, 10), "all_score", "gold")
+    assert (row.raw.value, row.corrected.value, row.people, row.bias) == (1.0, 4 / 10, 10, pytest.approx(6 / 10))
+
+
+def test_a_judge_that_sees_too_much_support_is_corrected_by_a_sample() -> None:
+    n = 40
+    judge: dict[int, MatchLabel] = {topic: "supports" if topic % 4 else "does_not" for topic in range(1, n + 1)}
+    people: dict[int, MatchLabel] = {
+        topic: "supports" if topic % 4 in (1, 2) else "does_not" for topic in range(1, n + 1) if topic % 5 in (0, 1)
+    }
+    (row,) = corrected_recall(*worlds(judge, people, n), "all_score", "gold", inclusion=0.4)
+    assert row.raw.value == 30 / 40
+    assert row.people == 16
+    # Of the sample, people found 8 supported and the judge 12.
+    assert row.bias == pytest.approx((12 - 8) / 16)
+    value, low, high = row.corrected.value, row.corrected.low, row.corrected.high
+    assert value is not None and low is not None and high is not None
+    assert low < 0.5 < high
+    assert math.isclose(value, 0.5, abs_tol=0.05)
+
+
+def test_a_sample_needs_its_probability() -> None:
+    judge: dict[int, MatchLabel] = dict.fromkeys(range(1, 6), "supports")
+    people: dict[int, MatchLabel] = {1: "supports", 2: "does_not"}
+    with pytest.raises(InputError, match="unknown for 2 units, the first a in 1-1_1"):
+        corrected_recall(*worlds(judge, people, 5), "all_score", "gold")
+    with pytest.raises(InputError, match="drawn with probability 1"):
+        corrected_recall(*worlds(judge, people, 5), "all_score", "gold", inclusion=1.0)
+
+
+def dialogues(
+    people: dict[tuple[int, int], MatchLabel], drawn: dict[tuple[int, int], float] | None = None
+) -> tuple[Units, Units, PairLabels]:
+    """One run with two turns in each of 20 topics that have one nugget each; the judge sees support everywhere.
+
+    Args:
+        people: Topic and turn to people's label.
+        drawn: Topic and turn to the probability that the row says.
+    """
+    places = [(topic, turn) for topic in range(1, 21) for turn in (1, 2)]
+    there = pool(*(response(2 * topic + turn, f"{topic}-1_{turn}", "a") for topic, turn in places))
+    nuggets = bank(*(nugget(f"{topic}-1/1") for topic in range(1, 21)))
+    by_judge = known({(2 * topic + turn, f"{topic}-1/1"): "supports" for topic, turn in places})
+    gold = known({(2 * topic + turn, f"{topic}-1/1"): label for (topic, turn), label in people.items()})
+    said = {(f"R{2 * topic + turn:05d}", f"{topic}-1/1"): value for (topic, turn), value in (drawn or {}).items()}
+    gold = gold._replace(inclusion=said)
+    return run_units(there, nuggets, by_judge), run_units(there, nuggets, gold), gold
+
+
+def test_a_dialogue_that_people_matched_in_part_is_not_in_the_sample() -> None:
+    # Whole dialogues 1 to 8: every second one has support. Of 9 to 20 only the first turn, which always has it.
+    people: dict[tuple[int, int], MatchLabel] = {
+        (topic, turn): "supports" if topic % 2 and turn == 1 else "does_not" for topic in range(1, 9) for turn in (1, 2)
+    }
+    parts: dict[tuple[int, int], MatchLabel] = {(topic, 1): "supports" for topic in range(9, 21)}
+    (row,) = corrected_recall(*dialogues(people | parts), "all_score", "gold", inclusion=0.4)
+    assert (row.people, row.bias) == (8, pytest.approx(1 - 4 / 8))
+
+
+def test_the_probability_of_a_dialogue_does_not_follow_from_that_of_its_responses() -> None:
+    people: dict[tuple[int, int], MatchLabel] = {
+        (topic, turn): "supports" if topic % 2 else "does_not" for topic in range(1, 9) for turn in (1, 2)
+    }
+    said = dict.fromkeys(people, 0.4)
+    with pytest.raises(InputError, match="8 of several responses, for which only --inclusion P tells it"):
+        corrected_recall(*dialogues(people, said), "all_score", "gold")
+    assert corrected_recall(*dialogues(people, said), "all_score", "gold", inclusion=0.4)[0].people == 8
+    # 8 of 20 dialogues, each of them drawn for certain: known, and no probability sample of all.
+    with pytest.raises(InputError, match="drawn with probability 1"):
+        corrected_recall(*dialogues(people, dict.fromkeys(people, 1.0)), "all_score", "gold")
+
+
+def test_recalls_are_what_runs_are_ranked_by() -> None:
+    assert RECALLS == ("all_score", "strict_all_score", "vital_score", "strict_vital_score")

@@ -1,0 +1,395 @@
+"""`judge run` on a cluster of Ray: the same results, and no call is repeated, whichever worker or node is killed."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.jobs.manifest import JOURNAL
+from judge.judges.journal_tools import verify_journal
+from tests.conftest import PROJECT
+from tests.extra.scale.test_shared_runs import QUESTIONS, results, wait_for_paid
+from tests.mock import Mock, start_mock
+from tests.postgres import Postgres
+from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
+from tests.time_limit import time_limit
+
+pytestmark = pytest.mark.long
+
+EXAMPLE = PROJECT / "examples"
+CONCURRENCY = 4
+LIMIT = 300.0
+"""Seconds after which a test is ended."""
+STARTED: "list[subprocess.Popen[str]]" = []
+
+
+@pytest.fixture(autouse=True)
+def _ends() -> Iterator[None]:
+    """No test takes forever, and no process outlives its test."""
+    try:
+        with time_limit(LIMIT):
+            yield
+    finally:
+        while STARTED:
+            process = STARTED.pop()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RayNodes]:
+    with ray_nodes() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def second(nodes: RayNodes) -> int:
+    """The raylet of a second node that no test kills."""
+    return nodes.add()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Mock]:
+    with start_mock() as mock:
+        yield mock
+
+
+@pytest.fixture
+def mock(server: Mock) -> Mock:
+    server.reset()
+    server.config(latency=0.1, jitter=0.5)
+    return server
+
+
+def start(mock: Mock, out: Path, *more: str, model: str = "server/mock", **environment: str) -> "subprocess.Popen[str]":
+    command = [
+        sys.executable, "-m", "judge", "run", "--runs", str(EXAMPLE / "runs"),
+        "--topics", str(EXAMPLE / "topics.json"), "--passages", str(EXAMPLE / "passages.jsonl"), "--model", model,
+        "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), "--out", str(out), *more,
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(
+        command,
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As Ctrl-C reaches all processes of a terminal's group.
+        start_new_session=True,
+    )
+    STARTED.append(process)
+    return process
+
+
+def end(process: "subprocess.Popen[str]", code: int = 0) -> str:
+    """What a process that ends by itself says on stderr."""
+    said, complaint = process.communicate(timeout=180)
+    assert process.returncode == code, complaint
+    assert "Traceback" not in complaint
+    # What Ray logs names its sources.
+    assert not re.search(r"\.(cc|h|py):\d", said + complaint), said + complaint
+    return complaint
+
+
+def on(nodes: RayNodes) -> tuple[str, ...]:
+    return "--engine", "ray", "--address", nodes.address
+
+
+def recorded(out: Path) -> dict[str, Any]:
+    """The manifest without the command line and the time that calls took."""
+    manifest: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
+    for row in manifest["spending"]:
+        del row["seconds"]
+    return {name: value for name, value in manifest.items() if name not in ("argv", "options")}
+
+
+@pytest.fixture(scope="module")
+def plain(server: Mock, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run without an engine."""
+    server.reset()
+    out = tmp_path_factory.mktemp("plain") / "out"
+    end(start(server, out))
+    return out
+
+
+def test_results_are_those_of_a_run_here_and_each_goes_on_where_the_other_ended(
+    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    end(start(mock, tmp_path / "ray", *on(nodes)))
+    assert set(mock.paid_per_item().values()) == {1}
+    assert mock.stats()["paid"] == QUESTIONS
+    assert mock.stats()["max_in_flight"] <= CONCURRENCY
+    assert results(tmp_path / "ray") == results(plain)
+    assert recorded(tmp_path / "ray") == recorded(plain)
+    assert verify_journal(tmp_path / "ray" / JOURNAL)[:2] == (QUESTIONS, 0)
+    # Nothing is left to be asked here, nor there of what was asked here; no cluster is needed to find that out.
+    end(start(mock, tmp_path / "ray"))
+    end(start(mock, plain, "--engine", "ray", "--address", "127.0.0.1:9"))
+    assert mock.stats()["paid"] == QUESTIONS
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_node_that_is_killed_costs_what_it_had_in_flight(
+    at_once: bool, nodes: RayNodes, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    raylet = nodes.add()
+    process = start(mock, tmp_path / "out", *on(nodes))
+    wait_for_paid(mock, 40)
+    assert workers(raylet)
+    if at_once:
+        kill_node(raylet)
+    else:
+        # What is left of the node tells the whole cluster at length how it ended.
+        os.kill(raylet, signal.SIGKILL)
+    end(process)
+    assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)
+    assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (QUESTIONS, 0)
+
+
+def test_a_worker_that_is_killed_costs_what_it_had_in_flight(
+    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    process = start(mock, tmp_path / "out", *on(nodes))
+    wait_for_paid(mock, 40)
+    os.kill(workers(second)[0], signal.SIGKILL)
+    end(process)
+    assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)
+
+
+def test_ctrl_c_loses_nothing_and_the_run_goes_on_without_the_cluster(
+    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    process = start(mock, tmp_path / "out", *on(nodes))
+    wait_for_paid(mock, 40)
+    os.killpg(process.pid, signal.SIGINT)
+    assert "the same command goes on from here" in end(process, 3)
+    assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (mock.stats()["paid"], 0)
+    end(start(mock, tmp_path / "out"))
+    assert set(mock.paid_per_item().values()) == {1}
+    assert results(tmp_path / "out") == results(plain)
+
+
+def test_a_driver_that_is_killed_leaves_no_worker_and_loses_what_was_in_flight(
+    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    process = start(mock, tmp_path / "out", *on(nodes))
+    wait_for_paid(mock, 40)
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 60
+    while workers(second):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    end(start(mock, tmp_path / "out"))
+    # Calls in flight, and replies on their way to the journal.
+    assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)
+
+
+def test_a_key_that_is_refused_ends_the_run(nodes: RayNodes, second: int, mock: Mock, tmp_path: Path) -> None:
+    mock.script(*[{"status": 401, "body": "no such key"}] * 8)
+    assert "status 401" in end(start(mock, tmp_path / "out", *on(nodes)), 3)
+    assert mock.stats()["paid"] == 0
+
+
+def test_a_worker_without_a_key_says_so(nodes: RayNodes, second: int, mock: Mock, tmp_path: Path) -> None:
+    process = start(mock, tmp_path / "out", *on(nodes), model="openai/m", OPENAI_API_KEY="sk-Sesame-opens")
+    said = end(process, 3)
+    assert "a Ray worker on " in said
+    assert "OPENAI_API_KEY" in said
+    assert "Sesame" not in said
+    assert mock.stats()["requests"] == 0
+
+
+def test_a_budget_is_kept_by_all_workers_together(nodes: RayNodes, second: int, mock: Mock, tmp_path: Path) -> None:
+    money = ("--max-cost", "0.05", "--price", "10/10")
+    end(start(mock, tmp_path / "out", *on(nodes), *money), 3)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    # A call costs about 0.003 dollars; those that were in flight as the money went may exceed it.
+    assert 0.03 < manifest["spending"][0]["cost"] < 0.05 + CONCURRENCY * 0.006
+    assert mock.stats()["paid"] < QUESTIONS
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [
+        ("server/mock", ("--together",)),
+        ("server/mock", ("--prompt", "groundedness", "--logprobs")),
+        ("server/mock", ("--prompt", "completeness", "--samples", "2", "--jury", "median")),
+        ("baseline/overlap", ("--prompt", "groundedness")),
+        ("checker/overlap", ("--prompt", "groundedness/sentences")),
+    ],
+)
+def test_each_kind_of_judge_and_question_gives_what_it_gives_here(
+    model: str, more: tuple[str, ...], nodes: RayNodes, second: int, mock: Mock, tmp_path: Path
+) -> None:
+    mock.config(latency=0.0)
+    end(start(mock, tmp_path / "here", *more, model=model))
+    paid = mock.stats()["paid"]
+    end(start(mock, tmp_path / "ray", *more, *on(nodes), model=model))
+    assert mock.stats()["paid"] == 2 * paid
+    assert results(tmp_path / "ray") == results(tmp_path / "here")
+    assert recorded(tmp_path / "ray") == recorded(tmp_path / "here")
+
+
+def test_a_shared_journal_is_the_drivers(
+    postgres: Postgres, nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    journal = ("--journal", postgres.database())
+    both = [start(mock, tmp_path / name, *journal, *more) for name, more in (("ray", on(nodes)), ("here", ()))]
+    for process in both:
+        end(process)
+    assert set(mock.paid_per_item().values()) == {1}
+    assert results(tmp_path / "ray") == results(tmp_path / "here") == results(plain)
+    assert verify_journal(journal[1])[:2] == (QUESTIONS, 0)
+
+
+def test_what_listens_at_the_address_is_no_head(mock: Mock, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        process = start(mock, tmp_path / "out", "--engine", "ray", "--address", address)
+        listener.settimeout(180)
+        with listener.accept()[0] as connection:
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        assert f"the Ray cluster at {address} cannot be used" in end(process, 3)
+    assert mock.stats()["requests"] == 0
+
+
+def test_a_cluster_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    away = end(start(mock, tmp_path / "out", "--engine", "ray", "--address", "127.0.0.1:9"), 3)
+    assert "no Ray cluster can be reached at 127.0.0.1:9" in away
+    none = end(start(mock, tmp_path / "none", "--engine", "ray", RAY_ADDRESS="ray://head:10001"), 2)
+    assert "ray://head:10001: expected HOST:PORT" in none
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder for temporary files with a path that is short enough for Ray's sockets."""
+    with tempfile.TemporaryDirectory(prefix="j", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def processes_of(folder: Path) -> dict[int, str]:
+    """The processes that have this folder for their temporary files, with their command lines."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and f"TMPDIR={folder}".encode() in (process / "environ").read_bytes():
+                found[int(process.name)] = (process / "cmdline").read_text("utf-8", "replace")
+    return found
+
+
+@pytest.mark.parametrize("number", [None, signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_cluster_of_its_own_leaves_nothing_behind(
+    number: int | None, short: Path, mock: Mock, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    if not Path("/proc/self/environ").is_file():
+        pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
+    own = ("--engine", "ray", "--workers", "2")
+    loud = {"RAY_LOG_TO_STDERR": "1", "RAY_BACKEND_LOG_LEVEL": "debug", "RAY_LOGGING_CONFIG_ENCODING": "TEXT"}
+    process = start(mock, tmp_path / "out", *own, TMPDIR=str(short), HOME=str(tmp_path), **loud)
+    if number is not None:
+        wait_for_paid(mock, 10)
+        assert processes_of(short)
+        os.kill(process.pid, number)
+    said, complaint = process.communicate(timeout=180)
+    assert process.returncode == {None: 0, signal.SIGKILL: -9}.get(number, 3), complaint
+    # Ray has nothing to say.
+    said = (said + complaint).replace(str(PROJECT), "")
+    assert not re.search(r"\bray\b", said, re.IGNORECASE)
+    if number != signal.SIGKILL:
+        assert list(short.iterdir()) == []
+    # Where the driver is killed, Ray's agents may stay a while longer.
+    agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent") if number == signal.SIGKILL else ()
+    deadline = time.monotonic() + 60
+    while any(not line.startswith(agents) for line in processes_of(short).values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert not (tmp_path / ".ray").exists()
+
+
+def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(
+    short: Path, plain: Path, mock: Mock, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    if not Path("/proc/self/environ").is_file():
+        pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
+    # Workers answer on for a while.
+    mock.config(latency=2.0)
+    process = start(mock, tmp_path / "out", "--engine", "ray", "--workers", "2", TMPDIR=str(short))
+    wait_for_paid(mock, 8)
+    (raylet,) = (pid for pid, line in processes_of(short).items() if line.partition("\0")[0].endswith("/raylet"))
+    os.kill(raylet, signal.SIGKILL)
+    assert "does not answer; the same command goes on from here" in end(process, 3)
+    assert list(short.iterdir()) == []
+    mock.config(latency=0.0)
+    end(start(mock, tmp_path / "out"))
+    assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)
+
+
+def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    script = f"""
+import asyncio, os, judge
+os.environ["RAY_LOG_TO_STDERR"] = "1"
+os.environ.pop("RAY_CLIENT_MODE", None)
+before = dict(os.environ)
+plan = dict(runs={str(EXAMPLE / "runs")!r}, passages={str(EXAMPLE / "passages.jsonl")!r}, criteria=["groundedness"],
+            model="baseline/overlap")
+here = judge.run(judge.Plan(**plan, out="here"))
+async def as_a_notebook(out):
+    return judge.run(judge.Plan(**plan, out=out, engine="ray", workers=2))
+there = asyncio.run(as_a_notebook("there"))
+assert list(here.results) == list(there.results)
+assert dict(os.environ) == before
+import ray
+assert not ray.is_initialized()
+# Another run of the process takes the token that it has now.
+os.environ["RAY_AUTH_TOKEN"] = "t" * 64
+before = dict(os.environ)
+again = asyncio.run(as_a_notebook("again"))
+assert list(here.results) == list(again.results)
+assert dict(os.environ) == before
+"""
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, check=True, timeout=180
+    )
+    assert recorded(tmp_path / "here") == recorded(tmp_path / "there")
+
+
+def test_a_head_that_is_killed_ends_the_run_with_code_3(plain: Path, mock: Mock, tmp_path: Path) -> None:
+    with ray_nodes() as own:
+        own.add()
+        # Workers answer on without a head, so the run has to last longer than the patience with it.
+        mock.config(latency=2.0)
+        process = start(mock, tmp_path / "out", *on(own))
+        wait_for_paid(mock, 8)
+        own.kill_head()
+        complaint = end(process, 3)
+    mock.config(latency=0.0)
+    assert complaint.rstrip().endswith("does not answer; the same command goes on from here")
+    assert not verify_journal(tmp_path / "out" / JOURNAL)[1]
+    end(start(mock, tmp_path / "out"))
+    assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
+    assert results(tmp_path / "out") == results(plain)

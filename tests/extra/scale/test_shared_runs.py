@@ -1,0 +1,187 @@
+"""Several `judge run` over one pool with a shared journal: no call is repeated, whoever is killed, the server too."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from judge.ask.inquiry import is_filler
+from judge.judges.journal_rows import COLUMNS, recorded
+from judge.judges.journal_tools import placed_rows, read_spending, verify_journal
+from tests.conftest import PROJECT
+from tests.jobs.test_run import files
+from tests.mock import Mock, start_mock
+from tests.postgres import Postgres
+from tests.time_limit import PATIENCE
+
+pytestmark = pytest.mark.long
+
+EXAMPLE = PROJECT / "examples"
+CONCURRENCY = 4
+QUESTIONS = 2 * 77 - 2
+"""77 responses under two prompts, less one without passage text and one whose text stands twice."""
+COMMAND = (
+    "import sys; from judge.extra.scale import postgres; postgres.LEASE = {lease}; "
+    "from judge.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+"""`judge`, with leases that do not keep a test waiting for a minute."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Mock]:
+    with start_mock() as mock:
+        yield mock
+
+
+@pytest.fixture
+def mock(server: Mock) -> Mock:
+    server.reset()
+    server.config(latency=0.1, jitter=0.5)
+    return server
+
+
+def start(mock: Mock, out: Path, url: str, *more: str, lease: int = 3) -> subprocess.Popen[str]:
+    command = [
+        sys.executable, "-c", COMMAND.format(lease=lease),
+        "run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
+        "--passages", str(EXAMPLE / "passages.jsonl"), "--model", "server/mock", "--base-url", mock.base_url,
+        "--concurrency", str(CONCURRENCY), "--out", str(out), "--journal", url, *more,
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+
+
+def end(process: subprocess.Popen[str], code: int = 0) -> str:
+    """What a process that ends by itself says on stderr."""
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, complaint
+    return complaint
+
+
+def wait_for_paid(mock: Mock, least: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while mock.stats()["paid"] < least:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def results(out: Path) -> dict[str, bytes]:
+    """The files without those that name the folder."""
+    return {name: data for name, data in files(out).items() if name not in ("manifest.json", "run.sha256")}
+
+
+def test_three_processes_pay_once_and_write_the_same(postgres: Postgres, mock: Mock, tmp_path: Path) -> None:
+    # A password need not be right where the server asks for none, and must be in no file all the same.
+    url = postgres.database().replace("judge@", "judge:Sesame-opens@")
+    processes = [start(mock, tmp_path / name, url) for name in "abc"]
+    said = [end(process) for process in processes]
+    assert mock.stats()["paid"] == QUESTIONS
+    assert set(mock.paid_per_item().values()) == {1}
+    first, *others = (results(tmp_path / name) for name in "abc")
+    assert all(other == first for other in others)
+    assert not any(b"Sesame" in data for name in "abc" for data in files(tmp_path / name).values())
+    assert not any("Sesame" in text for text in said)
+    assert verify_journal(url)[:2] == (QUESTIONS, 0)
+    # Nothing is left to be asked, from another folder either.
+    end(start(mock, tmp_path / "d", url))
+    assert mock.stats()["paid"] == QUESTIONS
+    assert results(tmp_path / "d") == first
+
+
+def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(
+    postgres: Postgres, mock: Mock, tmp_path: Path
+) -> None:
+    url = postgres.database()
+    more = ("--criteria", "groundedness", "--prompt", "groundedness/sentences", "--cascade", "checker/overlap@0.3:0.7")
+    processes = [start(mock, tmp_path / name, url, *more) for name in "ab"]
+    for process in processes:
+        end(process)
+    rows = [msgspec.json.decode(line) for line in (tmp_path / "a" / "judgments.jsonl").read_bytes().splitlines()]
+    asked = {row["request_digest"] for row in rows if row["judge"] == "server/mock"}
+    assert 0 < len(asked) < len(rows)
+    assert mock.stats()["paid"] == len(asked)
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+    # Both judges are in the shared journal, and a dry run finds them there.
+    assert {row.judge for row in read_spending(url)} == {"checker/overlap", "server/mock"}
+    end(start(mock, tmp_path / "c", url, *more, "--dry-run"))
+    end(start(mock, tmp_path / "c", url, *more))
+    assert mock.stats()["paid"] == len(asked)
+
+
+def test_a_question_is_asked_in_one_form_though_the_processes_learn_of_white_space_at_different_times(
+    postgres: Postgres, mock: Mock, tmp_path: Path
+) -> None:
+    url = postgres.database()
+    mock.config(faults={"white-space": 0.3})
+    # The slower one has heard too few replies when the other one begins to ask in the text form.
+    processes = [start(mock, tmp_path / name, url, *more) for name, more in (("a", ()), ("b", ("--rpm", "240")))]
+    for process in processes:
+        end(process)
+    text, sound = set(), set()
+    for _, row in placed_rows(url):
+        entry, question = recorded(row), row[COLUMNS.index("criterion") : COLUMNS.index("completion")]
+        if entry.form == "text":
+            text.add(question)
+        elif not is_filler(entry.completion, entry.form):
+            sound.add(question)
+    assert text
+    assert sound
+    assert not text & sound
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+
+
+def test_what_a_killed_process_was_asking_is_asked_by_another(postgres: Postgres, mock: Mock, tmp_path: Path) -> None:
+    url = postgres.database()
+    killed, other = start(mock, tmp_path / "killed", url), start(mock, tmp_path / "other", url)
+    wait_for_paid(mock, 40)
+    killed.kill()
+    killed.communicate()
+    end(other)
+    assert verify_journal(url)[:2] == (QUESTIONS, 0)
+    # Calls in flight and replies that were being written are paid for twice, nothing else.
+    assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
+    assert postgres.execute("SELECT count(*) FROM lease", url=url) == [(0,)]
+
+
+def test_a_server_that_is_killed_costs_no_call(postgres: Postgres, mock: Mock, tmp_path: Path) -> None:
+    url = postgres.database()
+    # On a busy machine the server may take longer to come back than a short lease lasts.
+    processes = [start(mock, tmp_path / name, url, lease=60) for name in "ab"]
+    wait_for_paid(mock, 40)
+    postgres.kill()
+    # Long enough for every reply in flight to come, and for no other call to begin.
+    time.sleep(1)
+    paid = mock.stats()["requests"]
+    time.sleep(0.5)
+    assert mock.stats()["requests"] == paid < QUESTIONS
+    postgres.start()
+    for process in processes:
+        end(process)
+    assert set(mock.paid_per_item().values()) == {1}
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+
+
+def test_a_server_that_stays_away_ends_the_run_and_the_same_command_goes_on(
+    postgres: Postgres, mock: Mock, tmp_path: Path
+) -> None:
+    url = postgres.database()
+    process = start(mock, tmp_path / "out", url, "--max-wait", "1")
+    wait_for_paid(mock, 30)
+    postgres.kill()
+    try:
+        assert "the journal's database was away for longer than 1 seconds" in end(process, 3)
+        assert "cannot be reached" in end(start(mock, tmp_path / "out", url), 3)
+    finally:
+        postgres.start()
+    end(start(mock, tmp_path / "out", url))
+    assert verify_journal(url)[:2] == (QUESTIONS, 0)
+    # What was in flight as the server died is lost with the process that waited in vain.
+    assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY

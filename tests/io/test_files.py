@@ -1,0 +1,116 @@
+"""Files as bytes: what is packed, what is lines of JSON."""
+
+import gzip
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from judge.errors import InputError
+from judge.io import stored as stored_files
+from judge.io.line_stream import decode_lines
+from judge.io.stored import read_stored, unpack
+from judge.records import Problem
+from judge.runs.records import PtkbStatement
+
+
+@pytest.mark.parametrize(
+    ("stored", "content"),
+    [
+        (b"", b""),
+        (b"plain", b"plain"),
+        (gzip.compress(b"", mtime=0), b""),
+        (gzip.compress(b"one", mtime=0), b"one"),
+        (gzip.compress(b"one", mtime=0) + gzip.compress(b"two", mtime=0), b"onetwo"),
+        (gzip.compress(b"x" * 3_000_001, mtime=0), b"x" * 3_000_001),
+    ],
+)
+def test_gzip_is_unpacked_and_anything_else_is_left(stored: bytes, content: bytes) -> None:
+    assert unpack(stored, "f") == content
+
+
+def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 3_000_001)
+    assert stored_files.file_sha256(tmp_path / "f") == stored_files.sha256(b"x" * 3_000_001)
+    with pytest.raises(InputError, match="missing: cannot be read"):
+        stored_files.file_sha256(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    "stored", [gzip.compress(b"one", mtime=0)[:-1], gzip.compress(b"one", mtime=0)[:5], b"\x1f\x8bno"]
+)
+def test_a_damaged_gzip_file_is_refused(stored: bytes) -> None:
+    with pytest.raises(InputError, match=r"^f: damaged gzip file: "):
+        unpack(stored, "f")
+
+
+@pytest.mark.parametrize("size", [1_000, 1_001])
+def test_a_gzip_file_is_unpacked_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr("judge.io.limits._largest", 1_000)
+    stored = gzip.compress(b"\0" * size, mtime=0)
+    if size <= 1_000:
+        assert len(unpack(stored, "bomb")) == size
+    else:
+        with pytest.raises(InputError, match=r"^bomb: unpacks to more than 1,000 bytes; --max-file-size allows more$"):
+            unpack(stored, "bomb")
+
+
+@pytest.mark.slow
+def test_a_bomb_is_not_unpacked_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.io.limits._largest", 1_000)
+    read: list[int] = []
+
+    class Counting(gzip.GzipFile):
+        def read(self, size: int | None = -1) -> bytes:
+            found = super().read(size)
+            read.append(len(found))
+            return found
+
+    monkeypatch.setattr("gzip.GzipFile", Counting)
+    with pytest.raises(InputError):
+        unpack(gzip.compress(b"\0" * 50_000_000, mtime=0), "bomb")
+    assert sum(read) <= 2 << 20
+
+
+def test_lines_of_json_are_rows_or_problems_with_their_numbers() -> None:
+    content = (
+        '\ufeff{"ptkb_id":"1","text":"a\u2028b"}\n\n \r\n{"ptkb_id":2,"text":""}\r\n{"ptkb_id":'.encode() + b"\n\xff"
+    )
+    rows = list(decode_lines(content, PtkbStatement, "f.jsonl", "bad"))
+    assert [number for number, _ in rows] == [1, 4, 5, 6]
+    assert rows[0] == (1, PtkbStatement("1", "a\u2028b"))
+    problems = [row for _, row in rows[1:] if isinstance(row, Problem)]
+    assert [(one.code, one.file, one.path) for one in problems] == [
+        ("bad", "f.jsonl", "line 4: $.ptkb_id"),
+        ("bad", "f.jsonl", "line 5: $"),
+        ("bad", "f.jsonl", "line 6: $"),
+    ]
+    assert problems[0].message == "Expected `str`, got `int`"
+
+
+def test_a_line_nested_too_deeply_is_a_problem() -> None:
+    content = b'{"ptkb_id":"1","text":"a","more":' + b"[" * 10**5 + b"]" * 10**5 + b"}"
+    ((number, row),) = decode_lines(content, PtkbStatement, "f", "bad")
+    assert number == 1
+    assert isinstance(row, Problem)
+
+
+def test_a_pipe_without_a_writer_is_refused_and_one_with_a_writer_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(stored_files, "PATIENCE", 0.05)
+    with pytest.raises(InputError, match="pipe: cannot be read: a pipe to which nobody writes, expected a file"):
+        read_stored(pipe)
+    monkeypatch.setattr(stored_files, "PATIENCE", 60)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(b"content"))
+    writer.start()
+    assert read_stored(pipe) == b"content"
+    writer.join()
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(InputError, match="/dev/zero: cannot be read: a device, expected a file"):
+        read_stored("/dev/zero")

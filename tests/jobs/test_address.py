@@ -1,0 +1,89 @@
+"""The address of a judge is recorded beside its judgments, which depend on it in nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from judge.cli import main
+from judge.io.bundle import bundled
+from judge.jobs.run import Plan
+from judge.jobs.run_inputs import read_run
+from judge.judges.journal_tools import read_journal
+from tests.mock import start_mock
+
+SAME = {"judgments.jsonl", "failures.jsonl", "leaderboard.tsv", "leaderboard.md", "response_groundedness.llm.qrel"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "given", "shown"),
+    [
+        (None, None, None),
+        ("http://ann@localhost:1/v1", "http://localhost:2/v1", "http://localhost:2/v1"),
+        ("http://localhost:1/v1", None, "http://localhost:1/v1"),
+    ],
+)
+def test_the_address_is_recorded(
+    variable: str | None, given: str | None, shown: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    monkeypatch.delenv("OPENAI_CUSTOM_HEADERS", raising=False)
+    if variable is None:
+        monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    else:
+        monkeypatch.setenv("OPENAI_BASE_URL", variable)
+    plan = Plan(
+        runs=bundled("examples") / "runs",
+        criteria=["naturalness"],
+        model="openai/gpt-4o-mini",
+        base_url=given,
+    )
+    assert read_run(plan).configured["options"]["base_url"] == shown
+
+
+def run(out: Path, model: str, *more: str) -> int:
+    example = bundled("examples")
+    inputs = ["--runs", str(example / "runs"), "--topics", str(example / "topics.json")]
+    inputs += ["--passages", str(example / "passages.jsonl"), "--criteria", "groundedness"]
+    return main(["run", *inputs, "--model", model, "--out", str(out), *more])
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.rglob("*") if path.name in SAME}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", ["server/mock", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini"])
+def test_what_was_paid_for_at_one_address_is_recalled_without_any(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    with start_mock() as mock:
+        assert run(out, model, "--base-url", mock.base_url) == 0
+        address = mock.base_url
+    before = contents(out)
+    assert {entry.completion.endpoint for entry in read_journal(out / "journal.sqlite")} == {address}
+    assert before.keys() == SAME
+    monkeypatch.delenv("OPENAI_API_KEY")
+    for more in ((), ("--base-url", "http://127.0.0.1:9/v1"), ("--dry-run",)):
+        assert run(out, model, *more) == 0, capsys.readouterr().err
+        assert contents(out) == before
+    # A call that has to be made needs what was left out.
+    capsys.readouterr()
+    assert run(out, model, "--criteria", "groundedness", "--criteria", "naturalness", "--replace") == 2
+    assert run(other, model) == 2
+    assert capsys.readouterr().err.count("needs ") == 2
+    assert not other.exists()
+
+
+def test_further_servers_of_the_same_model_make_no_other_configuration() -> None:
+    def configured(*replicas: str) -> dict[str, object]:
+        plan = Plan(
+            runs=bundled("examples") / "runs",
+            criteria=["naturalness"],
+            model="server/m",
+            base_url=["http://localhost:1/v1", *replicas],
+        )
+        return read_run(plan).configured
+
+    assert configured("http://localhost:2/v1", "http://localhost:3/v1") == configured()

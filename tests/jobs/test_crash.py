@@ -1,0 +1,284 @@
+"""Real processes against a misbehaving server, killed in the middle: nothing is lost, nothing paid is asked again."""
+
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.judges.journal_tools import read_journal, verify_journal
+from tests.conftest import PROJECT
+from tests.jobs.test_run import files
+from tests.mock import Mock, wait_for_paid
+from tests.time_limit import PATIENCE
+
+pytestmark = pytest.mark.long
+
+EXAMPLE = PROJECT / "examples"
+CONCURRENCY = 8
+
+
+def command(mock: Mock, out: Path, *more: str) -> list[str]:
+    usual = {"--model": "server/mock", "--concurrency": str(CONCURRENCY), "--attempts": "10"}
+    # An option may be given once, so what a test says replaces what is usual.
+    kept = [word for name, value in usual.items() if name not in more for word in (name, value)]
+    return [
+        sys.executable, "-m", "judge", "run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
+        "--passages", str(EXAMPLE / "passages.jsonl"), "--base-url", mock.base_url, "--out", str(out), *kept, *more,
+    ]  # fmt: skip
+
+
+def finish(mock: Mock, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(mock, out, *more), cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
+
+
+def judgments(out: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_an_untroubled_run_judges_everything_once(mock: Mock, tmp_path: Path) -> None:
+    done = finish(mock, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    # 77 pooled responses on two criteria, less one without passage text.
+    assert len(judgments(tmp_path / "out")) == 2 * 77 - 1
+    assert set(mock.paid_per_item().values()) == {1}
+
+
+def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
+    mock.config(latency=0.03, p429=0.1, p500=0.05, pbad=0.02, retry_after=0.05)
+    out = tmp_path / "out"
+    for least in (20, 45, 80):
+        process = subprocess.Popen(
+            command(mock, out), cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        wait_for_paid(mock, process, least)
+        process.kill()
+        process.wait()
+    done = finish(mock, out)
+    assert done.returncode == 0, done.stderr
+    paid = mock.paid_per_item()
+    # Only calls in flight and replies that were being written may be paid twice: three kills, at most 8 of each.
+    assert sum(count - 1 for count in paid.values()) <= 3 * 2 * CONCURRENCY
+    repeated = sum(mock.paid_per_item().values())
+    again = finish(mock, out)
+    assert again.returncode == 0
+    assert sum(mock.paid_per_item().values()) == repeated
+    # The journal alone gives the same results again, byte for byte.
+    replayed = tmp_path / "replayed"
+    assert finish(mock, replayed, "--model", f"replay/{out / 'journal.sqlite'}").returncode == 0
+    # The manifest has the command line in it, and the record the manifest's digest.
+    own = {"manifest.json", "run.sha256"}
+    assert {name: data for name, data in files(out).items() if name not in own} == {
+        name: data for name, data in files(replayed).items() if name not in own
+    }
+
+
+def started(mock: Mock, out: Path, *, least: int = 10, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """A run that has paid for some calls."""
+    process = subprocess.Popen(
+        [*before, *command(mock, out)], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for_paid(mock, process, least)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_drains_and_says_how_to_go_on(mock: Mock, tmp_path: Path, number: signal.Signals) -> None:
+    mock.config(latency=0.1)
+    out = tmp_path / "out"
+    process = started(mock, out)
+    process.send_signal(number)
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 3, complaint
+    assert "the same command goes on from here" in complaint
+    assert "Traceback" not in complaint
+    assert json.loads((out / "manifest.json").read_text(encoding="utf-8"))["status"] == "unfinished"
+    mock.config(latency=0.0)
+    assert finish(mock, out).returncode == 0
+    # Calls in flight were kept: nothing was paid twice.
+    assert set(mock.paid_per_item().values()) == {1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_breaks_the_calls_off(mock: Mock, tmp_path: Path, number: signal.Signals) -> None:
+    mock.config(latency=0.05)
+    process = started(mock, tmp_path / "out")
+    # Calls that nobody waits for to their end.
+    mock.config(latency=300.0)
+    time.sleep(0.5)
+    process.send_signal(number)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(number)
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 3, complaint
+    assert "interrupted" in complaint
+    assert "Traceback" not in complaint
+    mock.config(latency=0.0)
+    assert finish(mock, tmp_path / "out").returncode == 0
+
+
+def test_a_terminal_that_closes_loses_no_call(mock: Mock, tmp_path: Path) -> None:
+    """The kernel sends SIGHUP, and writing to the terminal fails from then on."""
+    mock.config(latency=0.1)
+    out = tmp_path / "out"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, command(mock, out))
+    os.set_blocking(terminal, False)
+    deadline = time.monotonic() + PATIENCE
+    while sum(mock.paid_per_item().values()) < 10:
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 65536)
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+    assert verify_journal(out / "journal.sqlite").sound == len(mock.paid_per_item())
+    mock.config(latency=0.0)
+    assert finish(mock, out).returncode == 0
+    assert set(mock.paid_per_item().values()) == {1}
+
+
+def test_nohup_outlives_its_terminal(mock: Mock, tmp_path: Path) -> None:
+    mock.config(latency=0.05)
+    process = started(mock, tmp_path / "out", before=("nohup",))
+    process.send_signal(signal.SIGHUP)
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, complaint
+
+
+def test_an_output_folder_that_goes_away_is_not_made_again(mock: Mock, tmp_path: Path) -> None:
+    mock.config(latency=0.02)
+    out = tmp_path / "out"
+    process = started(mock, out)
+    out.rename(tmp_path / "elsewhere")
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 3, complaint
+    assert "was moved, removed or replaced while it was in use" in complaint
+    assert "Traceback" not in complaint
+    assert not out.exists()
+    # What was paid for is where the folder went.
+    mock.config(latency=0.0)
+    paid = mock.paid_per_item()
+    assert finish(mock, tmp_path / "elsewhere").returncode == 0
+    assert all(count == 1 for item, count in mock.paid_per_item().items() if item in paid)
+
+
+def test_a_wrong_key_stops_at_once(mock: Mock, tmp_path: Path) -> None:
+    mock.config(key="right")
+    done = finish(mock, tmp_path / "out")
+    assert done.returncode == 3
+    assert "401" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert mock.stats()["requests"] <= CONCURRENCY
+
+
+def test_a_server_without_structured_output(mock: Mock, tmp_path: Path) -> None:
+    mock.config(response_format="reject")
+    done = finish(mock, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert {one["form"] for one in judgments(tmp_path / "out")} == {"text"}
+
+
+def test_a_server_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
+    absent = Mock(1)
+    done = subprocess.run(
+        [word if word != "10" else "1" for word in command(absent, tmp_path / "out")],
+        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "does not answer" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_second_process_on_the_same_folder_is_refused(mock: Mock, tmp_path: Path) -> None:
+    # Long enough for the second process to start on a busy machine; the first is killed in the end.
+    mock.config(latency=2.0)
+    out = tmp_path / "out"
+    first = subprocess.Popen(command(mock, out), cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for_paid(mock, first, 1)  # type: ignore[arg-type]
+        second = finish(mock, out)
+        assert second.returncode == 2
+        assert "another judge process is using it" in second.stderr
+    finally:
+        first.kill()
+        first.wait()
+
+
+def answer(model: str, usage: dict[str, int] | None) -> dict[str, Any]:
+    choice = {"message": {"content": "Fine.\nGrade: 2"}, "finish_reason": "stop"}
+    return {"body": {"model": model, "choices": [choice], **({} if usage is None else {"usage": usage})}}
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": -900, "completion_tokens": -5}])
+def test_a_server_that_counts_nothing_makes_no_budget_endless(
+    mock: Mock, tmp_path: Path, usage: dict[str, int] | None
+) -> None:
+    mock.script(*[answer("mock", usage)] * 200)
+    done = finish(mock, tmp_path / "out", "--price", "100/400", "--max-cost", "0.5", "--concurrency", "1")
+    assert done.returncode == 3, done.stderr
+    sent = mock.stats()["requests"]
+    # A prompt of this example has more than 100 tokens, so a call costs more than a cent.
+    assert 1 < sent < 50
+    assert f"(tokens of {sent} replies estimated)" in done.stderr
+    failures = [json.loads(line) for line in (tmp_path / "out" / "failures.jsonl").read_text().splitlines()]
+    assert {failure["reason"] for failure in failures} == {"budget", "no_passages"}
+
+
+def test_a_substituted_model_is_said_wherever_grades_are(mock: Mock, tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 9}
+    mock.script(*[answer("weak" if number % 2 else "mock", usage) for number in range(6)])
+    done = finish(mock, tmp_path / "out", "--limit", "3")
+    assert done.returncode == 0, done.stderr
+    note = "server/mock: its replies name another model than the one asked: 'mock' (3), 'weak' (3)."
+    assert f"warning: {note}" in done.stderr
+    assert note in (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+
+
+def test_white_space_under_a_schema_is_said_wherever_grades_are(mock: Mock, tmp_path: Path) -> None:
+    mock.config(faults={"white-space": 1.0})
+    out = tmp_path / "out"
+    done = finish(mock, out)
+    assert done.returncode == 0, done.stderr
+    note = (
+        "server/mock: replies to the JSON schema were white space up to the token limit; it was asked in the text form"
+    )
+    assert f"warning: {note}" in done.stderr
+    assert note in (out / "leaderboard.md").read_text(encoding="utf-8")
+    assert {one["form"] for one in judgments(out)} == {"text"}
+    before = files(out)
+    asked = mock.stats()["requests"]
+    again = finish(mock, out)
+    assert again.returncode == 0
+    assert note in again.stderr
+    assert (files(out), mock.stats()["requests"]) == (before, asked)
+    # A recording of both forms gives the same grades.
+    replayed = tmp_path / "replayed"
+    assert finish(mock, replayed, "--model", f"replay/{out / 'journal.sqlite'}").returncode == 0
+    assert judgments(replayed) == judgments(out)
+
+
+def test_a_reply_with_odd_facts_is_paid_for_once(mock: Mock, tmp_path: Path) -> None:
+    choice = {"message": {"content": "Grade: 2"}, "finish_reason": "stop", "logprobs": {"content": [None]}}
+    odd = {"model": 5, "usage": {"prompt_tokens": 1.5}, "choices": [choice]}
+    mock.script(*[{"body": json.dumps(odd).replace("null", "-Infinity")}] * 20)
+    out = tmp_path / "out"
+    done = finish(mock, out, "--limit", "10")
+    assert done.returncode == 0, done.stderr
+    assert mock.stats()["requests"] == 20 == len(judgments(out))
+    assert finish(mock, out, "--limit", "10").returncode == 0
+    assert mock.stats()["requests"] == 20
+    kept = [entry.completion.raw for entry in read_journal(out / "journal.sqlite")]
+    assert all(raw is not None and "-Infinity" in raw and '"model": 5' in raw for raw in kept)

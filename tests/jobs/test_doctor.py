@@ -1,0 +1,280 @@
+"""`judge doctor`: what it finds of this machine, and of judges that are well, ill or not there."""
+
+import contextlib
+import http.server
+import json
+import os
+import threading
+from collections import namedtuple
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.cli import main
+from judge.errors import UsageError
+from judge.jobs.doctor import CheckFinding, CheckReport, DoctorPlan, examine, machine
+from judge.jobs.doctor.examined import ExaminedJudge
+from judge.jobs.doctor.judges import caching, clock, structured
+from judge.judges.backends.server import ServerModel
+from judge.judges.connection import Pinged
+from judge.judges.records import Completion, Request
+from tests.mock import Mock, start_mock
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.endswith(("_API_KEY", "_BASE_URL", "_API_BASE")):
+            monkeypatch.delenv(name)
+
+
+def by_check(report: CheckReport, model: str | None = None) -> dict[str, CheckFinding]:
+    return {finding.check: finding for finding in report.findings if finding.model == model}
+
+
+def test_every_check_of_the_machine_has_one_line(tmp_path: Path) -> None:
+    report = examine(DoctorPlan(folder=tmp_path))
+    assert len(report.findings) == len(machine.MACHINE_CHECKS) == len(by_check(report))
+    assert report.sound
+    assert by_check(report)["tokens"].state == "ok"
+    assert list(tmp_path.iterdir()) == []
+    assert all("\n" not in f"{finding.found}{finding.advice}" for finding in report.findings)
+
+
+def test_keys_are_named_and_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody-1234567")
+    monkeypatch.setenv("JUDGE_API_KEY", " ")
+    found = machine.keys(tmp_path)
+    assert (found.state, found.found) == ("warning", "empty, or with characters that no key has: JUDGE_API_KEY")
+    monkeypatch.delenv("JUDGE_API_KEY")
+    assert machine.keys(tmp_path).found == "set: OPENAI_API_KEY"
+    assert "nobody" not in str(examine(DoctorPlan(folder=tmp_path)))
+
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def test_what_is_scarce_slow_or_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine.shutil, "disk_usage", lambda folder: Usage(0, 0, 1 << 29))
+    assert machine.disk(tmp_path).state == "warning"
+    assert machine.disk(tmp_path).found.startswith("0.5 GiB free")
+    monkeypatch.setattr(machine.shutil, "disk_usage", lambda folder: Usage(0, 0, 1 << 40))
+    monkeypatch.setattr(machine, "_sync_time", lambda folder: 0.25)
+    assert machine.disk(tmp_path) == CheckFinding(
+        "disk", "warning", "1024.0 GiB free, an fsync takes 250.0 ms",
+        "put the output folder on a faster disk: every reply waits for it",
+    )  # fmt: skip
+    (tmp_path / "meminfo").write_text("MemTotal: 8000000 kB\nMemAvailable: 1048576 kB\n")
+    (tmp_path / "max").write_text("max\n")
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "_MEMORY_LIMITS", (tmp_path / "max",))
+    assert machine.memory(tmp_path).found.startswith("1.0 GiB free")
+    assert machine.memory(tmp_path).state == "warning"
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "absent")
+    assert machine.memory(tmp_path).state == "ok"
+    monkeypatch.setattr(machine, "_PACKAGES", ("msgspec", "no-such-package"))
+    assert machine.packages(tmp_path).found == "not installed: no-such-package"
+    monkeypatch.setattr(machine, "_COUNTED", ("one two", 3, 2, 2))
+    assert machine.tokens(tmp_path).state == "fails"
+    assert "counts [2, 2, 2], expected [3, 2, 2]" in machine.tokens(tmp_path).found
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x: y")
+    assert machine.environment(tmp_path).state == "fails"
+    monkeypatch.setattr(machine.sys, "stdout", SimpleNamespace(encoding="ascii"))
+    assert machine.terminal(tmp_path).state == "warning"
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    assert machine.disk(tmp_path / "none").found == "nothing can be written here: No such file or directory"
+
+
+def test_a_failure_makes_the_exit_code_1_and_a_wrong_name_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--model", "baseline/overlap", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found[-1] == {
+        "check": "set up",
+        "state": "ok",
+        "found": "a rule of this package; it needs nothing",
+        "advice": None,
+        "model": "baseline/overlap",
+    }
+    assert main(["doctor", "--model", "server/m"]) == 1
+    assert "fails    set up" in capsys.readouterr().out
+    assert main(["doctor", "--model", "nobody"]) == 2
+    assert main(["doctor", "--base-url", "http://localhost:1"]) == 2
+    with pytest.raises(UsageError, match="none is named"):
+        examine(DoctorPlan(base_url="http://localhost:1"))
+
+
+def test_a_checker_scores_a_sentence_and_is_asked_for_no_grade() -> None:
+    """The passage has all content words of the sentence."""
+    findings = [finding for finding in examine(DoctorPlan(models=["checker/overlap"])).findings if finding.model]
+    assert [(finding.check, finding.state, finding.found) for finding in findings] == [
+        ("set up", "ok", "options and files can be used"),
+        ("answer", "ok", "a sentence that its passage says is supported with probability 1.00"),
+    ]
+    failed = examine(DoctorPlan(models=["checker/chat/m"], base_url="http://127.0.0.1:9")).findings[-1]
+    assert (failed.check, failed.state) == ("answer", "fails")
+
+
+def test_weights_that_are_not_fetched_are_a_warning_with_the_way_to_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JUDGE_CACHE", str(tmp_path))
+    report = examine(DoctorPlan(models=["local/smollm2-135m"], folder=tmp_path))
+    (found,) = by_check(report, "local/smollm2-135m").values()
+    assert (found.state, found.found) == ("warning", "the weights are not here (98 MB)")
+    assert found.advice is not None
+    assert found.advice.startswith("`judge models pull smollm2-135m` fetches them")
+    assert report.sound
+
+
+def finding_of(check: Any, judge: ExaminedJudge) -> CheckFinding | None:
+    """What a check of a judge finds where it waits for nobody."""
+    running = check(judge)
+    try:
+        running.send(None)
+    except StopIteration as stop:
+        found: CheckFinding | None = stop.value
+        return found
+    raise AssertionError("it waits")
+
+
+def test_clocks_and_schemas() -> None:
+    judge = ExaminedJudge("server/m", "http://localhost:1")
+    assert finding_of(clock, judge) is None
+    judge.pinged = Pinged(200, 0.1, 75.4, False, None)
+    found = finding_of(clock, judge)
+    assert found is not None
+    assert (found.state, found.found) == ("warning", "75 s behind that of the server")
+    judge.pinged = Pinged(200, 0.1, -2.0, False, None)
+    found = finding_of(clock, judge)
+    assert found is not None
+    assert (found.state, found.found) == ("ok", "2 s ahead of that of the server")
+    found = finding_of(structured, judge)
+    assert found is not None
+    assert found.state == "warning"
+
+
+@pytest.mark.parametrize(
+    ("cached", "said"),
+    [
+        (None, "the provider does not say whether it caches prompts"),
+        (0, "0 of 1400 tokens of an equal beginning came from the cache"),
+        (1280, "1280 of 1400 tokens of an equal beginning came from the cache"),
+    ],
+)
+def test_what_a_provider_says_of_its_cache(monkeypatch: pytest.MonkeyPatch, cached: int | None, said: str) -> None:
+    async def complete(self: ServerModel, request: Request) -> Completion:
+        return Completion("Grade: yes", "stop", "m", prompt_tokens=1400, cached_tokens=cached)
+
+    monkeypatch.setattr(ServerModel, "complete", complete)
+    found = finding_of(caching, ExaminedJudge("server/m", "http://localhost:1"))
+    assert found is not None
+    assert (found.state, found.found) == ("ok", said)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Mock]:
+    with start_mock() as mock:
+        yield mock
+
+
+@pytest.fixture
+def mock(server: Mock) -> Mock:
+    server.reset()
+    return server
+
+
+def of_server(base_url: str, name: str = "server/m") -> dict[str, CheckFinding]:
+    return by_check(examine(DoctorPlan(models=[name], base_url=base_url)), name)
+
+
+@pytest.mark.slow
+def test_a_judge_that_is_well(mock: Mock) -> None:
+    found = of_server(mock.base_url)
+    assert {name: finding.state for name, finding in found.items()} == dict.fromkeys(
+        ("set up", "address", "answer", "schema", "logprobs", "cache"), "ok"
+    )
+    assert found["address"].found.startswith(f"{mock.base_url} answers in ")
+    assert found["logprobs"].found.startswith("given: yes 0.")
+    # An answer, one with log probabilities, and a second one with the same beginning.
+    assert mock.stats()["requests"] == 3
+
+
+@pytest.mark.slow
+def test_a_judge_that_takes_no_schema_and_gives_no_log_probabilities(mock: Mock) -> None:
+    mock.config(response_format="reject", logprobs="reject")
+    found = of_server(mock.base_url)
+    assert {name for name, finding in found.items() if finding.state != "ok"} == {"schema"}
+    assert found["schema"].state == "warning"
+    assert found["logprobs"].found.startswith("none: status 400")
+    mock.config(response_format="ignore", logprobs="ignore")
+    found = of_server(mock.base_url)
+    assert found["schema"].state == "warning"
+    assert found["logprobs"].found.startswith("none came with the answer")
+
+
+@pytest.mark.slow
+def test_a_wrong_key_and_a_missing_key(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    mock.config(key="right-key-1234")
+    monkeypatch.setenv("JUDGE_API_KEY", "wrong-key-1234")
+    found = of_server(mock.base_url)
+    assert found["answer"].state == "fails"
+    assert "wrong-key" not in str(found)
+    assert "schema" not in found
+    found = by_check(examine(DoctorPlan(models=["openai/gpt-4o"])), "openai/gpt-4o")
+    assert found["set up"].found == "openai/gpt-4o needs a key: set the environment variable OPENAI_API_KEY"
+    assert list(found) == ["set up"]
+
+
+@pytest.mark.slow
+def test_what_litellm_lacks_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "litellm/anthropic/claude-sonnet-4-5"
+    found = by_check(examine(DoctorPlan(models=[name])), name)
+    assert found["set up"].found == f"{name} needs a key: set the environment variable ANTHROPIC_API_KEY"
+
+
+@contextlib.contextmanager
+def answering(status: int, kind: str, body: bytes, **headers: str) -> Iterator[str]:
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response_only(status)
+            for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            """Say nothing."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.server_port}/v1"
+        listening.shutdown()
+
+
+@pytest.mark.slow
+def test_what_stands_at_an_address() -> None:
+    with answering(200, "text/html", b"<html>Welcome</html>") as url:
+        assert of_server(url)["address"].found.endswith("with a web page: no API is there")
+    with answering(403, "application/json", b"{}") as url:
+        assert "wants a key, and JUDGE_API_KEY is not set (status 403)" in of_server(url)["address"].found
+    with answering(302, "text/plain", b"", Location="https://example.org/v1/models") as url:
+        assert "redirects to https://example.org" in of_server(url)["address"].found
+    late = format_datetime(datetime.now(UTC) - timedelta(hours=2), usegmt=True)
+    listed = msgspec.json.encode({"data": [{"id": "\x1b[31mother"}]})
+    with answering(200, "application/json", listed, Date=late) as url:
+        found = of_server(url)
+    assert found["address"].state == "warning"
+    assert "it lists 1 model and not this one: '\\x1b[31mother'" in found["address"].found
+    assert found["clock"].state == "warning"
+    assert found["clock"].found.startswith("7")
+    # The API takes no questions there.
+    assert found["answer"].state == "fails"
+    assert of_server("http://127.0.0.1:9/v1")["address"].advice == "start the server, or correct --base-url"

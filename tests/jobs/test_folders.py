@@ -1,0 +1,603 @@
+"""Every command that writes a folder leaves in it what it makes, and no file of an earlier call."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from judge.cli import main
+from judge.crowd.regin.kinds import KINDS
+from judge.crowd.regin.resource import read_resource
+from judge.extra.reproduce.regin.regenerated import regenerate
+from judge.io.ids import topic_of
+from judge.io.sentences import split_sentences
+from judge.io.stored import sha256
+from tests.calibration_world import (
+    contents,
+    gold_rows,
+    items,
+    jsonl,
+    judgment,
+    labeled,
+    pool,
+    write_columns,
+    write_gold,
+    write_pool,
+)
+from tests.conftest import PROJECT
+from tests.extra.reproduce.test_llmjudge import COHEN, lines
+from tests.extra.reproduce.test_llmjudge import release as label_files
+from tests.extra.reproduce.test_published import release
+from tests.mock import start_mock
+
+pytestmark = pytest.mark.slow
+
+WORLD = items(topics=8)
+RUNS = PROJECT / "examples/runs"
+CALLERS = {
+    "jobs/validation",
+    "crowd/outputs",
+    "jobs/calibration/session",
+    "extra/reproduce/cast_regin",
+    "jobs/correction",
+    "jobs/gold_sheet",
+    "extra/evaluate/jobs/responses",
+    "extra/evaluate/jobs/spans",
+    "extra/bench/job",
+    "extra/reproduce/job",
+    "extra/evaluate/jobs/measured",
+    "extra/evaluate/jobs/qrels",
+    "extra/evaluate/jobs/wording",
+    "extra/nuggets/jobs/creation",
+    "extra/nuggets/jobs/questions",
+    "extra/nuggets/jobs/scoring",
+    "extra/probe/job",
+    "jobs/folder",
+    "jobs/release/job",
+    "jobs/run",
+    "report/job",
+}
+"""The modules that write a folder."""
+NAMING = {
+    "extra/probe/card",
+    "calibrate/report/folder",
+    "crowd/summary",
+    "extra/bench/cards/card",
+    "jobs/crowd",
+    "jobs/manifest",
+    "jobs/release/contents",
+    "report/pictures",
+}
+"""Other modules that name the files of one."""
+READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md", r"\.names\.json"}
+"""What they name, and only read or write beside the folder."""
+
+
+class Writer(NamedTuple):
+    """A command that writes a folder; `{}` stands for the folder of inputs."""
+
+    record: str
+    plain: str
+    """The call that makes the fewest files."""
+    out: str = "--out"
+
+
+_READ = f"--topics {PROJECT}/examples/topics.json --passages {PROJECT}/examples/passages.jsonl --replace"
+_POOL = f"pool --runs {{}}/runs {_READ}"
+_RUN = f"run --runs {{}}/runs {_READ}"
+_TALKED = f"run --runs {PROJECT}/examples/interactive {_READ}"
+_OVERLAP = "--criteria groundedness --model baseline/overlap"
+_CHECKED = "--criteria groundedness --model checker/overlap --prompt groundedness/sentences"
+_FEW = "--select-runs {}/two.txt --screen off"
+_RULE = "--select-runs best-per-team --passage-qrels {}/passages.qrel --teams {}/teams.tsv --screen off"
+_CALIBRATE = "calibrate --replicates 200 --permutations 200"
+_STORED = f"{_CALIBRATE} --gold {{}}/gold.jsonl --judgments {{}}/labels"
+_CROWD = "crowd {}/labels.csv --scale 0-3"
+_REGIN = "crowd cast-regin {}/release/response_evaluation"
+_LINKS = f"--topics {PROJECT}/examples/topics.json"
+_BANK = PROJECT / "examples/nuggets.jsonl"
+_RANKED = "runs.* rankings.* pairs.* swaps.* holes.* tau_range.*"
+_TABLES = "systems.tsv expected.tsv probabilities.tsv diagnostics.tsv"
+_PICTURES = "agreement{0}.svg agreement{0}.png confusion{0}.svg confusion{0}.png"
+
+WRITERS = {
+    "run": Writer("run.sha256", f"{_RUN} {_OVERLAP} {_FEW}"),
+    "pool": Writer("run.sha256", f"{_POOL} {_FEW}"),
+    "calibrate": Writer(
+        "calibration.sha256",
+        f"{_CALIBRATE} --gold {{}}/gold.qrel --judgments {{}}/judge.qrel --criterion groundedness",
+    ),
+    "crowd": Writer("crowd.sha256", _CROWD),
+    "cast-regin": Writer("cast-regin.sha256", _REGIN),
+    "gold-sheet": Writer("sheet.sha256", "gold sheet --pool {}/judged --to csv"),
+    "leaderboard": Writer("corrected.sha256", f"leaderboard {{}}/judged --gold {PROJECT}/gold/example.gold.jsonl"),
+    "evaluate-responses": Writer("responses.sha256", "evaluate responses {}/judged"),
+    "spans": Writer("spans.sha256", "evaluate spans --gold {}/gold.spans --run {}/run.spans"),
+    "bench": Writer("bench.sha256", "bench --data {}/public --dataset begin-wow --model baseline/overlap"),
+    "evaluate-passages": Writer("passages.sha256", "evaluate passages --runs {}/one --qrels {}/passages.qrel"),
+    "evaluate-statements": Writer("statements.sha256", f"evaluate statements --runs {{}}/one {_LINKS}"),
+    "evaluate-wording": Writer("wording.sha256", f"evaluate wording --runs {{}}/one {_LINKS}"),
+    "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
+    "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
+    "nuggets-create": Writer(
+        "bank.sha256",
+        f"nuggets create --pool {{}}/judged {_LINKS} --limit 2 --model replay/{{}}/bank/journal.sqlite",
+    ),
+    "nuggets-match": Writer(
+        "matches.sha256", f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"
+    ),
+    "nuggets-claims": Writer(
+        "claims.sha256", f"nuggets claims --pool {{}}/judged --bank {_BANK} --model checker/overlap"
+    ),
+    "nuggets-score": Writer(
+        "scores.sha256", f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"
+    ),
+    "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
+    "reproduce": Writer("reproduction.sha256", "reproduce ikat2025 {}/topics-2025"),
+    "report": Writer("report.sha256", "report {}/judged"),
+    "release": Writer("run.sha256", "release {}/judged"),
+}
+
+OPTIONAL = (
+    ("run", f"{_RUN} {_OVERLAP} --select-runs {{}}/two.txt", "screen.tsv"),
+    ("run", f"{_RUN} {_OVERLAP} {_RULE}", "run_choice.tsv"),
+    ("run", f"{_RUN} {_OVERLAP} --screen off", "response_runs/*.run"),
+    ("run", f"{_RUN} {_CHECKED} {_FEW}", "sentences.tsv citations.tsv"),
+    ("run", f"{_RUN} {_OVERLAP} {_FEW} --jury majority --samples 2", "members.jsonl member_failures.jsonl"),
+    (
+        "run",
+        f"{_RUN} {_FEW} --criteria groundedness naturalness --model replay/{{}}/judged/journal.sqlite",
+        "qrels/response_naturalness.llm.qrel qrels/response_naturalness.llm.qrel.json",
+    ),
+    ("pool", f"{_POOL} --select-runs {{}}/two.txt", "screen.tsv"),
+    ("pool", f"{_POOL} {_RULE}", "run_choice.tsv"),
+    ("pool", f"{_POOL} --screen off", "response_runs/*.run"),
+    ("run", f"{_TALKED} {_OVERLAP} --screen off", "turns.jsonl interactive.tsv response_runs/*.run"),
+    ("pool", f"pool {_TALKED.partition(' ')[2]} --screen off", "turns.jsonl response_runs/*.run"),
+    (
+        "pool",
+        f"{_RUN} {_OVERLAP} {_FEW}",
+        "judgments.jsonl failures.jsonl leaderboard.tsv leaderboard.md differences.tsv qrels/*.qrel qrels/*.json",
+    ),
+    (
+        "calibrate",
+        f"{_CALIBRATE} --gold {{}}/gold.jsonl --model baseline/overlap --prompt groundedness --pool {{}}/labels",
+        f"judgments.jsonl failures.jsonl {_TABLES}",
+    ),
+    ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
+    ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),
+    (
+        "calibrate",
+        f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
+        f"comparisons.tsv {_TABLES} {_PICTURES.format('-1')} {_PICTURES.format('-2')}",
+    ),
+    (
+        "calibrate",
+        f"{_STORED}/judgments.jsonl {{}}/labels/joint.jsonl",
+        f"comparisons.tsv together.tsv {_TABLES}",
+    ),
+    (
+        "calibrate",
+        f"{_CALIBRATE} --gold {PROJECT}/gold/example.gold.jsonl --pool {{}}/judged --criterion groundedness --prompt "
+        "groundedness/sentences --model checker/overlap@0.6 --cascade checker/overlap@0.1:0.8 "
+        "--cascade-grid",
+        f"judgments.jsonl failures.jsonl cascades.tsv cascade_bounds.tsv comparisons.tsv {_TABLES}",
+    ),
+    ("calibrate", f"{_STORED}/judgments.jsonl --gold {{}}/three.jsonl", f"alternative.tsv comparisons.tsv {_TABLES}"),
+    ("crowd", f"{_CROWD} --known {{}}/known.tsv", "removed.tsv"),
+    ("crowd", f"{_CROWD} --bank {{}}/bank.json", "bank.json"),
+    ("crowd", f"{_CROWD} --mi-turns {{}}/turns.txt", "qrels/subset/response_relevance.qrel"),
+    ("crowd", f"{_CROWD} --with-judgments {{}}/crowd.qrel", "with_judgments.tsv"),
+    (
+        "crowd",
+        f"{_CROWD} --unit question",
+        "question_judgments.json qrels/question_relevance.qrel qrels/filtered/question_relevance.qrel",
+    ),
+    (
+        "crowd",
+        "crowd {}/labels.csv {}/novelty.csv --scale 0-3",
+        "qrels/response_novelty.qrel qrels/filtered/response_novelty.qrel",
+    ),
+    ("gold-sheet", "gold sheet --pool {}/judged --to csv --assessor ann", "sheet-ann.csv"),
+    ("gold-sheet", "gold sheet --pool {}/judged --to html --assessor ann", "sheet-ann.html"),
+    ("gold-sheet", "gold sheet --pool {}/judged --to html", "sheet.html"),
+    ("gold-sheet", "gold sheet --pool {}/judged --to mturk", "batch.csv form.html"),
+    ("gold-sheet", "gold sheet --pool {}/judged --to labelstudio", "tasks.json config.xml"),
+    ("cast-regin", "crowd cast-regin {}/release", "clarifying_question_evaluation/*"),
+    (
+        "cast-regin",
+        "crowd cast-regin {}/release --mi-turns {}/turns.txt",
+        "clarifying_question_evaluation/* clarifying_question_evaluation/qrels/question_relevance_mi_subset.qrel",
+    ),
+    (
+        "probe",
+        f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --prompt groundedness/graded "
+        "--prompt groundedness/yes_no --replace",
+        "probe-?.svg probe-?.png",
+    ),
+    ("probe", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --certificate {{}}/cal", "certificate.json"),
+    ("cast-regin", f"{_REGIN} --runs {{}}/matched", "response_runs/r.run not_matched.tsv"),
+    ("cast-regin", f"{_REGIN} --runs {{}}/matched --evaluate", "response_runs/r.run not_matched.tsv evaluation.tsv"),
+    (
+        "evaluate-responses",
+        f"evaluate responses {{}}/judged --topics {PROJECT}/examples/topics.json",
+        "ptkb.tsv ptkb.json ptkb.md ptkb.tex",
+    ),
+    (
+        "evaluate-passages",
+        f"evaluate passages --runs {{}}/one --qrels {{}}/passages.qrel {_LINKS}",
+        "ptkb.tsv ptkb.json ptkb.md ptkb.tex",
+    ),
+    (
+        "evaluate-statements",
+        "evaluate statements --runs {}/one --qrels {}/nist {}/org",
+        "side_by_side.* nist_*.svg nist_*.png org_*.svg org_*.png",
+    ),
+    ("evaluate-qrels", "evaluate qrels {}/judged {}/judged", f"{_RANKED} slopes.*"),
+    ("evaluate-qrels", "evaluate qrels {}/judged {}/judged --measure mean RR", f"{_RANKED} slopes-1.* slopes-2.*"),
+    ("validate", "validate --runs {}/two", "quarry-copied.md"),
+    (
+        "spans",
+        "evaluate spans --gold {}/gold.spans --run {}/run.spans {}/ranked.res --qrels {}/ranked.qrel",
+        "passages.*",
+    ),
+    ("reproduce", "reproduce ikat2023 {}/ikat2023", "means.* intervals.* pairs.* inverted_labels.* correlations.*"),
+    (
+        "reproduce",
+        "reproduce llmjudge {}/llmjudge",
+        "agreement.* ranking.* pairs.* stability.* off_scale_labels.* table_?_*",
+    ),
+    (
+        "report",
+        "report {}/judged --gold {}/example.gold.jsonl",
+        "report/corrected.svg report/agreement-*.svg report/confusion-*.svg",
+    ),
+    (
+        "nuggets-score",
+        f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --gold {{}}/people.jsonl",
+        "corrected.*",
+    ),
+    (
+        "nuggets-score",
+        f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --claims {{}}/claims.jsonl",
+        "precision.* claims.tsv",
+    ),
+    ("release", "release {}/judged --keep-names", "response_runs/*.run"),
+    ("release", "release {}/checked", "sentences.tsv citations.tsv prompts/groundedness/sentences.md"),
+    ("reproduce", "reproduce cast-regin {}/release", "means.* retests.* variance.* correlations.* lengths.*"),
+)
+"""Command, a call that makes more files than the plain one, and patterns of these."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_pictures() -> Iterator[None]:
+    """Drawing takes most of the time and is tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("forest", "confusion_maps"):
+            patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"svg", b"png"))
+        patch.setattr("judge.extra.probe.card.interval_plot", lambda *drawn, **options: (b"svg", b"png"))
+        for name in ("interval_plot", "curve_plot"):
+            patch.setattr(f"judge.extra.evaluate.pictures.{name}", lambda *drawn: (b"svg", b"png"))
+        patch.setattr("judge.extra.evaluate.jobs.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
+        for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
+            patch.setattr(f"judge.report.pictures.{name}", lambda *drawn: (b"svg", b"png"))
+        # The page that a run leaves has a record of its own; here `judge report` writes it.
+        patch.setattr("judge.cli.run.name_results", lambda outcome: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands read."""
+    folder = tmp_path_factory.mktemp("inputs")
+    shutil.copytree(RUNS, folder / "runs")
+    for name, runs in {"one": ["harbor-grounded"], "two": ["harbor-grounded", "quarry-copied"]}.items():
+        (folder / name).mkdir()
+        for run in runs:
+            shutil.copy(RUNS / f"{run}.json", folder / name)
+    passages = (PROJECT / "examples/passages.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = {
+        "two.txt": "harbor-grounded\nquarry-copied\n",
+        "teams.tsv": "".join(f"{path.name.partition('.')[0]}\tteam\n" for path in sorted(RUNS.iterdir())),
+        "passages.qrel": "".join(f"1-1_1 0 {json.loads(line)['id']} 2\n" for line in passages),
+        "labels.csv": _labels("relevance"),
+        "novelty.csv": _labels("novelty"),
+        "known.tsv": "turn_id\tresponse_id\tacceptable\n1_1\tR1\t0,1\n",
+        "bank.json": '{"R1": "One.", "R2": "Two."}',
+        "turns.txt": "1_1\n",
+        "gold.spans": "1\tacacia tree\n2\tRed Sox\n",
+        "run.spans": "1\tthe tree\n2\tred socks\n",
+        "ranked.res": "1 Q0 p1 1 2.5 r\n1 Q0 p2 2 1.5 r\n",
+        "ranked.qrel": "1 Q0 p2 1\n",
+        "nist": "1-1_1 0 1 1\n1-1_1 0 2 0\n",
+        "org": "1-1_1 0 1 0\n1-1_1 0 2 1\n",
+        "crowd.qrel": "1_1 0 R1 3\n1_2 0 R2 1\n2_1 0 R3 2\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    # A copy, because the looks at gold are counted beside it.
+    shutil.copy(PROJECT / "gold" / "example.gold.jsonl", folder)
+    _calibration(folder)
+    release(folder / "ikat2023")
+    judges = {"a-one": lines(COHEN, 1), "a-two": lines([*COHEN[:-1], (1, 5)], 1)}
+    label_files(folder / "llmjudge", judges)
+    (folder / "topics-2025").mkdir()
+    topics = [{"number": "1-1", "title": "t", "ptkb": [], "responses": [{"turn_id": 1, "user_utterance": "?"}]}]
+    (folder / "topics-2025/2025_test_topics.json").write_text(json.dumps(topics), encoding="utf-8")
+    for kind in KINDS.values():
+        _release(folder / "release" / kind.folder, kind.name)
+    _public(folder / "public")
+    (folder / "matched").mkdir()
+    answers = [{"turn_id": "1_1", "responses": [{"rank": 1, "text": "Text 1.", "provenance": []}]}]
+    run = {"run_name": "r", "run_type": "automatic", "turns": answers}
+    (folder / "matched/r.json").write_text(json.dumps(run), encoding="utf-8")
+    call(folder, "--out", folder / "judged", f"{_RUN} {_OVERLAP}")
+    call(folder, "--out", folder / "checked", f"{_RUN} {_CHECKED} {_FEW}")
+    with start_mock() as mock:
+        served = f"--limit 2 --model server/m --base-url {mock.base_url}"
+        call(folder, "--out", folder / "bank", f"nuggets create --pool {{}}/judged {_LINKS} {served}")
+    _matches(folder)
+    asked = "--model baseline/overlap --prompt groundedness/graded --pool {}/judged"
+    (folder / "grounded").mkdir()
+    gold = (PROJECT / "gold" / "example.gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "grounded" / "gold.jsonl").write_text("".join(line for line in gold if '"groundedness"' in line))
+    call(folder, "--out", folder / "cal", f"{_CALIBRATE} --gold {{}}/grounded/gold.jsonl {asked}")
+    return folder
+
+
+def _matches(folder: Path) -> None:
+    """Matches of every response with every nugget of its turn, by a person and by a judge."""
+    rows = [json.loads(line) for line in (folder / "judged/pool.jsonl").read_text(encoding="utf-8").splitlines()]
+    nuggets = [json.loads(line) for line in _BANK.read_text(encoding="utf-8").splitlines()]
+    pairs = [(row, nugget) for row in rows for nugget in nuggets if row["turn_id"] == nugget["turn_id"]]
+    claims = [
+        {"turn_id": row["turn_id"], "response_id": row["response_id"], "assessor": "ann",
+         "labels": ["nugget"] * len(split_sentences(row["text"]))}
+        for row in rows if row["turn_id"] in {nugget["turn_id"] for nugget in nuggets}
+    ]  # fmt: skip
+    (folder / "claims.jsonl").write_text("".join(json.dumps(row) + "\n" for row in claims), encoding="utf-8")
+    for name, by in {"people": {"assessor": "ann"}, "judged": {"judge": "server/m"}}.items():
+        matches = [
+            {"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget["nugget_id"],
+             "label": "supports" if (place + len(name)) % 3 else "does_not", **by}
+            for place, (row, nugget) in enumerate(pairs)
+        ]  # fmt: skip
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(match) + "\n" for match in matches), encoding="utf-8")
+
+
+def _public(folder: Path) -> None:
+    """A few lines in the shape of BEGIN."""
+    folder.mkdir()
+    labels = ("Fully attributable", "Not fully attributable")
+    rows = [f"Train {n} has a ramp.\tA train?\tTrain {n} has a ramp.\t{labels[n % 2]}\n" for n in range(12)]
+    header = "knowledge\tmessage\tresponse\tbegin_label\n"
+    (folder / "begin_dev_wow.tsv").write_text(header + "".join(rows), encoding="utf-8")
+
+
+def _labels(criterion: str) -> str:
+    rows = [f"{who},{item},{criterion},{label}\n" for item in ("1_1,R1", "1_2,R2", "2_1,R3") for who, label in _VOTES]
+    return "worker,turn_id,response_id,criterion,label\n" + "".join(rows)
+
+
+_VOTES = (("a", 3), ("b", 3), ("c", 1))
+
+
+def _calibration(folder: Path) -> None:
+    """Gold and labels of two judges, in columns and as records."""
+    gold = gold_rows(WORLD)
+    write_gold(folder / "gold.jsonl", gold)
+    write_gold(folder / "natural.jsonl", gold_rows(WORLD, criterion="naturalness"))
+    write_gold(folder / "three.jsonl", [row for name in ("ann", "bob", "cem") for row in gold_rows(WORLD, name)])
+    # Turns whose places are not known, so that nothing can depend on them.
+    places = [(f"{topic_of(one.turn_id)}_last", one) for one in WORLD]
+    write_columns(folder / "gold.qrel", {(turn, one.response_id): one.gold for turn, one in places})
+    write_columns(folder / "judge.qrel", {(turn, one.response_id): one.deserved for turn, one in places})
+    write_pool(folder / "labels", pool(WORLD, words=lambda one: int(one.response_id[1:]) % 7))
+    judges = {"server/good": labeled(WORLD, 0.1, 2), "server/bad": labeled(WORLD, 0.6, 3)}
+    asked = {"natural": "naturalness/graded", "joint": "groundedness/graded+naturalness"}
+    for name, prompt in {"judgments": "groundedness/graded", **asked}.items():
+        made = [
+            judgment(
+                one.turn_id, one.response_id, grade := grades[one.response_id], judge, prompt, expected=grade + 0.1
+            )
+            for judge, grades in judges.items()
+            for one in WORLD
+        ]
+        (folder / f"labels/{name}.jsonl").write_bytes(jsonl(made))
+
+
+def _release(folder: Path, name: str) -> None:
+    """A part of CAsT-ReGIn with two turns."""
+    kind = KINDS[name]
+    (folder / "qrels").mkdir(parents=True)
+    judgments = {
+        f"1_{turn}": {
+            kind.list_field: [
+                {kind.id_field: f"R{turn}", kind.text_field: f"Text {turn}.", **dict.fromkeys(kind.labels, turn)}
+            ]
+        }
+        for turn in (1, 2)
+    }
+    (folder / kind.judgments).write_text(json.dumps(judgments), encoding="utf-8")
+    (folder / kind.bank).write_text(json.dumps({f"R{turn}": f"Text {turn}." for turn in (1, 2)}), encoding="utf-8")
+    for path, content in regenerate(read_resource(folder)[0]).items():
+        (folder / path).write_bytes(content)
+
+
+def call(inputs: Path, option: str, out: Path, arguments: str) -> int:
+    """Exit code of a command."""
+    return main([*(word.replace("{}", str(inputs)) for word in arguments.split()), option, str(out)])
+
+
+def made(command: str, inputs: Path, out: Path, arguments: str) -> set[str]:
+    """The names in the folder after a call, all of which the record must list."""
+    writer = WRITERS[command]
+    # A replay that lacks answers exits with 1 or 3, after writing all the same.
+    assert call(inputs, writer.out, out, arguments) != 2
+    check = ["sha256sum", "--check", "--strict", "--quiet", writer.record]
+    subprocess.run(check, cwd=out, check=True)
+    names = contents(out).keys() - {writer.record}
+    listed = {line.split("  ", 1)[1] for line in (out / writer.record).read_text(encoding="utf-8").splitlines()}
+    assert listed == names
+    return set(names)
+
+
+@pytest.fixture(scope="module")
+def plain(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What the plain call of each command makes in a new folder."""
+    place = tmp_path_factory.mktemp("plain")
+    return {name: made(name, inputs, place / name, writer.plain) for name, writer in WRITERS.items()}
+
+
+class Called:
+    """The folders that calls with optional files have written, each made once."""
+
+    def __init__(self, inputs: Path, place: Path) -> None:
+        self.inputs, self.place = inputs, place
+        self.names: dict[tuple[str, str], tuple[Path, set[str]]] = {}
+
+    def __call__(self, command: str, arguments: str) -> tuple[Path, set[str]]:
+        key = command, arguments
+        if key not in self.names:
+            out = self.place / str(len(self.names))
+            self.names[key] = out, made(command, self.inputs, out, arguments)
+        return self.names[key]
+
+
+@pytest.fixture(scope="module")
+def called(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Called:
+    return Called(inputs, tmp_path_factory.mktemp("called"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("command", "arguments", "patterns"), OPTIONAL)
+def test_an_optional_file_goes_with_its_option(
+    called: Called, plain: dict[str, set[str]], command: str, arguments: str, patterns: str
+) -> None:
+    out, names = called(command, arguments)
+    optional = names - plain[command]
+    assert {name for name in optional if not any(fnmatchcase(name, one) for one in patterns.split())} == set()
+    assert {one for one in patterns.split() if not any(fnmatchcase(name, one) for name in optional)} == set()
+    # Its own copy, so that the calls may come in any order.
+    again = Path(shutil.copytree(out, out.with_name(f"{out.name}-again")))
+    assert made(command, called.inputs, again, WRITERS[command].plain) == plain[command]
+
+
+PICTURED = (
+    *((name, writer.plain) for name, writer in WRITERS.items()),
+    ("evaluate-qrels", "evaluate qrels {}/judged {}/judged"),
+    ("reproduce", "reproduce llmjudge {}/llmjudge"),
+)
+
+
+@pytest.mark.parametrize(("command", "arguments"), PICTURED)
+def test_without_matplotlib_everything_but_the_pictures_is_made(
+    called: Called,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    arguments: str,
+) -> None:
+    _, names = called(command, arguments)
+    pictures = {name for name in names if name.endswith((".svg", ".png"))}
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    capsys.readouterr()
+    assert made(command, called.inputs, tmp_path / "out", arguments) == names - pictures
+    assert "".join(capsys.readouterr()).count("pip install 'judge[pictures]'") == bool(pictures)
+
+
+def test_every_file_that_a_folder_can_hold_is_made_here(called: Called, plain: dict[str, set[str]]) -> None:
+    names = set().union(*plain.values(), *(called(command, arguments)[1] for command, arguments, _ in OPTIONAL))
+    for module in sorted(CALLERS | NAMING):
+        for pattern in _named(ast.parse((PROJECT / "judge" / f"{module}.py").read_text(encoding="utf-8"))) - READ:
+            assert any(re.fullmatch(pattern, name) for name in names), f"{module}: {pattern} is in no row of OPTIONAL"
+
+
+def test_every_module_that_writes_a_folder_is_known_here() -> None:
+    package = PROJECT / "judge"
+    modules = {path.relative_to(package).with_suffix(""): path for path in package.rglob("*.py")}
+    callers = {str(name) for name, path in modules.items() if "replace_folder(" in path.read_text(encoding="utf-8")}
+    assert callers - {"io/folder"} == CALLERS
+
+
+def _named(tree: ast.AST) -> set[str]:
+    """The file names in a module as regular expressions."""
+    within = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    named = set()
+    for node in set(ast.walk(tree)) - within:
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text = "".join(re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+" for part in parts)
+        if re.fullmatch(r"\S*[^\s.\\]\S*\\\.(tsv|md|jsonl?|qrel|run|svg|png|txt)", text):
+            named.add(text)
+    return named
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_file_that_an_earlier_version_made_goes(
+    inputs: Path, plain: dict[str, set[str]], tmp_path: Path, command: str
+) -> None:
+    writer, out = WRITERS[command], tmp_path / "out"
+    made(command, inputs, out, writer.plain)
+    for name in ("earlier.md", "qrels/earlier.qrel", "mine.txt"):
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_bytes(b"1")
+    with (out / writer.record).open("a", encoding="utf-8") as record:
+        record.writelines(f"{sha256(b'1')}  {name}\n" for name in ("earlier.md", "qrels/earlier.qrel"))
+    assert call(inputs, writer.out, out, writer.plain) == 0
+    assert contents(out).keys() == plain[command] | {writer.record, "mine.txt"}
+
+
+@pytest.mark.parametrize(
+    ("option", "first", "second"),
+    [
+        ("-o", "validate --fix --runs {}/two", "validate --fix --runs {}/one"),
+        ("-o", "convert --to trec-run --runs {}/two", "convert --to trec-run --runs {}/one"),
+        ("--out", "gold split --test 0.5 --seed 1 {}/gold.jsonl", "gold split --test 0.5 --seed 2 {}/gold.jsonl"),
+    ],
+)
+def test_a_command_without_a_record_refuses_a_folder_with_another_call_in_it(
+    inputs: Path, tmp_path: Path, option: str, first: str, second: str
+) -> None:
+    assert call(inputs, option, tmp_path / "out", first) == 0
+    before = contents(tmp_path / "out")
+    assert call(inputs, option, tmp_path / "out", second) == 2
+    assert contents(tmp_path / "out") == before
+    assert call(inputs, option, tmp_path / "out", first) == 0
+    assert contents(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("second", ["calibrate", "leaderboard", "cast-regin", "validate"])
+def test_two_commands_in_one_folder_keep_to_their_own_files(
+    inputs: Path, plain: dict[str, set[str]], tmp_path: Path, second: str
+) -> None:
+    run, other, out = WRITERS["run"], WRITERS[second], tmp_path / "out"
+    call(inputs, run.out, out, f"{_RUN} {_OVERLAP}")
+    # The pages stand beside no Markdown of somebody else.
+    code = call(inputs, other.out, out, other.plain)
+    assert code == (2 if second == "validate" else 0)
+    names = plain[second] | {other.record} if code == 0 else set()
+    assert call(inputs, run.out, out, run.plain) == 0
+    assert contents(out).keys() == plain["run"] | {run.record} | names
+    for record in {run.record, other.record} & contents(out).keys():
+        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", record], cwd=out, check=True)
+
+
+def test_a_command_does_not_write_over_the_files_of_another(
+    inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    call(inputs, "--out", out, WRITERS["run"].plain)
+    before = contents(out)
+    assert call(inputs, "--out", out, f"{_CROWD} --bank {{}}/bank.json") == 2
+    said = "pool.txt, bank.json: not listed in crowd.sha256, so somebody else's: move it away or choose another folder"
+    assert said in capsys.readouterr().err
+    assert contents(out) == before

@@ -1,0 +1,266 @@
+"""Every look at gold is on record, names what it compares, and stands in the certificate."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.calibrate.certificate import read_certificate
+from judge.calibrate.certified import Certified
+from judge.errors import InputError, UsageError
+from judge.gold import read_gold, read_ledger, write_split
+from judge.gold.ledger import BEGINNING, parse_ledger
+from judge.judges.backends.baseline import Overlap
+from judge.judges.model import Price
+from judge.judges.records import Completion, Request
+from tests.calibration_world import gold_rows, items, labeled, pool, write_gold, write_output, write_pool
+from tests.conftest import PROJECT
+from tests.jobs.test_calibration import GRADED, LATER, YES_NO, tried
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
+
+WORLD = items()
+Options = dict[str, Any]
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    write_split(gold_rows(WORLD), 0.5, 1, tmp_path / "split")
+    return tmp_path / "split"
+
+
+@pytest.fixture
+def judgments(tmp_path: Path) -> Path:
+    return write_output(tmp_path / "run", WORLD, {"server/good": labeled(WORLD, 0.1, 2)})
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    (tmp_path / "gold").mkdir()
+    return write_gold(tmp_path / "gold" / "gold.jsonl", gold_rows(WORLD))
+
+
+def sealed(split: Path, **options: Any) -> Options:
+    return {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", **options}
+
+
+def smaller_pool(tmp_path: Path, split: Path, kept: int) -> Path:
+    """The pool with all responses of dev and the first ones of test."""
+    wanted = {row.response_id for row in read_gold(split / "dev.jsonl")}
+    wanted |= {row.response_id for row in read_gold(split / "test.jsonl")[:kept]}
+    write_pool(tmp_path / f"pool{kept}", pool([item for item in WORLD if item.response_id in wanted]))
+    return tmp_path / f"pool{kept}"
+
+
+def entry(found: Any) -> Certified:
+    (certified,) = found.certificate.certified
+    return certified
+
+
+# Sealed grades
+
+
+def test_a_pool_of_one_sealed_response_shows_nothing(tmp_path: Path, split: Path, judgments: Path) -> None:
+    options = sealed(split, judgments=[judgments])
+    for kept in (1, 9):
+        with pytest.raises(InputError, match=f"compares {kept} of the sealed grades.*the seal was not opened"):
+            tried(**options, pool=smaller_pool(tmp_path, split, kept))
+    assert read_ledger(split / "seal.json") == ()
+    assert tried(**options, pool=smaller_pool(tmp_path, split, 10)).calibration.verdicts[0].estimate.n == 10
+
+
+def test_labels_of_few_sealed_responses_show_nothing(tmp_path: Path, split: Path) -> None:
+    test = [row.response_id for row in read_gold(split / "test.jsonl")]
+    grades = {name: grade for name, grade in labeled(WORLD, 0.1, 2).items() if name not in test[3:]}
+    few = write_output(tmp_path / "few", WORLD, {"server/m": grades})
+    with pytest.raises(InputError, match="compares 3 of the sealed grades"):
+        tried(**sealed(split, judgments=[few]))
+    assert read_ledger(split / "seal.json") == ()
+
+
+def test_every_other_set_of_responses_is_another_question(tmp_path: Path, split: Path, judgments: Path) -> None:
+    options = sealed(split, judgments=[judgments])
+    numbers = [
+        entry(tried(**options, pool=smaller_pool(tmp_path, split, kept))).looks.number for kept in (20, 19, 20, 21)
+    ]
+    assert numbers == [1, 2, 2, 3]
+    assert [line.compared for line in read_ledger(split / "seal.json")] == [
+        {"groundedness": 20}, {"groundedness": 19}, {"groundedness": 21}
+    ]  # fmt: skip
+
+
+def test_other_positive_grades_are_another_question(tmp_path: Path, split: Path) -> None:
+    prompt = (PROJECT / "prompts" / "groundedness" / "graded.md").read_text(encoding="utf-8")
+    assert "positive = [2, 3]" in prompt
+    said = {name: int(grade >= 2) for name, grade in labeled(WORLD, 0.1, 2).items()}
+    judged = write_output(tmp_path / "run", WORLD, {"server/m": said}, YES_NO)
+    numbers = []
+    for positive in ("[2, 3]", "[3]"):
+        # The name of the file stays; which of the gold's grades count as positive does not.
+        (tmp_path / "gold.md").write_text(prompt.replace("[2, 3]", positive), encoding="utf-8")
+        found = tried(**sealed(split, judgments=[judged], gold_scale=tmp_path / "gold.md"))
+        numbers.append(entry(found).looks.number)
+    assert numbers == [1, 2]
+
+
+def asked_with(monkeypatch: pytest.MonkeyPatch, answer: Callable[[int, Request, str], str]) -> list[Request]:
+    """Let the overlap judge be asked at a price, and answer by the number of the request."""
+    requests: list[Request] = []
+    honest = Overlap.complete
+
+    async def complete(self: Overlap, request: Request) -> Completion:
+        requests.append(request)
+        found = await honest(self, request)
+        text = answer(len(requests), request, found.text or "")
+        return msgspec.structs.replace(found, text=text, cost=0.01)
+
+    monkeypatch.setattr(Overlap, "complete", complete)
+    monkeypatch.setattr(Overlap, "price", lambda self: Price(0.0, 0.0))
+    return requests
+
+
+def asking(tmp_path: Path, split: Path, **options: Any) -> Options:
+    write_pool(tmp_path / "pool", pool(WORLD))
+    return sealed(
+        split, models=["baseline/overlap"], prompts=[GRADED], pool=tmp_path / "pool", out=tmp_path / "out", **options
+    )
+
+
+def test_a_budget_cannot_open_the_grades_one_by_one(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_with(monkeypatch, lambda number, request, text: text)
+    options = asking(tmp_path, split)
+    dev = len(read_gold(split / "dev.jsonl"))
+    with pytest.raises(InputError, match="of the sealed grades, and so few could be read off"):
+        tried(**options, max_cost=0.01 * dev + 0.015, concurrency=1)
+    assert read_ledger(split / "seal.json") == ()
+    assert entry(tried(**options)).looks.number == 1
+
+
+def test_a_judge_that_answers_anew_is_another_question(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = asking(tmp_path, split)
+    asked_with(monkeypatch, lambda number, request, text: text)
+    assert entry(tried(**options)).looks.number == 1
+    shutil.rmtree(tmp_path / "out")
+    assert entry(tried(**options)).looks.number == 1
+    shutil.rmtree(tmp_path / "out")
+    asked_with(monkeypatch, lambda number, request, text: request.labels[number % len(request.labels)])
+    again = entry(tried(**options))
+    assert (again.looks.number, again.looks.candidates) == (2, 2)
+
+
+def test_a_copied_split_and_another_seed_leave_their_traces(tmp_path: Path, split: Path, judgments: Path) -> None:
+    shutil.copytree(split, tmp_path / "copy")
+    write_split(gold_rows(WORLD), 0.5, 2, tmp_path / "second")
+    first, copied, second = (
+        entry(tried(LATER, **sealed(folder, judgments=[judgments]), replicates=200 + place))
+        for place, folder in enumerate((split, tmp_path / "copy", tmp_path / "second"))
+    )
+    assert first.seal is not None and second.seal is not None
+    assert copied.seal == first.seal
+    # Two first lines of one ledger: one of the two folders is a copy.
+    assert (copied.looks.number, first.looks.number) == (1, 1)
+    assert copied.looks.head != first.looks.head
+    assert (first.seal.seed, second.seal.seed) == (1, 2)
+    assert second.seal.responses == first.seal.responses
+    assert second.seal.commitment != first.seal.commitment
+
+
+def test_every_certificate_that_is_written_agrees_with_itself(tmp_path: Path, split: Path, judgments: Path) -> None:
+    bad = write_output(tmp_path / "bad", WORLD, {"server/bad": labeled(WORLD, 0.9, 3)})
+    half = write_output(tmp_path / "half", WORLD, {"server/half": labeled(WORLD[:40], 0.1, 4)})
+    for number, (files, more) in enumerate(
+        [
+            ([judgments], {}),
+            ([bad], {"requirements": ["wkappa.lo>=0.8", "bias.hi<=0.1"]}),
+            ([half], {"requirements": ["kappa.lo>=0.3"]}),
+            ([judgments, bad, half], {"requirements": ["wkappa.lo>=0.4", "mae.hi<=0.5"]}),
+        ]
+    ):
+        for options in (sealed(split), {"gold": [split / "dev.jsonl"]}):
+            out = tmp_path / f"out{number}{len(options)}"
+            found = tried(**options, judgments=files, out=out, **more)
+            assert read_certificate(out / "certificate.json") == found.certificate
+
+
+# Gold without a seal
+
+
+def test_looks_at_unsealed_gold_are_counted_beside_it(tmp_path: Path, gold: Path) -> None:
+    judged = {name: write_output(tmp_path / name, WORLD, {f"server/{name}": labeled(WORLD, 0.5, seed)})
+              for seed, name in enumerate("abc")}  # fmt: skip
+    counts = []
+    for name in "aabc":
+        found = tried(gold=[gold], judgments=[judged[name]], out=tmp_path / "out")
+        (looks,) = found.calibration.looks
+        assert looks == entry(found).looks
+        counts.append((looks.ledger, looks.number, looks.candidates))
+    assert counts == [("gold", 1, 1), ("gold", 1, 1), ("gold", 2, 2), ("gold", 3, 3)]
+    (text,) = [text for text in found.calibration.warnings if "candidates have met" in text]
+    assert text.startswith("groundedness: 3 candidates have met these grades in 3 different questions;")
+    lines, _ = parse_ledger((gold.parent / "gold.jsonl.looks").read_bytes(), BEGINNING, "looks")
+    assert [line.compared for line in lines] == [{"groundedness": 120}] * 3
+    report = (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
+    assert f"so far 3 questions to these grades, 3 candidates in all; its last line has the SHA-256 `{looks.head}`" in (
+        report
+    )
+    assert json.loads((tmp_path / "out" / "calibration.json").read_bytes())["looks"][0]["number"] == 3
+
+
+def test_a_judge_by_another_name_is_no_other_candidate(tmp_path: Path, gold: Path) -> None:
+    grades = labeled(WORLD, 0.5, 1)
+    for name in ("server/a", "server/b"):
+        judged = write_output(tmp_path / name, WORLD, {name: grades})
+        (looks,) = tried(gold=[gold], judgments=[judged]).calibration.looks
+    assert (looks.number, looks.candidates) == (2, 1)
+
+
+def test_the_longest_ledger_of_several_gold_files_counts(tmp_path: Path, gold: Path, judgments: Path) -> None:
+    other = write_gold(tmp_path / "gold" / "other.jsonl", gold_rows(WORLD[:5], "bob"))
+    tried(gold=[gold], judgments=[judgments])
+    (looks,) = tried(gold=[other, gold], judgments=[judgments]).calibration.looks
+    assert looks.number == 2
+    (looks,) = tried(gold=[other], judgments=[judgments]).calibration.looks
+    assert looks.number == 2
+
+
+def test_gold_in_a_folder_that_cannot_be_written_has_its_ledger_in_the_output_folder(
+    tmp_path: Path, gold: Path, judgments: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.open
+
+    def refuse(self: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if self.name.endswith(".looks") and mode != "rb":
+            raise PermissionError(13, "Permission denied")
+        return real(self, mode, *rest, **more)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    options: Options = {"gold": [gold], "judgments": [judgments]}
+    found = tried(**options)
+    assert found.calibration.looks == ()
+    assert "the gold's folder cannot be written and there is no --out, so this look is on no record" in (
+        found.calibration.warnings
+    )
+    for replicates in (200, 201):
+        found = tried(**options, out=tmp_path / "out", replicates=replicates)
+    assert (found.calibration.looks[0].ledger, found.calibration.looks[0].number) == ("out", 2)
+    assert len((tmp_path / "out" / "looks.jsonl").read_bytes().splitlines()) == 2
+
+
+def test_a_damaged_ledger_beside_gold_is_said_and_nothing_is_shown(tmp_path: Path, gold: Path, judgments: Path) -> None:
+    (gold.parent / "gold.jsonl.looks").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"gold\.jsonl\.looks: the record of looks is damaged"):
+        tried(gold=[gold], judgments=[judgments], out=tmp_path / "out")
+    assert not (tmp_path / "out" / "certificate.json").exists()
+
+
+def test_a_seal_without_its_test_grades_is_refused(tmp_path: Path, gold: Path, split: Path, judgments: Path) -> None:
+    with pytest.raises(UsageError, match="--seal names the seal of the grades in --test: give both"):
+        tried(gold=[gold], judgments=[judgments], seal=split / "seal.json")

@@ -1,0 +1,414 @@
+"""The bundle that a track publishes: no name, no licensed text and nothing private is left in it."""
+
+import json
+import random
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.ask.criteria import prompt_path
+from judge.cli import main
+from judge.errors import InputError, UsageError
+from judge.io.safe import MAX_ID
+from judge.io.stored import sha256
+from judge.jobs.judged import read_judged
+from judge.jobs.release.contents import renamed_pool
+from judge.jobs.release.job import ReleaseOutcome, ReleasePlan, release_folder
+from judge.jobs.release.pseudonyms import Pseudonyms, completed, read_pseudonyms, write_pseudonyms
+from judge.jobs.release.search import remaining
+from tests.conftest import PROJECT
+from tests.mock import start_mock
+
+NAMES = st.dictionaries(st.text(min_size=1, max_size=MAX_ID), st.none(), min_size=1, max_size=20).map(tuple)
+WORDS = st.sampled_from(["run", "1", "run01", "a.b", "a.b.c", "(x|y)+", "response", "Überlauf", "my run", 'say "hi"'])
+
+
+@given(st.lists(st.one_of(WORDS, st.text(min_size=1, max_size=12)), unique=True), st.integers())
+def test_every_name_gets_a_pseudonym_of_its_own_that_is_nobody_elses_name(names: list[str], seed: int) -> None:
+    found = completed(Pseudonyms(), names, names, random.Random(seed).shuffle)
+    for kind in (found.runs, found.teams):
+        assert set(kind) == set(names)
+        assert len({pseudonym.casefold() for pseudonym in kind.values()}) == len(names)
+        assert not {pseudonym.casefold() for pseudonym in kind.values()} & {name.casefold() for name in names}
+    assert completed(found, names, names, random.Random(seed + 1).shuffle) == found
+
+
+def test_a_later_bundle_keeps_the_pseudonyms_and_adds_new_ones() -> None:
+    first = completed(Pseudonyms(runs={"baseline": "baseline"}), ["zebra", "ant", "baseline"], [], lambda names: None)
+    assert first.runs == {"baseline": "baseline", "ant": "run01", "zebra": "run02"}
+    second = completed(first, ["bee", "zebra"], [], lambda names: None)
+    assert second.runs == {"baseline": "baseline", "ant": "run01", "zebra": "run02", "bee": "run03"}
+    assert second.hidden == ("ant", "zebra", "bee")
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=9), st.text(min_size=1, max_size=9), max_size=8))
+def test_pseudonyms_are_read_as_written_or_refused(runs: dict[str, str]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "names.json"
+        write_pseudonyms(path, Pseudonyms(runs))
+        try:
+            assert read_pseudonyms(path) == Pseudonyms(runs)
+        except InputError as error:
+            assert error.problems
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[]", "expected runs and teams"),
+        (b'{"run": {}}', "unknown field `run`"),
+        (b'{"runs": {"a": 1}}', "Expected `str`, got `int` - at `$.runs[...]`"),
+        (b"\xff", "expected runs and teams"),
+        (b'{"runs": {"a": "x", "b": "X"}}', "'X' stands for 'a' too"),
+        (b'{"runs": {"a": "../x"}}', "'../x': expected up to 80 letters"),
+    ],
+)
+def test_a_damaged_file_of_pseudonyms_is_refused_with_its_place(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "names.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_pseudonyms(path)
+    said = f"{caught.value} {' '.join(f'{problem.path}: {problem.message}' for problem in caught.value.problems)}"
+    assert message in said
+    assert str(path) in said
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("as team alpha-7 says", 1),
+        ("as team ALPHA-7 says", 1),
+        ("alpha-7", 1),
+        ("xalpha-7", 0),  # within a word
+        ("alpha-77", 0),
+        ("alpha-7_b", 1),  # an underscore ends a word, since ids are joined with it
+        ('{"text": "of \\"q\\" we"}', 1),
+        ("run", 0),  # fewer than four characters
+        ("2023", 0),  # digits only
+        ("one\nalpha-7 and alpha-7\nalpha-7", 2),  # lines
+    ],
+)
+def test_a_name_is_found_as_a_word_in_any_case(text: str, found: int) -> None:
+    names = ("alpha-7", "run", "2023", 'of "q"')
+    assert len(list(remaining({"f": text.encode()}, names))) == found
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), min_size=4, max_size=30), st.text(max_size=20))
+def test_whatever_a_name_is_made_of_it_is_found(name: str, around: str) -> None:
+    if name.isdecimal() or "\n" in name.casefold():
+        return
+    for line in (f" {name} ", json.dumps({"x": f". {name} ."}), json.dumps({"x": f". {name} ."}, ensure_ascii=False)):
+        content = f"{around}\n{line}\n".encode("utf-8", "replace")
+        assert any(problem.message for problem in remaining({"f": content}, [name])), line
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("judged") / "out"
+    example = PROJECT / "examples"
+    arguments = ["run", "--runs", str(example / "runs"), "--topics", str(example / "topics.json")]
+    arguments += ["--passages", str(example / "passages.jsonl"), "--criteria", "groundedness"]
+    assert main([*arguments, "--model", "baseline/overlap", "--out", str(out)]) == 0
+    return out
+
+
+def release(judged: Path, out: Path, **options: object) -> ReleaseOutcome:
+    return release_folder(ReleasePlan(folder=judged, out=out, **options))  # type: ignore[arg-type]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+def test_no_name_path_or_text_of_a_passage_is_left_in_a_bundle(judged: Path, tmp_path: Path) -> None:
+    outcome = release(judged, tmp_path / "bundle")
+    pool = read_judged(judged).pool
+    published = contents(outcome.out)
+    secrets = [run.run_id for run in pool.runs] + [run.team for run in pool.runs if run.team]
+    secrets += [run.digest for run in pool.runs] + [str(judged), str(PROJECT), "journal"]
+    whole = b"\n".join([*published.values(), *(name.encode() for name in published)]).decode()
+    assert [secret for secret in secrets if secret in whole] == []
+    # A response may quote a passage; nothing else may.
+    rest = "\n".join(content.decode() for name, content in published.items() if name not in ("bank.json", "pool.jsonl"))
+    assert not any(passage.text[:80] in rest for passage in pool.passages.values())
+    assert set(published) == {*outcome.files, "run.sha256"}
+
+
+@pytest.mark.slow
+def test_a_bundle_has_the_numbers_of_its_folder_under_other_names(judged: Path, tmp_path: Path) -> None:
+    outcome = release(judged, tmp_path / "bundle")
+    assert outcome.names is not None
+    names = read_pseudonyms(outcome.names).runs
+    before, after = read_judged(judged), read_judged(outcome.out)
+    rows = {(names[row.run_id], row.criterion): msgspec.structs.replace(row, run_id="") for row in before.leaderboard}
+    assert rows == {(row.run_id, row.criterion): msgspec.structs.replace(row, run_id="") for row in after.leaderboard}
+    assert [(r.response_id, r.grade) for r in before.results if hasattr(r, "grade")] == [
+        (r.response_id, r.grade) for r in after.results if hasattr(r, "grade")
+    ]
+    for file in judged.glob("qrels/*"):
+        assert (outcome.out / "qrels" / file.name).read_bytes() == file.read_bytes()
+    for run, pseudonym in names.items():
+        lines = (judged / f"response_runs/{run}.run").read_text().replace(run, pseudonym)
+        assert (outcome.out / f"response_runs/{pseudonym}.run").read_text() == lines
+    assert main(["leaderboard", str(outcome.out)]) == 0
+    assert main(["report", str(outcome.out)]) == 0
+    assert not any(run in (outcome.out / "report.html").read_text() for run in names)
+
+
+@pytest.mark.slow
+def test_the_private_file_is_the_owners_alone_and_gives_the_same_bytes_again(judged: Path, tmp_path: Path) -> None:
+    first = release(judged, tmp_path / "a", names=tmp_path / "n.json")
+    second = release(judged, tmp_path / "b", names=tmp_path / "n.json")
+    assert contents(first.out) == contents(second.out)
+    assert stat.S_IMODE((tmp_path / "n.json").stat().st_mode) == 0o600
+    again = contents(release(judged, tmp_path / "a", names=tmp_path / "n.json").out)
+    assert again == contents(first.out)
+    other = read_pseudonyms(tmp_path / "n.json").runs
+    release(judged, tmp_path / "c")
+    assert set(read_pseudonyms(tmp_path / "c.names.json").runs) == set(other)
+
+
+def with_text(judged: Path, copy: Path, text: str) -> Path:
+    """The folder with a text in place of the first rationale, recorded as if `judge run` had written it."""
+    shutil.copytree(judged, copy)
+    lines = (copy / "judgments.jsonl").read_text().splitlines()
+    first = json.loads(lines[0])
+    (copy / "judgments.jsonl").write_text("\n".join([json.dumps(first | {"rationale": text}), *lines[1:], ""]))
+    record = (copy / "run.sha256").read_text().splitlines()
+    digest = sha256((copy / "judgments.jsonl").read_bytes())
+    record = [f"{digest}  judgments.jsonl" if line.endswith("  judgments.jsonl") else line for line in record]
+    (copy / "run.sha256").write_text("\n".join([*record, ""]))
+    return copy
+
+
+@pytest.mark.slow
+def test_a_name_in_a_published_text_is_refused_with_its_place(
+    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = with_text(judged, tmp_path / "copy", "as Example-Team itself says")
+    release(copy, tmp_path / "without")  # the judge's words are left out
+    arguments = ["release", str(copy), "-o", str(tmp_path / "with"), "--rationales"]
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "judgments.jsonl: name_left at line 1" in said
+    assert "'example-team' stands there" in said
+    assert not (tmp_path / "with").exists()
+    assert not (tmp_path / "with.names.json").exists()
+    assert main([*arguments, "--allow-names"]) == 0
+    assert main(["release", str(copy), "-o", str(tmp_path / "open"), "--rationales", "--keep-names"]) == 0
+    assert "example-team" in (tmp_path / "open/runs.jsonl").read_text()
+    assert not (tmp_path / "open.names.json").exists()
+
+
+@pytest.mark.slow
+def test_passages_and_reasons_are_published_only_on_demand(judged: Path, tmp_path: Path) -> None:
+    copy = with_text(judged, tmp_path / "copy", "The third passage says so.")
+    plain = contents(release(copy, tmp_path / "plain").out)
+    full = contents(release(copy, tmp_path / "full", passage_text=True, rationales=True, license="CC BY 4.0").out)
+    assert plain["passages.jsonl"] == b""
+    assert full["passages.jsonl"] == (judged / "passages.jsonl").read_bytes()
+    assert b"third passage" not in plain["judgments.jsonl"]
+    assert b"third passage" in full["judgments.jsonl"]
+    assert b"Terms of use: CC BY 4.0" in full["README.md"]
+    assert b"No terms of use" in plain["README.md"]
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_not_as_it_was_written_is_refused(judged: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(judged, copy)
+    (copy / "leaderboard.tsv").write_text("edited\n")
+    (copy / "bank.json").unlink()
+    with pytest.raises(InputError) as caught:
+        release(copy, tmp_path / "bundle")
+    assert sorted((Path(p.file).name, p.message) for p in caught.value.problems) == [
+        ("bank.json", "missing: see run.sha256"),
+        ("leaderboard.tsv", "changed since: see run.sha256"),
+    ]
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"out": "out"}, "give a folder of its own"),
+        ({"out": "out/inner"}, "give a folder outside it"),
+        ({"out": "full"}, "this command did not write"),
+        ({"out": "b", "names": "b/names.json"}, "which is published"),
+        ({"out": "b", "keep_names": True, "names": "n.json"}, "without effect here"),
+    ],
+)
+def test_a_place_that_would_mix_or_leak_is_refused(
+    judged: Path, tmp_path: Path, options: dict[str, object], message: str
+) -> None:
+    shutil.copytree(judged, tmp_path / "out")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine.txt").write_text("mine")
+    placed = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
+    with pytest.raises(UsageError, match=message):
+        release_folder(ReleasePlan(folder=tmp_path / "out", **placed))  # type: ignore[arg-type]
+
+
+def recorded(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a JSON file of the folder as if `judge run` had written it so."""
+    document = json.loads((folder / name).read_bytes())
+    change(document)
+    (folder / name).write_text(json.dumps(document))
+    lines = (folder / "run.sha256").read_text().splitlines()
+    digest = sha256((folder / name).read_bytes())
+    lines = [f"{digest}  {name}" if line.endswith(f"  {name}") else line for line in lines]
+    (folder / "run.sha256").write_text("\n".join([*lines, ""]))
+
+
+@pytest.mark.slow
+def test_the_addresses_that_a_certificate_compares_stay_at_home(judged: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(judged, copy)
+    there, here = "http://gpu7.lab.example:8000/alice/v1", "http://10.1.2.3:8001/v1"
+    banner = f"UNCALIBRATED: it does not match (base_url: {there} certified, {{'a': '{here}'}} here)."
+    match = {"criterion": "groundedness", "item": "base_url", "certified": there, "found": here}
+
+    def certified(manifest: dict[str, Any]) -> None:
+        manifest["certificate"] = {"calibrated": False, "banner": banner, "matches": [match]}
+        manifest["configuration"]["options"]["base_url"] = here
+        manifest["servers"] = [here, there]
+
+    recorded(copy, "manifest.json", certified)
+    recorded(copy, "qrels/response_groundedness.llm.qrel.json", lambda sidecar: sidecar.update(calibration=banner))
+    outcome = release(copy, tmp_path / "bundle")
+    found = contents(outcome.out)
+    assert [name for name, content in found.items() if b"gpu7" in content or b"10.1.2.3" in content] == []
+    shown = b"base_url: (not published) certified, {'a': '(not published)'} here"
+    for name in ("README.md", "leaderboard.md", "qrels/response_groundedness.llm.qrel.json"):
+        assert shown in found[name].replace(b"\\", b""), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("encoder", "published"),
+    [("/home/alice/models/e5", "e5"), ("work/alice/e5", "e5"), ("intfloat/e5", "intfloat/e5"), (None, None)],
+)
+def test_the_place_of_an_encoder_stays_at_home(
+    judged: Path, tmp_path: Path, encoder: str | None, published: str | None
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(judged, copy)
+    recorded(copy, "manifest.json", lambda manifest: manifest["configuration"]["pooling"].update(encoder=encoder))
+    found = json.loads((release(copy, tmp_path / "bundle").out / "manifest.json").read_bytes())
+    assert found["configuration"]["pooling"]["encoder"] == published
+
+
+@pytest.mark.slow
+def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(judged, copy)
+    recorded(copy, "manifest.json", lambda manifest: manifest.update(models_returned=["/home/alice/llama.gguf"]))
+    lines = [json.loads(line) for line in (copy / "judgments.jsonl").read_text().splitlines()]
+    named = "".join(json.dumps(line | {"model": "/home/alice/llama.gguf"}) + "\n" for line in lines)
+    (copy / "judgments.jsonl").write_text(named)
+    record = (copy / "run.sha256").read_text().splitlines()
+    digest = sha256(named.encode())
+    record = [f"{digest}  judgments.jsonl" if line.endswith("  judgments.jsonl") else line for line in record]
+    (copy / "run.sha256").write_text("\n".join([*record, ""]))
+    with pytest.raises(InputError) as caught:
+        release(copy, tmp_path / "bundle")
+    assert "'/home/alice/llama.gguf' stands there" in {problem.message for problem in caught.value.problems}
+    assert release(copy, tmp_path / "bundle", allow_names=True).remaining
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("allow_names", [False, True])
+def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: Path, allow_names: bool) -> None:
+    names = tmp_path / "names.json"
+    names.write_text('{"runs": {"quarry-copied": "Harbor-grounded"}}')
+    with pytest.raises(InputError) as caught:
+        release(judged, tmp_path / "bundle", names=names, allow_names=allow_names)
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.message[:36]) == ("$.runs['quarry-copied']", "'Harbor-grounded' is the name of ano")
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.slow
+def test_the_private_file_does_not_go_into_a_bundle_around_the_folder(judged: Path, tmp_path: Path) -> None:
+    release(judged, tmp_path / "bundle")
+    with pytest.raises(UsageError, match="which is published"):
+        release(judged, tmp_path / "bundle/inner")
+
+
+@pytest.mark.slow
+def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path: Path) -> None:
+    example, out = PROJECT / "examples", tmp_path / "out"
+    families = tmp_path / "families.tsv"
+    families.write_text("harbor-grounded\tqwen\nbaseline/overlap\tqwen\n")
+    arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl")]
+    arguments += ["--criteria", "groundedness", "--model", "baseline/overlap", "--jury", "majority", "--samples", "2"]
+    assert main([*arguments, "--families", str(families), "--recheck", "5%", "--out", str(out)]) == 0
+    private = json.loads((out / "manifest.json").read_bytes())
+    bundle = release(out, tmp_path / "bundle").out
+    public = json.loads((bundle / "manifest.json").read_bytes())
+    assert (public["spending"], public["recheck"]) == (private["spending"], private["recheck"])
+    assert (bundle / "recheck.jsonl").read_bytes() == (out / "recheck.jsonl").read_bytes()
+    assert "`recheck.jsonl`" in (bundle / "README.md").read_text()
+    before, after = (each["jury"]["groundedness"]["warnings"] for each in (private, public))
+    said = "self-judging: runs and members of the jury are of one family; which ones is not published"
+    assert after == [said if text.startswith("self-judging") else text for text in before]
+    assert said in after
+    assert all(f"Warning: {text}" in (bundle / "leaderboard.md").read_text() for text in after)
+    assert json.loads((bundle / "qrels/response_groundedness.llm.qrel.json").read_bytes())["jury"]["warnings"] == after
+    assert "harbor" not in "".join(content.decode() for content in contents(bundle).values())
+    assert (bundle / "prompts/groundedness/graded.md").is_file()
+
+
+@pytest.mark.slow
+def test_prompts_that_were_asked_together_are_published_each(tmp_path: Path) -> None:
+    example, out = PROJECT / "examples", tmp_path / "out"
+    arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl"), "--together"]
+    with start_mock() as mock:
+        arguments += ["--model", "server/a", "--base-url", mock.base_url, "--limit", "5", "--out", str(out)]
+        assert main(arguments) == 0
+    outcome = release(out, tmp_path / "bundle")
+    assert [name for name in outcome.files if name.startswith("prompts/")] == [
+        "prompts/groundedness/graded.md",
+        "prompts/naturalness/graded.md",
+    ]
+    assert main(["leaderboard", str(outcome.out)]) == 0
+
+
+@pytest.mark.slow
+def test_a_prompt_that_has_changed_since_is_left_out_and_told(tmp_path: Path) -> None:
+    example, out, prompt = PROJECT / "examples", tmp_path / "out", tmp_path / "mine.md"
+    text = prompt_path("groundedness").read_text()
+    prompt.write_text(text)
+    arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl")]
+    assert main([*arguments, "--prompt", str(prompt), "--model", "baseline/overlap", "--out", str(out)]) == 0
+    same = release(out, tmp_path / "same", prompts=[prompt])
+    assert (same.out / "prompts/groundedness/mine.md").read_text() == text
+    prompt.write_text(f"{text}\nBe kind.\n")
+    outcome = release(out, tmp_path / "bundle", prompts=[prompt])
+    assert not (outcome.out / "prompts").exists()
+    assert "groundedness/mine: its file is not the one that was judged with, so it is left out" in outcome.warnings
+
+
+@pytest.mark.slow
+def test_the_order_of_the_names_is_not_told(judged: Path) -> None:
+    pool = read_judged(judged).pool
+    ids = sorted(run.run_id for run in pool.runs)
+    names = Pseudonyms(
+        runs=dict(zip(ids, [f"run{n:02}" for n in range(len(ids), 0, -1)], strict=True)),
+        teams={run.team: "team01" for run in pool.runs if run.team},
+    )
+    found = renamed_pool(pool, names)
+    assert [run.run_id for run in found.runs] == sorted(run.run_id for run in found.runs)
+    for response in found.responses:
+        assert [entry.run_id for entry in response.runs] == sorted(entry.run_id for entry in response.runs)

@@ -1,0 +1,520 @@
+"""The main job on the bundled example, as a user types it."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from judge.cli import main
+from tests.conftest import PROJECT
+
+pytestmark = pytest.mark.slow
+
+RUNS = PROJECT / "examples" / "runs"
+TOPICS = PROJECT / "examples" / "topics.json"
+PASSAGES = PROJECT / "examples" / "passages.jsonl"
+GROUNDEDNESS = ["--criteria", "groundedness", "--model", "baseline/overlap"]
+
+
+def run(runs: Path, out: Path, *more: str, passages: Path | None = PASSAGES) -> int:
+    evidence = [] if passages is None else ["--passages", str(passages)]
+    return main(
+        ["run", "--runs", str(runs), "--topics", str(TOPICS), *evidence, *GROUNDEDNESS, "--out", str(out), *more]
+    )
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        # The report says what the calls in the journal took.
+        if path.is_file() and not path.name.startswith(("journal.sqlite", "report."))
+    }
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """A copy of the example's runs that a test may spoil."""
+    return Path(shutil.copytree(RUNS, tmp_path / "runs"))
+
+
+def test_the_share_of_all_turns_is_what_trec_eval_makes_of_the_written_files(tmp_path: Path) -> None:
+    """Oracle: P(rel=2)@1 of ir-measures over the turns of the qrels, as the sidecar says."""
+    import ir_measures
+
+    assert run(RUNS, tmp_path / "out") == 0
+    head, *lines = (line.split("\t") for line in (tmp_path / "out" / "leaderboard.tsv").read_text().splitlines())
+    qrels = tmp_path / "out" / "qrels" / "response_groundedness.llm.qrel"
+    measure = ir_measures.P(rel=2) @ 1
+    for row in (dict(zip(head, line, strict=True)) for line in lines):
+        file = tmp_path / "out" / "response_runs" / f"{row['run_id']}.run"
+        read = list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(file)))
+        assert row["share_of_turns"] == f"{ir_measures.calc_aggregate([measure], *read)[measure]:.4f}"
+    assert "thistle-faulty" in {line[0] for line in lines if line[head.index("share_positive")] == "0.7000"}
+    said = json.loads((qrels.parent / f"{qrels.name}.json").read_text(encoding="utf-8"))["share"]
+    assert said.startswith("P(rel=2)@1 of this file and response_runs/")
+
+
+def test_the_example_gives_every_promised_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(RUNS, tmp_path / "out") == 0
+    written = files(tmp_path / "out")
+    assert {name for name in written if not name.startswith("response_runs")} == {
+        "bank.json", "differences.tsv", "excluded.tsv", "failures.jsonl", "judgments.jsonl", "leaderboard.md",
+        "leaderboard.tsv", "index.md",
+        "manifest.json", "missing_passages.tsv", "passages.jsonl", "pool.jsonl", "pool.txt", "problems.json",
+        "run.sha256", "runs.jsonl",
+        "qrels/response_groundedness.llm.qrel", "qrels/response_groundedness.llm.qrel.json", "screen.tsv",
+    }  # fmt: skip
+    assert len([name for name in written if name.startswith("response_runs")]) == 7
+    assert (tmp_path / "out" / "report.html").is_file()
+    shown = capsys.readouterr()
+    assert shown.out.startswith("UNCALIBRATED")
+    assert "mill-fluent-invented" in shown.out
+    assert not any(char in written["manifest.json"].decode() for char in "\x00")
+
+
+def test_the_invented_run_ranks_below_the_grounded_one(tmp_path: Path) -> None:
+    run(RUNS, tmp_path / "out")
+    lines = (tmp_path / "out" / "leaderboard.tsv").read_text(encoding="utf-8").splitlines()
+    header = lines[0].split("\t")
+    means = {line.split("\t")[0]: float(line.split("\t")[header.index("mean")]) for line in lines[1:]}
+    assert means["mill-fluent-invented"] == min(means.values())
+    assert means["harbor-grounded"] > means["mill-fluent-invented"] + 1
+
+
+def rows(out: Path) -> dict[str, dict[str, str]]:
+    """The leaderboard's fields by run id."""
+    head, *lines = ((out / "leaderboard.tsv").read_text(encoding="utf-8")).splitlines()
+    return {line.split("\t")[0]: dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines}
+
+
+def counts(row: dict[str, str]) -> list[int]:
+    return [int(row[name]) for name in ("turns", "n", "unable", "missing", "not_asked", "unanswered")]
+
+
+def test_skipped_turns_show_on_the_leaderboard_and_among_the_exclusions(tmp_path: Path) -> None:
+    run(RUNS, tmp_path / "out")
+    found = rows(tmp_path / "out")
+    assert counts(found["harbor-grounded"]) == [16, 16, 0, 0, 0, 0]
+    # Unanswered: 1-1_4, 1-1_6, 2-1_4, 3-1_4, 3-1_5; missing: 2-1_5, whose passage does not exist.
+    assert counts(found["thistle-faulty"]) == [16, 10, 0, 1, 0, 5]
+    assert found["thistle-faulty"]["coverage"] == "0.6250"
+    excluded = (tmp_path / "out" / "excluded.tsv").read_text(encoding="utf-8").splitlines()
+    missing = [line.split("\t")[:4] for line in excluded if "missing_turn" in line]
+    assert missing == [["thistle-faulty", turn_id, "", "missing_turn"] for turn_id in ("3-1_4", "3-1_5")]
+
+
+def test_turns_that_no_run_answers_are_counted_where_topics_are_given(tmp_path: Path, example: Path) -> None:
+    for path in example.iterdir():
+        if path.name != "thistle-faulty.json":
+            path.unlink()
+    run(example, tmp_path / "out")
+    assert counts(rows(tmp_path / "out")["thistle-faulty"]) == [16, 10, 0, 1, 0, 5]
+    main(["run", "--runs", str(example), "--passages", str(PASSAGES), *GROUNDEDNESS, "--out", str(tmp_path / "bare")])
+    # Without topics 1-1_9 is a turn like others, and nobody knows of 3-1_4 and 3-1_5.
+    assert counts(rows(tmp_path / "bare")["thistle-faulty"]) == [15, 11, 0, 1, 0, 3]
+
+
+def test_a_pool_with_its_bank_had_to_answer_only_its_own_turns(tmp_path: Path) -> None:
+    run(PROJECT / "examples" / "regin", tmp_path / "out")
+    assert counts(rows(tmp_path / "out")["example"]) == [2, 0, 0, 2, 0, 0]
+
+
+@pytest.mark.parametrize("depth", ["1", "2"])
+def test_a_second_response_does_not_stand_for_an_empty_first_one(tmp_path: Path, example: Path, depth: str) -> None:
+    path = example / "mill-fluent-invented.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    (first,) = document["turns"][0]["responses"]
+    document["turns"][0]["responses"] = [{**first, "text": " "}, {**first, "rank": 2}]
+    path.write_text(json.dumps(document), encoding="utf-8")
+    run(example, tmp_path / "out", "--depth", depth)
+    assert counts(rows(tmp_path / "out")["mill-fluent-invented"]) == [16, 15, 0, 0, 0, 1]
+
+
+def test_a_run_of_over_long_responses_keeps_its_row_and_one_that_declined_has_none(
+    tmp_path: Path, example: Path
+) -> None:
+    for name, change in (("mill-fluent-invented", "text"), ("quarry-copied", "eval_response")):
+        document = json.loads((example / f"{name}.json").read_text(encoding="utf-8"))
+        document["eval_response"] = change != "eval_response"
+        for turn in document["turns"] if change == "text" else []:
+            turn["responses"][0]["text"] *= 20
+        (example / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+    run(example, tmp_path / "out", "--over-limit", "exclude")
+    found = rows(tmp_path / "out")
+    assert counts(found["mill-fluent-invented"]) == [16, 0, 0, 0, 0, 16]
+    assert len(found) == 6
+    assert "quarry-copied" not in found
+
+
+def test_a_rerun_gives_the_same_bytes(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(RUNS, out)
+    first = files(out)
+    run(RUNS, out)
+    assert files(out) == first
+
+
+def test_another_order_of_files_gives_the_same_ids(tmp_path: Path, example: Path) -> None:
+    run(RUNS, tmp_path / "a")
+    for number, path in enumerate(sorted(example.iterdir(), reverse=True)):
+        path.rename(path.with_name(f"{number}-{path.name}"))
+    run(example, tmp_path / "b")
+    assert (tmp_path / "a" / "pool.jsonl").read_bytes() == (tmp_path / "b" / "pool.jsonl").read_bytes()
+
+
+def test_extending_keeps_the_old_ids_and_asks_only_for_what_is_new(
+    tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held_back = (example / "mill-fluent-invented.json").rename(tmp_path / "later.json")
+    out = tmp_path / "out"
+    assert run(example, out) == 0
+    before = json.loads((out / "bank.json").read_text(encoding="utf-8"))
+    held_back.rename(example / "mill-fluent-invented.json")
+    assert run(example, out) == 2
+    assert "another configuration" in capsys.readouterr().err
+    assert main(["run", "--runs", str(example), "--topics", str(TOPICS), "--passages", str(PASSAGES), *GROUNDEDNESS,
+                 "--extend", str(out)]) == 0  # fmt: skip
+    after = json.loads((out / "bank.json").read_text(encoding="utf-8"))
+    assert before.items() < after.items()
+    assert "mill-fluent-invented" in capsys.readouterr().out
+
+
+def test_without_passages_the_runs_own_texts_count(tmp_path: Path) -> None:
+    assert run(RUNS, tmp_path / "out", passages=None) == 0
+    sources = {
+        json.loads(line)["source"]
+        for line in (tmp_path / "out" / "passages.jsonl").read_text(encoding="utf-8").splitlines()
+    }
+    assert sources == {"run"}
+    reasons = {
+        json.loads(line)["reason"]
+        for line in (tmp_path / "out" / "failures.jsonl").read_text(encoding="utf-8").splitlines()
+    }
+    assert reasons == {"no_passages"}
+
+
+def test_a_dry_run_writes_and_sends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(RUNS, tmp_path / "out", "--dry-run") == 0
+    assert not (tmp_path / "out").exists()
+    assert "calls to be made    76" in capsys.readouterr().out
+
+
+def test_a_trial_is_spread_over_the_topics_and_the_full_run_follows(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run(RUNS, out, "--limit", "6") == 0
+    judged = [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(judged) == 6
+    assert {one["topic_id"] for one in judged} == {"1-1", "2-1", "3-1"}
+    found = rows(out)
+    assert counts(found["quarry-copied"]) == [16, 0, 0, 0, 16, 0]
+    assert sum(int(row["n"]) for row in found.values()) >= 6
+    assert run(RUNS, out) == 0
+    assert len((out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()) == 76
+
+
+def test_the_over_long_response_can_be_excluded(tmp_path: Path) -> None:
+    assert run(RUNS, tmp_path / "out", "--over-limit", "exclude") == 0
+    assert "over_limit" in (tmp_path / "out" / "excluded.tsv").read_text(encoding="utf-8")
+
+
+def spoiled_truncated(example: Path) -> None:
+    path = example / "harbor-grounded.json"
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def spoiled_not_json(example: Path) -> None:
+    (example / "harbor-grounded.json").write_text("{run_name: x}", encoding="utf-8")
+
+
+def spoiled_utf16(example: Path) -> None:
+    path = example / "harbor-grounded.json"
+    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-16")
+
+
+def spoiled_twice_the_same_id(example: Path) -> None:
+    shutil.copy(example / "harbor-grounded.json", example / "again.json")
+
+
+def spoiled_case_only(example: Path) -> None:
+    text = (example / "harbor-grounded.json").read_text(encoding="utf-8")
+    (example / "again.json").write_text(text.replace("harbor-grounded", "Harbor-Grounded"), encoding="utf-8")
+
+
+def spoiled_gzip(example: Path) -> None:
+    path = example / "orchard-manual.json.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (spoiled_truncated, "harbor-grounded.json"),
+        (spoiled_not_json, "harbor-grounded.json"),
+        (spoiled_utf16, "harbor-grounded.json"),
+        (spoiled_twice_the_same_id, "again.json"),
+        (spoiled_case_only, "again.json"),
+        (spoiled_gzip, "orchard-manual.json.gz"),
+    ],
+)
+def test_a_run_that_cannot_be_judged_stops_everything_before_anything_is_written(
+    tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str], spoil: object, named: str
+) -> None:
+    assert callable(spoil)
+    spoil(example)
+    assert run(example, tmp_path / "out") == 2
+    assert not (tmp_path / "out").exists()
+    complaint = capsys.readouterr().err
+    assert named in complaint
+    assert "Traceback" not in complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--runs", "absent"], "absent"),
+        (["--runs", "{runs}", "--topics", "absent.json"], "absent.json"),
+        (["--runs", "{runs}", "--passages", "absent.jsonl"], "absent.jsonl"),
+        (["--runs", "{runs}", "--criteria", "relevance"], "--topics"),
+        (["--runs", "{runs}", "--prompt", "groundedness/absent"], "groundedness/absent"),
+        (["--runs", "{runs}", "--model", "gpt-4"], "no backend"),
+        (["--runs", "{runs}", "--model", "server/x"], "--base-url"),
+        (["--runs", "{runs}", "--model", "openai/gpt-x"], "OPENAI_API_KEY"),
+        (["--runs", "{runs}", "--model", "anthropic/claude-x"], "ANTHROPIC_API_KEY"),
+        (["--runs", "{runs}", "--model", "local/absent.gguf"], "absent.gguf"),
+        (["--runs", "{runs}", "--model", "baseline/overlap"], "groundedness only"),
+        (["--runs", "{runs}", "--prompt", "groundedness/graded", "--prompt", "groundedness/yes_no"], "two prompts"),
+        (["--runs", "{runs}", "--extend", "absent"], "absent"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_bad_usage_is_one_clear_message(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "JUDGE_MODEL"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.chdir(tmp_path)
+    filled = [str(RUNS) if argument == "{runs}" else argument for argument in arguments]
+    chosen = [] if "--model" in filled else ["--model", "baseline/overlap"]
+    if not {"--criteria", "--prompt", "--model"} & set(filled):
+        chosen += ["--criteria", "groundedness"]
+    assert main(["run", *filled, *chosen, "--out", str(tmp_path / "out")]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert "Traceback" not in complaint
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs").mkdir()
+    assert run(tmp_path / "runs", tmp_path / "out") == 2
+    assert str(tmp_path / "runs") in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_output_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        assert run(RUNS, tmp_path / "out") == 2
+    finally:
+        tmp_path.chmod(0o700)
+    assert "cannot be used as an output folder" in capsys.readouterr().err
+
+
+def test_an_output_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").write_text("x", encoding="utf-8")
+    assert run(RUNS, tmp_path / "out") == 2
+    assert "cannot be used as an output folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("manifest", ["not json", "{}", '{"schema": 99, "judge_version": "9", "configuration": {}}'])
+def test_an_output_folder_of_another_make_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], manifest: str
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "manifest.json").write_text(manifest, encoding="utf-8")
+    before = files(out)
+    assert run(RUNS, out) == 2
+    assert "choose another --out" in capsys.readouterr().err
+    assert files(out) == before
+
+
+def test_another_configuration_needs_another_folder_or_replace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    run(RUNS, out)
+    before = files(out)
+    assert run(RUNS, out, "--over-limit", "truncate") == 2
+    complaint = capsys.readouterr().err
+    assert 'pooling.over_limit: "flag" there, "truncate" now' in complaint
+    assert "--replace" in complaint
+    assert files(out) == before
+    assert run(RUNS, out, "--over-limit", "truncate", "--replace") == 0
+
+
+@pytest.mark.parametrize("option", ["--threads", "--timeout", "--concurrency", "--attempts"])
+def test_patience_and_speed_are_no_other_configuration(tmp_path: Path, option: str) -> None:
+    out = tmp_path / "out"
+    assert run(RUNS, out, option, "1") == 0
+    configured = json.loads((out / "manifest.json").read_bytes())["configuration"]
+    assert run(RUNS, out, option, "2") == 0
+    assert json.loads((out / "manifest.json").read_bytes())["configuration"] == configured
+
+
+@pytest.mark.parametrize("option", ["--temperature", "--max-tokens", "--seed"])
+def test_what_may_change_a_grade_is_another_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert run(RUNS, tmp_path / "out", option, "1") == 0
+    assert run(RUNS, tmp_path / "out", option, "2") == 2
+    assert f"options.{option.strip('-').replace('-', '_')}: 1" in capsys.readouterr().err
+
+
+def test_mixed_formats_and_compression_make_no_difference(tmp_path: Path, example: Path) -> None:
+    run(RUNS, tmp_path / "a")
+    for path in example.glob("*.json"):
+        with gzip.open(f"{path}.gz", "wb") as packed:
+            packed.write(path.read_bytes())
+        path.unlink()
+    run(example, tmp_path / "b")
+    assert (tmp_path / "a" / "leaderboard.tsv").read_bytes() == (tmp_path / "b" / "leaderboard.tsv").read_bytes()
+
+
+def test_a_hostile_run_id_stays_inside_the_folder(tmp_path: Path, example: Path) -> None:
+    path = example / "harbor-grounded.json"
+    text = path.read_text(encoding="utf-8").replace('"harbor-grounded"', '"../../evil | <b> `x`"')
+    path.write_text(text, encoding="utf-8")
+    assert run(example, tmp_path / "out") == 0
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["out", "runs"]
+    assert len(list((tmp_path / "out" / "response_runs").iterdir())) == 7
+    assert "<b>" not in (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(RUNS, tmp_path / "out") == 0
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert readme.split("```text\n")[1].split("```")[0] in capsys.readouterr().out
+
+
+def test_the_python_api_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines of the page, run as they stand there."""
+    page = (PROJECT / "docs" / "run.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(PROJECT / "examples")
+    exec(compile(code, "run.md", "exec"), {})
+    run(RUNS, tmp_path / "cli")
+    called, commanded = (tmp_path / name / "leaderboard.tsv" for name in ("out-example", "cli"))
+    assert called.read_bytes() == commanded.read_bytes()
+
+
+def test_a_folder_of_other_files_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "passages.jsonl").write_text("the user's own", encoding="utf-8")
+    assert run(RUNS, out) == 2
+    assert "somebody else's" in capsys.readouterr().err
+    assert files(out) == {"passages.jsonl": b"the user's own"}
+
+
+def test_extending_elsewhere_pays_for_nothing_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(RUNS, tmp_path / "a") == 0
+    assert run(RUNS, tmp_path / "b", "--extend", str(tmp_path / "a")) == 0
+    assert "77/77 judged, 77 without a call" in capsys.readouterr().err
+    assert (tmp_path / "a" / "leaderboard.tsv").read_bytes() == (tmp_path / "b" / "leaderboard.tsv").read_bytes()
+
+
+def test_extending_with_only_the_new_run_remembers_the_old_ones(tmp_path: Path, example: Path) -> None:
+    later = tmp_path / "later"
+    later.mkdir()
+    (example / "mill-fluent-invented.json").rename(later / "mill-fluent-invented.json")
+    out = tmp_path / "out"
+    run(example, out)
+    assert run(later, out, "--extend", str(out)) == 0
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert len(manifest["configuration"]["runs"]) == 7
+    lines = (out / "leaderboard.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + 7
+
+
+def test_extending_in_place_excuses_more_runs_and_nothing_else(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(RUNS, out)
+    assert run(RUNS, out, "--extend", str(out), "--over-limit", "truncate") == 2
+
+
+def test_replacing_leaves_nothing_of_the_old_results(tmp_path: Path, example: Path) -> None:
+    out = tmp_path / "out"
+    run(example, out)
+    (example / "quarry-copied.json").unlink()
+    assert run(example, out, "--replace") == 0
+    assert not (out / "response_runs" / "quarry-copied.run").exists()
+
+
+def test_a_trial_does_not_write_over_a_finished_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    run(RUNS, out)
+    before = files(out)
+    assert run(RUNS, out, "--limit", "3") == 2
+    assert "finished run" in capsys.readouterr().err
+    assert files(out) == before
+
+
+def test_credentials_and_odd_bytes_of_the_command_line_stay_out_of_the_manifest(tmp_path: Path) -> None:
+    from judge.jobs.manifest import _presentable
+
+    assert _presentable("--base-url=http://user:secret@host/v1") == "--base-url=http://host/v1"
+    assert _presentable("o\udcff") == "o\\udcff"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("redirect", [">&-", "2>&-", ">/dev/full"])
+def test_closed_and_full_streams_give_no_traceback(tmp_path: Path, redirect: str, unbuffered: str) -> None:
+    command = f"{sys.executable} -m judge run --runs {RUNS} --passages {PASSAGES} {' '.join(GROUNDEDNESS)}"
+    line = f"{command} --out {tmp_path / 'out'} {redirect}"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(line, shell=True, cwd=PROJECT, capture_output=True, text=True, check=False, env=environment)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert done.returncode == (3 if redirect == ">/dev/full" else 0)
+    assert (tmp_path / "out" / "leaderboard.tsv").exists()
+
+
+def test_a_run_id_outside_the_terminal_s_alphabet_prints(tmp_path: Path, example: Path) -> None:
+    path = example / "harbor-grounded.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("harbor-grounded", "hafen-größe"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "judge", "run", "--runs", str(example), *GROUNDEDNESS, "--out", str(tmp_path / "out")],
+        cwd=PROJECT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "hafen-gr\\xf6\\xdfe" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--max-cost=nan", "--max-cost=-1", "--temperature=nan", "--timeout=0", "--limit=0"])
+def test_numbers_that_mean_nothing_are_refused(option: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "--runs", str(RUNS), option])
+    assert stop.value.code == 2
+
+
+def test_a_run_in_which_nothing_could_be_judged_is_no_success(
+    tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in example.iterdir():
+        if path.name != "mill-fluent-invented.json":
+            path.unlink()
+    assert run(example, tmp_path / "out", passages=None) == 1
+    assert "nothing was judged; --passages FILE" in capsys.readouterr().err

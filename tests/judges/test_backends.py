@@ -1,0 +1,84 @@
+"""The base class of judges, and the facts of backends, by which alone a judge is treated."""
+
+import ast
+
+import pytest
+
+from judge.ask.budget import given_price
+from judge.errors import UsageError
+from judge.extra.checkers.cascade import parse_cascade
+from judge.extra.scale.batch.questions import OpenQuestion
+from judge.extra.scale.batch.service import offer_of
+from judge.judges.backends import BACKENDS, backend_facts, judges_in
+from judge.judges.model import FREE, Model, Price
+from tests.ask.test_returned import notes
+from tests.mock import ask
+from tests.test_walls import MODULES, syntax
+
+pytestmark = pytest.mark.fast
+
+
+@pytest.mark.parametrize("backend", ["baseline", "checker", "litellm", "local", "openai", "server"])
+def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = f"{backend}-2"
+    monkeypatch.setitem(BACKENDS, copy, BACKENDS[backend])
+
+    def treated(name: str) -> list[object]:
+        judge = f"{name}/anthropic/m"
+        try:
+            offer: object = offer_of(judge)
+        except UsageError as error:
+            offer = str(error)
+        try:
+            cascade: object = parse_cascade(f"{judge}@0.1:0.8").low
+        except UsageError:
+            cascade = None
+        return [
+            notes(judge, "another"),
+            given_price(judge, {"anthropic/m": FREE}),
+            offer,
+            OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model,
+            cascade,
+            judges_in(f"{judge}@0.1:0.8+openai/gpt-x"),
+            backend_facts(judge),
+        ]
+
+    assert str(treated(copy)).replace(f"{copy}/", f"{backend}/") == str(treated(backend))
+
+
+def test_a_judge_needs_no_more_than_a_name_and_complete() -> None:
+    model = Model()
+    request = ask()
+    model.check([])
+    model.prepare(lambda step, done, total: None)
+    assert (model.sent(request), model.parts(request), model.endpoint, model.limits) == (None, None, None, None)
+    assert not (model.free or model.uses_cores or model.servers)
+    with pytest.raises(NotImplementedError):
+        model.parameters(request)
+
+    model.free = True
+    assert model.price() == FREE == Price(0.0, 0.0)
+
+
+def test_no_module_compares_the_name_of_a_backend() -> None:
+    """Outside of the backends themselves, no string is the name of a backend, alone or as a beginning."""
+    names = {name for backend in BACKENDS for name in (backend, f"{backend}/")}
+
+    def compared(node: ast.AST) -> list[ast.expr]:
+        match node:
+            case ast.Compare(left=left, comparators=right):
+                return [left, *right]
+            case ast.Call(func=ast.Attribute(attr="startswith" | "removeprefix" | "get"), args=args):
+                return args
+        return []
+
+    assert not [
+        (module, node.lineno)
+        for module, path in MODULES.items()
+        # Ray's word for this machine; a name of the catalog with the backend before it.
+        if module not in ("jobs.engine", "cli.models")
+        for node in ast.walk(syntax(path))
+        for value in compared(node)
+        for part in ast.walk(value)
+        if isinstance(part, ast.Constant) and part.value in names
+    ]

@@ -1,0 +1,281 @@
+"""What is sent to and read from an OpenAI-compatible endpoint."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import JudgeError, RejectedError, TransientError
+from judge.judges.chat import chat_messages, read_completion, response_format
+from judge.judges.records import Completion, Message
+from tests.mock import ask
+
+
+def read(body: object) -> Completion:
+    encoded = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return read_completion(encoded, {}, structured=True, latency=0.25)
+
+
+def reply(message: object, finish_reason: str | None = "stop", **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "message": message, "finish_reason": finish_reason}], **more}
+
+
+def test_everything_worth_keeping_is_read() -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+    body = reply({"content": "Grade: 2"}, model="m-2026", system_fingerprint="fp", usage=usage)
+    found = read(body)
+    assert found == Completion(
+        text="Grade: 2",
+        finish_reason="stop",
+        model="m-2026",
+        system_fingerprint="fp",
+        prompt_tokens=12,
+        completion_tokens=3,
+        latency=0.25,
+        raw=json.dumps(body),
+    )
+
+
+USAGE: dict[str, tuple[dict[str, Any], tuple[int | None, int | None, int | None]]] = {
+    # who sends it: the reply beside its choices; prompt tokens, those of them from a cache, reply tokens
+    "OpenAI": (
+        {
+            "usage": {
+                "prompt_tokens": 2006,
+                "completion_tokens": 300,
+                "total_tokens": 2306,
+                "prompt_tokens_details": {"cached_tokens": 1920, "audio_tokens": 0},
+                "completion_tokens_details": {"reasoning_tokens": 192},
+            }
+        },
+        (2006, 1920, 300),
+    ),
+    "vLLM": (
+        {
+            "usage": {
+                "prompt_tokens": 40,
+                "completion_tokens": 3,
+                "total_tokens": 43,
+                "prompt_tokens_details": {"cached_tokens": 32},
+            }
+        },
+        (40, 32, 3),
+    ),
+    "vLLM, not asked for details": (
+        {"usage": {"prompt_tokens": 40, "completion_tokens": 3, "total_tokens": 43, "prompt_tokens_details": None}},
+        (40, None, 3),
+    ),
+    "DeepSeek": (
+        {
+            "usage": {
+                "prompt_tokens": 120,
+                "completion_tokens": 9,
+                "total_tokens": 129,
+                "prompt_cache_hit_tokens": 64,
+                "prompt_cache_miss_tokens": 56,
+            }
+        },
+        (120, 64, 9),
+    ),
+    "Anthropic through a gateway": (
+        {
+            "usage": {
+                "prompt_tokens": 500,
+                "completion_tokens": 7,
+                "total_tokens": 507,
+                "cache_read_input_tokens": 400,
+                "cache_creation_input_tokens": 80,
+            }
+        },
+        (500, 400, 7),
+    ),
+    "llama.cpp": (
+        {
+            "usage": {"prompt_tokens": 162, "completion_tokens": 1, "total_tokens": 163},
+            "timings": {"cache_n": 132, "prompt_n": 30, "prompt_ms": 5.5},
+        },
+        (162, 132, 1),
+    ),
+    "xAI, whose replies are counted without their 94 thoughts": (
+        {
+            "usage": {
+                "prompt_tokens": 32,
+                "completion_tokens": 9,
+                "total_tokens": 135,
+                "completion_tokens_details": {"reasoning_tokens": 94},
+            }
+        },
+        (32, None, 9 + 94),
+    ),
+    "Gemini, whose thoughts stand in the total alone": (
+        {"usage": {"prompt_tokens": 20, "completion_tokens": 424, "total_tokens": 1016}},
+        (20, None, 424 + 572),
+    ),
+    "cached tokens beside those of the prompt, in the total too": (
+        {
+            "usage": {
+                "prompt_tokens": 100,
+                "completion_tokens": 7,
+                "total_tokens": 507,
+                "cache_read_input_tokens": 400,
+            }
+        },
+        # No more than all of a prompt is cached.
+        (100, None, 7),
+    ),
+    "a total that cannot be true": (
+        {"usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 3}},
+        (20, None, 5),
+    ),
+    "no counts": ({"usage": None}, (None, None, None)),
+}
+
+
+@pytest.mark.parametrize("who", USAGE)
+def test_the_usage_of_every_provider_is_read_wholly(who: str) -> None:
+    more, expected = USAGE[who]
+    found = read(reply({"content": "Grade: 2"}, **more))
+    assert (found.prompt_tokens, found.cached_tokens, found.completion_tokens) == expected
+    # A number of another type sends the reply another way, which reads the same.
+    odd = read(reply({"content": "Grade: 2"}, system_fingerprint=7, **more))
+    assert (odd.prompt_tokens, odd.cached_tokens, odd.completion_tokens) == expected
+
+
+@pytest.mark.parametrize("odd", ["12", 1.5, None, [], {"cached_tokens": 3}, True])
+def test_odd_usage_loses_no_reply(odd: object) -> None:
+    usage = {"prompt_tokens": odd, "completion_tokens": odd, "total_tokens": 30, "prompt_tokens_details": odd}
+    found = read(reply({"content": "Grade: 2"}, usage=usage, timings=odd))
+    assert (found.text, found.prompt_tokens, found.completion_tokens) == ("Grade: 2", None, None)
+    assert found.cached_tokens in (None, 3)
+
+
+@pytest.mark.parametrize(
+    ("message", "finish_reason", "text", "reason"),
+    [
+        ({"content": None, "refusal": "I cannot."}, "stop", "I cannot.", "refusal"),
+        ({"content": "", "refusal": None}, "content_filter", "", "content_filter"),
+        ({"content": None, "reasoning_content": "hmm"}, "length", "", "length"),
+        ({}, None, "", None),
+        (
+            {"content": [{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            "stop",
+            "ab",
+            "stop",
+        ),
+    ],
+)
+def test_odd_replies(message: object, finish_reason: str | None, text: str, reason: str | None) -> None:
+    found = read(reply(message, finish_reason))
+    assert (found.text, found.finish_reason, found.prompt_tokens) == (text, reason, None)
+
+
+def test_half_an_emoji_does_not_lose_the_reply() -> None:
+    found = read(rb'{"choices": [{"message": {"content": "fine \ud83d Grade: 1"}, "finish_reason": "length"}]}')
+    assert found.text == "fine ? Grade: 1"
+    assert read(b'{"choices": [{"message": {"content": "a\xffb"}}]}').text == "a\ufffdb"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>busy</html>", b'{"choices": [', b"\xff", b'{"a":' * 100_000])
+def test_what_is_not_json_may_pass(body: bytes) -> None:
+    with pytest.raises(TransientError, match="not JSON"):
+        read(body)
+
+
+@pytest.mark.parametrize("body", [{}, [], 3, {"choices": []}, {"choices": {"a": 1}}])
+def test_json_of_another_shape_is_rejected(body: object) -> None:
+    with pytest.raises(RejectedError, match="status 200, but"):
+        read(body)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"usage": {"prompt_tokens": 1.5, "completion_tokens": 3}},
+        {"usage": {"prompt_tokens": -12, "completion_tokens": 3}},
+        {"usage": {"prompt_tokens": "12", "completion_tokens": 3}},
+        {"usage": {"prompt_tokens": 10**30, "completion_tokens": 3}},
+        {"usage": [12, 3]},
+        {"usage": "none"},
+        {"model": 5},
+        {"model": ["m"]},
+        {"system_fingerprint": {"a": 1}},
+        {"logprobs": {"content": [{"logprob": float("-inf")}, {"logprob": float("nan")}]}},
+    ],
+)
+def test_what_no_judgment_needs_costs_no_reply(odd: dict[str, Any]) -> None:
+    """`json.dumps` writes Infinity and NaN, which servers in Python send too."""
+    body = reply({"content": "Grade: 2"}, **odd)
+    found = read(body)
+    assert (found.text, found.finish_reason) == ("Grade: 2", "stop")
+    assert (found.model, found.system_fingerprint, found.prompt_tokens) == (None, None, None)
+    assert found.raw == json.dumps(body)
+
+
+@pytest.mark.parametrize("body", [{"choices": [{}]}, {"choices": [3]}, reply({"content": 3}), reply([1])])
+def test_a_completed_reply_without_a_text_is_kept_whole(body: object) -> None:
+    found = read(body)
+    assert (found.text, found.raw) == ("", json.dumps(body))
+
+
+@pytest.mark.parametrize("name", ["JUDGE_API_KEY", "OPENAI_API_KEY"])
+def test_a_key_that_a_reply_repeats_is_not_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "tell-nobody-this")
+    for debug in ("tell-nobody-this", "Authorization: Bearer tell-nobody-this", "https://me:tell-nobody-this@host"):
+        found = read(reply({"content": "Grade: 2"}, debug=debug))
+        assert found.raw is not None
+        assert "tell-nobody-this" not in found.raw
+    # What only looks like a key was paid for.
+    assert "sk-0123456789" in str(read(reply({"content": "Grade: 2"}, debug="sk-0123456789")).raw)
+
+
+def test_an_error_sent_with_status_200_is_an_error() -> None:
+    with pytest.raises(TransientError, match="status 429: busy"):
+        read({"error": {"code": 429, "message": "busy"}})
+    with pytest.raises(TransientError, match="broke off"):
+        read(reply({"content": "half"}, "error"))
+
+
+@given(
+    st.binary(max_size=200)
+    | st.builds(
+        lambda value: json.dumps(value).encode(),
+        st.recursive(
+            st.none() | st.integers() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["choices", "message", "content", "error", "code", "usage", "refusal"]),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=12,
+        ),
+    )
+)
+def test_any_body_gives_a_completion_or_an_error_of_ours(body: bytes) -> None:
+    try:
+        found = read(body)
+    except JudgeError as error:
+        assert str(error)
+    else:
+        found.text.encode()
+
+
+def test_json_is_asked_by_schema_and_text_by_nothing() -> None:
+    assert response_format(ask("text")) == {}
+    wanted = response_format(ask("json"))["response_format"]
+    assert (wanted["type"], wanted["json_schema"]["strict"]) == ("json_schema", True)
+    assert wanted["json_schema"]["schema"]["properties"]["grade"]["enum"] == ["0", "1", "2", "3"]
+    by_sentence = response_format(ask("json", sentences=2))["response_format"]
+    assert "sentences" in by_sentence["json_schema"]["schema"]["properties"]
+
+
+def test_messages_that_are_no_unicode_cannot_be_sent() -> None:
+    assert chat_messages(ask())[0] == {"role": "system", "content": "You grade responses."}
+    broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800 b"),))
+    with pytest.raises(RejectedError, match="character 2"):
+        chat_messages(broken)

@@ -1,0 +1,474 @@
+"""Journals that are damaged, old, copied or cut off: what a check says, and what a salvage keeps."""
+
+import asyncio
+import hashlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from judge.errors import InputError, OperationalError, UsageError
+from judge.judges.journal import Journal, JournalView
+from judge.judges.journal_rows import DamagedRow, check_row, new_row, request_digest
+from judge.judges.journal_store import lacks_log
+from judge.judges.journal_tools import (
+    JournalReport,
+    export_journal,
+    merge_journals,
+    read_journal,
+    read_spending,
+    salvage_journal,
+    verify_journal,
+)
+from judge.judges.records import Completion
+from tests.judges.test_journal import completion, request
+
+PAGE = 4096
+TEXTS = [f"Grade: {index % 4}{' and so on' * (index * 37)}" for index in range(12)]
+DIGESTS = [request_digest("b/m", {"t": 0}, request(f"question {index}")) for index in range(12)]
+
+
+def fill(journal: Journal, numbers: range = range(12)) -> None:
+    async def one(index: int) -> None:
+        asked = request(f"question {index}")
+        await journal.write(DIGESTS[index], "b/m", {"t": 0}, asked, completion(TEXTS[index]))
+
+    async def run() -> None:
+        for index in numbers:
+            await one(index)
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        fill(journal)
+    return tmp_path / "journal.sqlite"
+
+
+def change(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def held(path: Path) -> dict[str, Completion]:
+    return {entry.digest: entry.completion for entry in read_journal(path)}
+
+
+SWAP_COMPLETIONS = (
+    "CREATE TABLE kept AS SELECT * FROM completion",
+    f"UPDATE completion SET completion = (SELECT completion FROM kept WHERE digest = '{DIGESTS[1]}'), "
+    f"checksum = (SELECT checksum FROM kept WHERE digest = '{DIGESTS[1]}') WHERE digest = '{DIGESTS[0]}'",
+    "DROP TABLE kept",
+)
+SWAP_DIGESTS = (
+    f"UPDATE completion SET digest = 'aside' WHERE digest = '{DIGESTS[0]}'",
+    f"UPDATE completion SET digest = '{DIGESTS[0]}' WHERE digest = '{DIGESTS[1]}'",
+    f"UPDATE completion SET digest = '{DIGESTS[1]}' WHERE digest = 'aside'",
+)
+ANOTHER_GRADE = ("UPDATE completion SET completion = replace(completion, 'Grade: 0', 'Grade: 3')",)
+NO_CHECKSUM = (f"UPDATE completion SET checksum = '' WHERE digest = '{DIGESTS[0]}'",)
+
+
+@pytest.mark.parametrize("statements", [ANOTHER_GRADE, SWAP_COMPLETIONS, SWAP_DIGESTS, NO_CHECKSUM])
+def test_what_was_not_recorded_is_never_given_back(path: Path, statements: tuple[str, ...]) -> None:
+    change(path, *statements)
+    with Journal(path) as journal, pytest.raises(InputError, match=f"damaged at the completion {DIGESTS[0]}: its cont"):
+        journal.get(DIGESTS[0])
+    with pytest.raises(InputError, match=r"its content is not what was recorded; .*judge journal salvage"):
+        held(path)
+    with Journal(None) as journal, pytest.raises(InputError, match=r"damaged at the completion \w+: its cont"):
+        journal.adopt(path)
+    report = verify_journal(path)
+    assert (DIGESTS[0], "its content is not what was recorded") in report.problems
+
+
+def test_every_column_is_under_the_checksum(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    row = connection.execute("SELECT * FROM completion").fetchone()
+    connection.close()
+    check_row(row)
+    for place, value in enumerate(row):
+        changed = (*row[:place], f"{value}x", *row[place + 1 :])
+        with pytest.raises(DamagedRow):
+            check_row(changed)
+
+
+def test_one_flipped_bit_anywhere_changes_no_completion(path: Path, tmp_path: Path) -> None:
+    data, recorded = path.read_bytes(), held(path)
+    broken = tmp_path / "broken.sqlite"
+    refused = 0
+    for bit in range(0, len(data) * 8, 9973):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        broken.write_bytes(flipped)
+        try:
+            with Journal(broken) as journal:
+                found = {digest: journal.get(digest) for digest in DIGESTS}
+        except InputError as error:
+            assert f"judge journal salvage {broken}" in str(error) or "schema version" in str(error)
+            refused += 1
+        else:
+            assert found == recorded
+    assert refused > 10
+
+
+def test_a_completion_that_an_index_hides_is_not_paid_for_again(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    # The digest stands twice: in the table and in its index, which is found by the second place.
+    places = [place for place in range(len(data)) if data.startswith(DIGESTS[5].encode(), place)]
+    assert len(places) == 2
+    refused = 0
+    for place in places:
+        broken = bytearray(data)
+        broken[place] ^= 1
+        path.write_bytes(broken)
+        try:
+            with Journal(path) as journal:
+                # Found by the index, so what stands in the table is looked at no more than any row is.
+                assert journal.get(DIGESTS[5]) == completion(TEXTS[5])
+        except InputError as error:
+            refused += 1
+            assert "its index is damaged: row 6 missing from index" in str(error)
+            assert f"judge journal salvage {path}" in str(error)
+        new = path.with_name(f"new-{place}.sqlite")
+        salvage_journal(path, new)
+        assert set(DIGESTS) - held(new).keys() <= {DIGESTS[5]}
+    assert refused == 1
+
+
+def test_an_index_out_of_order_is_refused(path: Path) -> None:
+    """A search in it would miss two completions, though it names every one."""
+    data = path.read_bytes()
+    first, second = (digest.encode() for digest in sorted(DIGESTS)[3:5])
+    # In the index, each digest is followed by the number of its row; in the table, by the name of the judge.
+    places = {
+        digest: next(at for at in range(len(data)) if data.startswith(digest, at) and data[at + 64 : at + 67] != b"b/m")
+        for digest in (first, second)
+    }
+    broken = bytearray(data)
+    broken[places[first] : places[first] + 64], broken[places[second] : places[second] + 64] = second, first
+    path.write_bytes(broken)
+    with pytest.raises(InputError, match=r"its index is damaged: "):
+        Journal(path)
+
+
+def test_what_another_program_does_to_table_and_index_alike_is_its_own_affair(path: Path, tmp_path: Path) -> None:
+    with Journal(tmp_path / "taken") as journal:
+        fill(journal, range(3))
+        # Three of the twelve are there, and asking again adds nothing.
+        journal.adopt(path)
+        fill(journal, range(12))
+    change(path, f"DELETE FROM completion WHERE digest = '{DIGESTS[0]}'")
+    for at, number in ((tmp_path / "taken", 12), (path, 11)):
+        with Journal(at) as journal:
+            assert len(journal) == number
+            assert (journal.get(DIGESTS[0]) is None) == (number == 11)
+            assert DIGESTS[1] in journal
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        "BEFORE INSERT ON completion BEGIN SELECT RAISE(IGNORE); END",
+        "AFTER INSERT ON completion BEGIN DELETE FROM completion WHERE digest = NEW.digest; END",
+    ],
+)
+def test_a_completion_that_does_not_arrive_is_an_error(path: Path, trigger: str) -> None:
+    change(path, f"DELETE FROM completion WHERE digest = '{DIGESTS[3]}'", f"CREATE TRIGGER t {trigger}")
+    with Journal(path) as journal:
+        # What is there already need not arrive.
+        fill(journal, range(3))
+        with pytest.raises(OperationalError, match=rf"{path}: cannot be written: of 1 completions, 1 are not"):
+            fill(journal, range(3, 4))
+
+
+def test_a_row_without_a_checksum_is_damage(path: Path) -> None:
+    """Whoever takes the rule out of the schema and the checksum out of the row has forged no grade."""
+    change(
+        path,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = replace(sql, 'checksum TEXT NOT NULL', 'checksum TEXT') WHERE type = 'table'",
+    )
+    change(path, "UPDATE completion SET checksum = NULL, completion = replace(completion, 'Grade: 0', 'Grade: 3')")
+    with Journal(path) as journal, pytest.raises(InputError, match=r"damaged at the completion .*: it has no checksum"):
+        journal.get(DIGESTS[0])
+    assert {why for _, why in verify_journal(path).problems} == {"it has no checksum"}
+    with pytest.raises(InputError, match="holds no completion that is sound"):
+        salvage_journal(path, path.with_name("new"))
+
+
+def test_a_completion_found_under_another_digest_is_not_given_back(path: Path) -> None:
+    """The index keeps the number of a row behind its digest: two numbers change places."""
+    data = bytearray(path.read_bytes())
+    places = {}
+    for number in (3, 4):
+        text = DIGESTS[number - 1].encode()
+        found = [place for place in range(len(data)) if data.startswith(text, place) and data[place + 64] == number]
+        places[number] = found[0] + 64
+        assert len(found) == 1
+    data[places[3]], data[places[4]] = 4, 3
+    path.write_bytes(data)
+    with Journal(path) as journal:
+        assert journal.get(DIGESTS[0]) == completion(TEXTS[0])
+        for number in (3, 4):
+            with pytest.raises(InputError, match="its content is not what was recorded"):
+                journal.get(DIGESTS[number - 1])
+
+
+def test_a_sound_journal_is_called_sound(path: Path) -> None:
+    before = path.read_bytes()
+    assert verify_journal(path) == JournalReport(12, 0, ())
+    assert path.read_bytes() == before
+
+
+@pytest.mark.long
+def test_any_damaged_page_costs_only_what_is_on_it(path: Path, tmp_path: Path) -> None:
+    data, recorded = path.read_bytes(), held(path)
+    lost_in_all, hopeless = set(), 0
+    for number in range(len(data) // PAGE):
+        broken, new = tmp_path / "broken.sqlite", tmp_path / f"new-{number}.sqlite"
+        broken.write_bytes(data[: number * PAGE] + bytes(PAGE) + data[(number + 1) * PAGE :])
+        try:
+            report = salvage_journal(broken, new)
+        except InputError as error:
+            # The first page, and the one by which all others of the table are found.
+            assert "holds no completion that is sound" in str(error) or "cannot be read as a journal" in str(error)
+            hopeless += 1
+            continue
+        kept = held(new)
+        assert kept.items() <= recorded.items()
+        # What is not kept is named.
+        assert {digest for digest, _ in report.problems} == recorded.keys() - kept.keys()
+        assert report.sound == len(kept) >= 12 - 6
+        lost_in_all |= recorded.keys() - kept.keys()
+        with Journal(new) as journal:
+            assert all(journal.get(digest) == kept[digest] for digest in kept)
+            fill(journal)
+            assert len(journal) == 12
+        assert verify_journal(new) == JournalReport(12, 0, ())
+    assert lost_in_all == recorded.keys()
+    assert hopeless == 2
+
+
+def test_what_a_damaged_page_took_is_named_however_the_index_is_built(tmp_path: Path) -> None:
+    """With 150 rows the index has pages above its leaves, and each of them holds a digest that no leaf has."""
+    path, broken = tmp_path / "journal.sqlite", tmp_path / "broken.sqlite"
+    asked = {request_digest("b/m", {}, request(str(number))): request(str(number)) for number in range(150)}
+
+    async def run(journal: Journal) -> None:
+        await asyncio.gather(*(journal.write(digest, "b/m", {}, one, completion()) for digest, one in asked.items()))
+
+    with Journal(path) as journal:
+        asyncio.run(run(journal))
+    data = path.read_bytes()
+    hopeless = 0
+    for number in range(len(data) // PAGE):
+        broken.write_bytes(data[: number * PAGE] + bytes(PAGE) + data[(number + 1) * PAGE :])
+        new = tmp_path / f"new-{number}.sqlite"
+        try:
+            report = salvage_journal(broken, new)
+        except InputError:
+            hopeless += 1
+            continue
+        assert {digest for digest, _ in report.problems} == asked.keys() - held(new).keys()
+    assert hopeless == 2
+
+
+def test_salvage_writes_over_nothing(path: Path, tmp_path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="is there already"):
+        salvage_journal(path, path)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="is there already"):
+        salvage_journal(path, tmp_path / "link")
+    assert path.read_bytes() == before
+    text = tmp_path / "text"
+    text.write_text("no journal at all" * 1000)
+    with pytest.raises(InputError, match="holds no completion that is sound"):
+        salvage_journal(text, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    for check in (verify_journal, lambda at: salvage_journal(at, tmp_path / "new")):
+        with pytest.raises(InputError, match="no such journal"):
+            check(tmp_path / "absent")
+    with pytest.raises(InputError, match="cannot be read as a journal"):
+        verify_journal(text)
+
+
+def test_a_place_that_cannot_be_written_is_named(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OperationalError, match="file/new: cannot be written"):
+        salvage_journal(path, tmp_path / "file" / "new")
+
+
+# ---------------------------------------------------------------- journals of an earlier version
+
+ADDRESS = "http://localhost:8000/v1"
+OLD_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE completion (digest TEXT PRIMARY KEY, judge TEXT NOT NULL, parameters TEXT NOT NULL, messages TEXT NOT NULL,
+sample INTEGER NOT NULL, form TEXT NOT NULL, criterion TEXT NOT NULL, turn_id TEXT NOT NULL, response_id TEXT NOT NULL,
+completion TEXT NOT NULL, recorded TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')){});
+INSERT INTO meta VALUES ('schema', '{}'), ('form:b/m', 'text');
+"""
+
+
+def old_row(index: int, address: str, text: str, second: int = 0) -> list[object]:
+    """A row as the second version recorded it."""
+    parameters = {"base_url": address, "t": 0}
+    asked = request(f"question {index}")
+    row: list[object] = [
+        *(request_digest("b/m", parameters, asked), "b/m", json.dumps(parameters, separators=(",", ":"))),
+        *(msgspec.json.encode(asked.messages).decode(), 0, "text", "naturalness", "1-1_1", "R00000"),
+        msgspec.json.encode(completion(text)).decode(),
+    ]
+    sealed = json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+    return [*row, f"2025-01-31T12:00:0{second}.000Z", hashlib.sha256(sealed.encode()).hexdigest()]
+
+
+def old_journal(path: Path, rows: Sequence[Sequence[object]], version: str = "2") -> Path:
+    connection = sqlite3.connect(path)
+    connection.executescript(OLD_SCHEMA.format(", checksum TEXT" if version == "2" else "", version))
+    for row in rows:
+        values = row if version == "2" else row[:-1]
+        connection.execute(f"INSERT INTO completion VALUES ({', '.join('?' * len(values))})", values)
+    connection.commit()
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_salvage_makes_a_journal_of_today_of_an_older_one(tmp_path: Path, version: str) -> None:
+    """The address was a part of the digest, and only the second version had checksums."""
+    rows = [old_row(index, ADDRESS, TEXTS[index]) for index in range(5)]
+    # The same question at another address; the first answer stays.
+    rows.append(old_row(0, "http://elsewhere:8000/v1", "Grade: 3", second=1))
+    old, new = old_journal(tmp_path / "old.sqlite", rows, version), tmp_path / "new.sqlite"
+    unsealed = 6 if version == "1" else 0
+    refused = rf"old\.sqlite: journal of schema version {version}, .* `judge journal salvage {old} -o NEW` converts it"
+    for use in (
+        lambda: Journal(old),
+        lambda: JournalView([old]),
+        lambda: Journal(None).adopt(old),
+        lambda: merge_journals([old], tmp_path / "merged"),
+        lambda: export_journal(old, tmp_path / "old.jsonl"),
+        lambda: read_spending(old),
+    ):
+        with pytest.raises(InputError, match=refused):
+            use()
+    assert verify_journal(old) == JournalReport(6, unsealed, ())
+    assert salvage_journal(old, new) == JournalReport(5, unsealed, (), repeated=1)
+    assert verify_journal(new) == JournalReport(5, 0, ())
+    with Journal(new) as journal:
+        for index in range(5):
+            expected = msgspec.structs.replace(completion(TEXTS[index]), endpoint=ADDRESS)
+            assert journal.get(DIGESTS[index]) == expected
+        assert journal.times(DIGESTS[:1]) == {DIGESTS[0]: "2025-01-31T12:00:00.000Z"}
+        assert journal.meta("form:b/m") == "text"
+
+
+def test_what_is_damaged_in_an_older_journal_is_named(tmp_path: Path) -> None:
+    rows = [old_row(index, ADDRESS, TEXTS[index]) for index in range(4)]
+    old = old_journal(tmp_path / "old.sqlite", rows)
+    change(
+        old,
+        # A journal that the first version had begun has rows without checksums.
+        f"UPDATE completion SET checksum = NULL WHERE digest IN ('{rows[0][0]}', '{rows[1][0]}')",
+        f"UPDATE completion SET messages = replace(messages, 'question 1', 'q') WHERE digest = '{rows[1][0]}'",
+        f"UPDATE completion SET completion = replace(completion, 'Grade: 2', 'x') WHERE digest = '{rows[2][0]}'",
+    )
+    problems = {
+        (str(rows[1][0]), "its digest is not that of its question"),
+        (str(rows[2][0]), "its content is not what was recorded"),
+    }
+    for report in (verify_journal(old), salvage_journal(old, tmp_path / "new")):
+        assert (report.sound, report.unsealed, set(report.problems)) == (2, 1, problems)
+    assert held(tmp_path / "new").keys() == {DIGESTS[0], DIGESTS[3]}
+
+
+# ---------------------------------------------------------------- copies
+
+
+def test_a_copy_of_the_file_alone_has_what_was_committed_before(tmp_path: Path) -> None:
+    path, copied = tmp_path / "journal.sqlite", tmp_path / "copy.sqlite"
+    with Journal(path) as journal:
+        fill(journal)
+        journal.store.tick()
+        assert not lacks_log(path)
+        shutil.copy(path, copied)
+    assert not lacks_log(path)
+    assert lacks_log(copied)
+    report = verify_journal(copied)
+    assert (report.sound, [place for place, _ in report.problems]) == (12, [""])
+    assert "its -wal file is missing: bring copy.sqlite-wal" in report.problems[0][1]
+    with Journal(copied) as journal:
+        assert len(journal) == 12
+    # Whoever has opened it once knows what there is.
+    assert verify_journal(copied) == JournalReport(12, 0, ())
+
+
+def copy_with_log(tmp_path: Path, damage: Callable[[bytes], bytes]) -> Path:
+    """A journal as a kill leaves it: twelve commits are in the `-wal` file only."""
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        fill(journal, range(3))
+        journal.store.tick()
+        fill(journal, range(3, 12))
+        for name in ("journal.sqlite", "journal.sqlite-wal"):
+            data = (tmp_path / name).read_bytes()
+            (tmp_path / "killed").mkdir(exist_ok=True)
+            (tmp_path / "killed" / name).write_bytes(damage(data) if name.endswith("-wal") else data)
+    return tmp_path / "killed" / "journal.sqlite"
+
+
+def test_what_a_kill_leaves_in_the_log_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.judges.journal_store.CHECKPOINT", 3600.0)
+    killed = copy_with_log(tmp_path, lambda data: data)
+    assert verify_journal(killed) == JournalReport(12, 0, ())
+    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(12, 0, ())
+    with Journal(killed) as journal:
+        assert len(journal) == 12
+
+
+def test_however_much_of_a_journal_is_only_in_the_log_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.judges.journal_store.CHECKPOINT", 3600.0)
+    with Journal(tmp_path / "journal.sqlite") as journal:
+        journal.record(new_row(str(number), "b/m", {}, request(), completion()) for number in range(600))
+        for name in ("journal.sqlite", "journal.sqlite-wal"):
+            shutil.copy(tmp_path / name, tmp_path / f"killed-{name}")
+    (tmp_path / "killed-journal.sqlite-wal").rename(tmp_path / "killed.sqlite-wal")
+    killed = (tmp_path / "killed-journal.sqlite").rename(tmp_path / "killed.sqlite")
+    assert verify_journal(killed) == JournalReport(600, 0, ())
+    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(600, 0, ())
+
+
+def test_after_a_damaged_log_what_is_in_the_file_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite forgets whatever follows a damaged frame: as after a loss of power, that is asked again."""
+    monkeypatch.setattr("judge.judges.journal_store.CHECKPOINT", 3600.0)
+    killed = copy_with_log(tmp_path, lambda data: data[:48] + bytes([data[48] ^ 1]) + data[49:])
+    assert verify_journal(killed) == JournalReport(3, 0, ())
+    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(3, 0, ())
+
+
+def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite wants a file beside a journal that was not closed; a limit on files stands in for the disk."""
+    resource = pytest.importorskip("resource", reason="this system has no limits on files")
+    monkeypatch.setattr("judge.judges.journal_store.CHECKPOINT", 3600.0)
+    killed = copy_with_log(tmp_path, lambda data: data)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    try:
+        for read in (verify_journal, lambda path: list(read_journal(path))):
+            with pytest.raises(InputError, match=r"its disk is full, and SQLite needs a little room") as caught:
+                read(killed)
+            assert "salvage" not in str(caught.value)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert verify_journal(killed) == JournalReport(12, 0, ())

@@ -1,0 +1,393 @@
+"""The litellm backend against a real server process on this machine."""
+
+import asyncio
+import http.server
+import logging
+import os
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.errors import (
+    AuthenticationError,
+    ContentFilterError,
+    ContextLengthError,
+    JudgeError,
+    OperationalError,
+    QuotaError,
+    RateLimitError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+    UsageError,
+)
+from judge.judges.backends import open_model
+from judge.judges.backends.litellm import LitellmModel, load_litellm
+from judge.judges.model import ModelOptions, Price
+from judge.judges.records import Completion, Message
+from tests.mock import Mock, ask, complete
+
+pytestmark = pytest.mark.slow
+
+SECRET = "sk-test-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+
+def behind(mock: Mock, name: str = "openai/gpt-4o-mini", **options: Any) -> LitellmModel:
+    return LitellmModel(name, ModelOptions(**{"base_url": mock.base_url, **options}))
+
+
+def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
+    model = open_model("litellm/openai/gpt-4o-mini", ModelOptions(base_url=mock.base_url, seed=3))
+    assert isinstance(model, LitellmModel)
+    model.check([])
+    found = complete(model, ask("json"))
+    body = mock.last()[1]
+    assert mock.stats()["requests"] == 1
+    assert body.pop("messages") == [
+        {"role": "system", "content": "You grade responses."},
+        {"role": "user", "content": "Is it grounded?"},
+    ]
+    given = dict(model.parameters(ask("json")))
+    assert (found.endpoint, given.pop("model")) == (mock.base_url, "openai/gpt-4o-mini")
+    assert body == {"model": "gpt-4o-mini", **given}
+    assert msgspec.json.decode(found.text)["grade"] in "0123"
+    assert (found.model, found.finish_reason, found.attempts) == ("gpt-4o-mini", "stop", 1)
+    assert found.prompt_tokens == len("You grade responses." + "Is it grounded?") // 5
+    price = model.price()
+    assert price is not None
+    assert found.completion_tokens is not None
+    expected = found.prompt_tokens * price.prompt + found.completion_tokens * price.completion
+    assert found.cost == pytest.approx(expected)
+
+
+CACHED = {
+    # provider: the usage that it sends; its prompt of 2,000 tokens, 1,536 of them from a cache, with a reply of 50
+    "openai/gpt-4o-mini": {
+        "prompt_tokens": 2000,
+        "completion_tokens": 50,
+        "total_tokens": 2050,
+        "prompt_tokens_details": {"cached_tokens": 1536},
+    },
+    "deepseek/deepseek-chat": {
+        "prompt_tokens": 2000,
+        "completion_tokens": 50,
+        "total_tokens": 2050,
+        "prompt_cache_hit_tokens": 1536,
+        "prompt_cache_miss_tokens": 464,
+    },
+    "anthropic/claude-sonnet-4-5": {
+        "input_tokens": 464,
+        "cache_read_input_tokens": 1536,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": 50,
+    },
+}
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_cached_tokens_are_read_and_cost_their_own_price(
+    mock: Mock, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", SECRET)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    reply: dict[str, Any] = {"id": "1", "model": "m", "usage": CACHED[name]}
+    if name.startswith("anthropic"):
+        text = [{"type": "text", "text": "Grade: 2"}]
+        reply |= {"type": "message", "role": "assistant", "content": text, "stop_reason": "end_turn"}
+    else:
+        message = {"role": "assistant", "content": "Grade: 2"}
+        reply |= {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    mock.script({"body": reply})
+    # litellm adds /v1/messages to Anthropic's address by itself.
+    address = mock.url if name.startswith("anthropic") else mock.base_url
+    model = open_model(f"litellm/{name}", ModelOptions(base_url=address))
+    found = complete(model, ask("text"))
+    assert (found.prompt_tokens, found.cached_tokens, found.completion_tokens) == (2000, 1536, 50)
+    price = model.price()
+    assert price is not None and price.cached is not None
+    assert found.cost == pytest.approx(464 * price.prompt + 1536 * price.cached + 50 * price.completion)
+
+
+def test_a_bare_provider_string_goes_to_litellm_whole() -> None:
+    model = open_model("openrouter/some/model")
+    assert model.name == "litellm/openrouter/some/model"
+
+
+@pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
+@pytest.mark.parametrize(
+    ("step", "expected", "message"),
+    [
+        ({"status": 429, "body": {"error": {"message": "slow down"}}}, RateLimitError, "status 429: slow down"),
+        (
+            {"status": 429, "body": {"error": {"message": "empty", "code": "insufficient_quota"}}},
+            QuotaError,
+            "status 429: empty",
+        ),
+        ({"status": 402, "body": {"error": {"message": "Insufficient Balance"}}}, QuotaError, "Insufficient Balance"),
+        ({"status": 500, "body": {"error": {"message": "oops"}}}, TransientError, "status 500: oops"),
+        ({"status": 503, "body": "busy"}, TransientError, "status 503: busy"),
+        ({"status": 408, "body": {"error": {"message": "slow"}}}, TransientError, "status 408: slow"),
+        ({"status": 401, "body": {"error": {"message": f"bad {SECRET}"}}}, AuthenticationError, r"401: bad \*\*\*"),
+        ({"status": 403, "body": {"error": {"message": "no access"}}}, AuthenticationError, "403: no access"),
+        ({"status": 404, "body": {"error": {"message": "which model?"}}}, AuthenticationError, "404: which model"),
+        (
+            {"status": 400, "body": {"error": {"message": "This model's maximum context length is 9 tokens"}}},
+            ContextLengthError,
+            "status 400: This model's maximum",
+        ),
+        (
+            {"status": 400, "body": {"error": {"message": "model's context length is only 9 tokens"}}},
+            ContextLengthError,
+            "context length is only 9",
+        ),
+        (
+            {"status": 400, "body": {"error": {"message": "no", "code": "content_filter"}}},
+            ContentFilterError,
+            "status 400: no",
+        ),
+        (
+            {"status": 400, "body": {"error": {"message": "Invalid prompt: violating our usage policy: flagged"}}},
+            ContentFilterError,
+            "Invalid prompt",
+        ),
+        ({"status": 400, "body": {"error": {"message": "no json_schema here"}}}, StructureUnsupported, "json_schema"),
+        ({"status": 400, "body": {"error": {"message": "bad"}}}, RejectedError, "status 400: bad"),
+        ({"status": 422, "body": {"detail": "bad seed"}}, RejectedError, "bad seed"),
+        ({"status": 413, "body": "too large"}, ContextLengthError, "too large"),
+        ({"status": 200, "body": "<html>"}, TransientError, "status 200, but not JSON: it begins '<html>'"),
+        ({"status": 200, "body": {"choices": []}}, RejectedError, "no choices"),
+        ({"status": 200, "body": {"hello": 1}}, TransientError, "choices"),
+        ({"drop": True}, TransientError, "ServerDisconnectedError"),
+        ({"delay": 1.0}, TransientError, "no answer within 0.3 s"),
+    ],
+)
+def test_failures_are_told_apart_after_one_request(
+    mock: Mock, provider: str, step: dict[str, Any], expected: type[JudgeError], message: str
+) -> None:
+    mock.script(step)
+    with pytest.raises(JudgeError, match=message) as failed:
+        complete(behind(mock, f"{provider}/gpt-4o-mini", timeout=0.3), ask("json"))
+    assert type(failed.value) is expected
+    assert SECRET not in f"{failed.value!r} {failed.value}"
+    assert "litellm." not in str(failed.value)
+    assert mock.stats()["requests"] == 1
+
+
+def test_retry_after_is_handed_on(mock: Mock) -> None:
+    mock.config(p429=1, retry_after=0.3)
+    with pytest.raises(TransientError) as limited:
+        complete(behind(mock), ask())
+    assert limited.value.retry_after == 0.3
+    assert mock.stats()["requests"] == 1
+
+
+def test_a_refusal_keeps_its_words_and_half_an_emoji_is_replaced(mock: Mock) -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I cannot \ud83d."}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    mock.script({"status": 200, "body": {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}})
+    found = complete(behind(mock), ask())
+    assert (found.text, found.finish_reason) == ("I cannot ?.", "refusal")
+
+
+def test_an_unpriced_model_costs_unknown(mock: Mock) -> None:
+    model = behind(mock, "openai/unheard-of")
+    assert model.price() is None
+    assert complete(model, ask()).cost is None
+
+
+def test_text_that_is_no_unicode_fails_alone(mock: Mock) -> None:
+    broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800"),))
+    with pytest.raises(RejectedError, match="cannot be sent"):
+        complete(behind(mock), broken)
+    assert mock.stats()["requests"] == 0
+
+
+def test_calls_fly_at_once_and_the_model_can_be_used_again(mock: Mock) -> None:
+    model = behind(mock)
+
+    async def many() -> list[Completion]:
+        try:
+            return await asyncio.gather(*(model.complete(ask(text=str(number))) for number in range(8)))
+        finally:
+            await model.aclose()
+
+    async def twice() -> tuple[list[Completion], list[Completion]]:
+        return await many(), await many()
+
+    first, second = asyncio.run(twice())
+    third = asyncio.run(many())
+    texts = [completion.text for completion in first]
+    assert [completion.text for completion in second] == texts
+    assert [completion.text for completion in third] == texts
+    assert mock.stats()["requests"] == 24
+
+
+@pytest.mark.parametrize(
+    ("name", "forms"),
+    [
+        ("openai/gpt-4o-mini", ("json", "text")),
+        ("anthropic/claude-sonnet-4-5", ("json", "text")),
+        ("hosted_vllm/unheard-of", ("text",)),
+    ],
+)
+def test_structure_is_offered_where_litellm_knows_of_it(name: str, forms: tuple[str, ...]) -> None:
+    assert LitellmModel(name, ModelOptions()).forms == forms
+
+
+def test_reasoning_models_get_no_temperature(mock: Mock) -> None:
+    complete(behind(mock, "openai/o3-mini", max_tokens=9), ask())
+    sent = mock.last()[1]
+    assert "temperature" not in sent
+    assert sent["max_completion_tokens"] == 9
+    with pytest.raises(UsageError, match="temperature"):
+        behind(mock, "openai/o3-mini", temperature=0.5).check([])
+
+
+def test_prices_come_from_the_offline_table_and_the_right_provider() -> None:
+    litellm = load_litellm()
+    entry = litellm.model_cost["claude-sonnet-4-5"]
+    expected = Price(
+        entry["input_cost_per_token"], entry["output_cost_per_token"], entry["cache_read_input_token_cost"]
+    )
+    assert expected.cached is not None and expected.cached < expected.prompt
+    assert LitellmModel("anthropic/claude-sonnet-4-5", ModelOptions()).price() == expected
+    assert LitellmModel("hosted_vllm/gpt-4o-mini", ModelOptions()).price() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("gemini/gemini-2.5-flash", "GOOGLE_API_KEY or GEMINI_API_KEY"),
+        ("mistral/mistral-large-latest", "MISTRAL_API_KEY"),
+    ],
+)
+def test_missing_keys_are_named(name: str, variables: str) -> None:
+    with pytest.raises(UsageError, match=variables):
+        LitellmModel(name, ModelOptions()).check([])
+
+
+@pytest.mark.parametrize("name", ["ollama/llama3", "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0"])
+def test_providers_that_can_do_without_variables_are_let_through(name: str) -> None:
+    LitellmModel(name, ModelOptions()).check([])
+
+
+def test_missing_credentials_that_only_show_at_the_call_stop_the_run() -> None:
+    with pytest.raises(OperationalError, match="Missing credentials"):
+        complete(LitellmModel("azure/gpt-4o", ModelOptions(base_url="http://127.0.0.1:1")), ask())
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("openai/gpt-4o", {"threads": 2}, "--threads"),
+        ("openai/gpt-4o", {"base_url": "nowhere"}, "--base-url"),
+        ("openai/gpt-4o", {"base_url": "http://ann:pw@host/v1"}, "--base-url"),
+        ("anthropic/claude-sonnet-4-5", {"seed": 1}, "seed"),
+    ],
+)
+def test_what_can_never_work_is_refused_before_anything_is_sent(
+    name: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        LitellmModel(name, ModelOptions(**options)).check([])
+    assert "pw@" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["nonsense/model", "litellm/nonsense"])
+def test_an_unknown_provider_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="no provider that litellm knows"):
+        open_model(name)
+
+
+def test_the_key_is_in_no_record_and_litellm_is_quiet(mock: Mock, capfd: pytest.CaptureFixture[str]) -> None:
+    model = behind(mock)
+    mock.script({"status": 400, "body": {"error": {"message": "bad"}}})
+    with pytest.raises(RejectedError):
+        complete(model, ask())
+    complete(model, ask())
+    assert SECRET not in f"{model!r} {model.parameters(ask())}"
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == ""
+    assert logging.getLogger("LiteLLM").level == logging.CRITICAL
+
+
+def test_label_probabilities_come_with_one_label(mock: Mock) -> None:
+    model = behind(mock, logprobs=True)
+    assert model.forms == ("label", "json", "text")
+    model.check([])
+    found = complete(model, ask("label", "Label:"))
+    assert {"logprobs": True, "top_logprobs": 20}.items() <= mock.last()[1].items()
+    assert found.probabilities is not None
+    assert sorted(found.probabilities.values()) == pytest.approx([0.1, 0.1, 0.1, 0.7], abs=1e-6)
+
+
+GEMINI = {
+    "candidates": [
+        {
+            "content": {"role": "model", "parts": [{"text": "2"}]},
+            "finishReason": "STOP",
+            "logprobsResult": {
+                "chosenCandidates": [{"token": "2", "tokenId": 236778, "logProbability": -0.22314355}],
+                "topCandidates": [
+                    {
+                        "candidates": [
+                            {"token": "2", "tokenId": 236778, "logProbability": -0.22314355},
+                            {"token": "3", "tokenId": 236800, "logProbability": -1.6094379},
+                        ]
+                    }
+                ],
+                "logProbabilitySum": -0.22314355,
+            },
+        }
+    ],
+    "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 1, "totalTokenCount": 6},
+    "modelVersion": "gemini-2.5-flash",
+}
+"""A reply of Gemini's own protocol: .8 of 2, .2 of 3."""
+
+
+def test_what_gemini_says_reaches_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", SECRET)
+    seen: list[Any] = []
+
+    class Gemini(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"]))))
+            body = msgspec.json.encode(GEMINI)
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            """Say nothing."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Gemini) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        model = LitellmModel("gemini/gemini-2.5-flash", ModelOptions(base_url=address, logprobs=True))
+        model.check([])
+        found = complete(model, ask("label"))
+        server.shutdown()
+    assert (found.text, found.probabilities) == ("2", {"0": 0.0, "1": 0.0, "2": 0.8, "3": 0.2})
+    assert {"responseLogprobs": True, "logprobs": 20}.items() <= seen[0]["generationConfig"].items()
+
+
+def test_a_provider_without_label_probabilities_is_refused_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    with pytest.raises(UsageError, match="gives no label probabilities"):
+        LitellmModel("anthropic/claude-sonnet-4-5", ModelOptions(logprobs=True)).check([])

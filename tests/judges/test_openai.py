@@ -1,0 +1,173 @@
+"""The judge of OpenAI against a real server process on this machine; what it shares with others is in test_server."""
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.errors import (
+    OperationalError,
+    UsageError,
+)
+from judge.judges.backends import open_model
+from judge.judges.backends.openai import OpenAIModel, list_price
+from judge.judges.model import ModelOptions, Price
+from judge.judges.records import Completion
+from tests.mock import Mock, ask, complete
+
+pytestmark = pytest.mark.slow
+
+SECRET = "sk-test-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("OPENAI_") or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+
+def behind(mock: Mock, name: str = "gpt-4o-mini", **options: Any) -> OpenAIModel:
+    return OpenAIModel(name, ModelOptions(**{"base_url": mock.base_url, **options}))
+
+
+def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
+    model = open_model("openai/gpt-4o-mini", ModelOptions(base_url=mock.url, seed=3))
+    assert isinstance(model, OpenAIModel)
+    model.check([])
+    found = complete(model, ask("json"))
+    headers, body = mock.last()
+    assert mock.stats()["requests"] == 1
+    assert headers["authorization"] == f"Bearer {SECRET}"
+    assert body.pop("messages") == [
+        {"role": "system", "content": "You grade responses."},
+        {"role": "user", "content": "Is it grounded?"},
+    ]
+    assert body == model.parameters(ask("json"))
+    assert found.endpoint == mock.base_url
+    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.0, 1024, 3)
+    assert msgspec.json.decode(found.text)["grade"] in "0123"
+    assert (found.model, found.system_fingerprint, found.attempts) == ("gpt-4o-mini", "mock", 1)
+    assert found.latency is not None
+
+
+@pytest.mark.parametrize("name", ["o3-mini", "o1", "gpt-5", "gpt-5-mini", "gpt-5.1", "ft:o4-mini:org"])
+def test_reasoning_models_get_another_limit_and_no_temperature(mock: Mock, name: str) -> None:
+    model = behind(mock, name, max_tokens=9)
+    complete(model, ask("text"))
+    sent = mock.last()[1]
+    assert sent["max_completion_tokens"] == 9
+    assert not {"max_tokens", "temperature"} & set(sent)
+    with pytest.raises(UsageError, match="temperature"):
+        behind(mock, name, temperature=0.5).check([])
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "gpt-5-chat-latest", "gpt-4.1", "omni-x"])
+def test_other_models_get_a_temperature(mock: Mock, name: str) -> None:
+    sent = behind(mock, name).parameters(ask())
+    assert (sent["temperature"], sent["max_tokens"]) == (0.0, 1024)
+
+
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        OpenAIModel("gpt-4o", ModelOptions()).check([])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"base_url": "nowhere"}, "--base-url"),
+        ({"base_url": "http://ann:pw@host/v1"}, "--base-url"),
+        ({"threads": 2}, "--threads"),
+    ],
+)
+def test_what_can_never_work_is_refused_before_anything_is_sent(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        OpenAIModel("gpt-4o", ModelOptions(**options)).check([])
+    assert "pw" not in str(refused.value)
+
+
+def test_an_address_in_the_environment_is_used_and_recorded(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = OpenAIModel("gpt-4o", ModelOptions()).parameters(ask())
+    monkeypatch.setenv("OPENAI_BASE_URL", mock.base_url)
+    model = OpenAIModel("gpt-4o", ModelOptions())
+    assert complete(model, ask()).endpoint == mock.base_url
+    assert mock.stats()["requests"] == 1
+    assert model.parameters(ask()) == usual
+
+
+def test_the_key_is_in_no_record(mock: Mock) -> None:
+    model = behind(mock)
+    complete(model, ask())
+    assert SECRET not in f"{model!r} {vars(model)} {model.parameters(ask())}"
+
+
+def test_cost_is_tokens_times_list_price(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "litellm" / "__init__.py"
+    package.parent.mkdir()
+    package.touch()
+    listed = {"input_cost_per_token": 2e-6, "output_cost_per_token": 8e-6, "cache_read_input_token_cost": 5e-7}
+    prices = {"gpt-x": listed, "embed": {"mode": "embedding"}}
+    file = package.with_name("model_prices_and_context_window_backup.json")
+    file.write_bytes(msgspec.json.encode(prices))
+    found = importlib.util.spec_from_file_location("litellm", package)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
+    list_price.cache_clear()
+    try:
+        model = OpenAIModel("gpt-x", ModelOptions())
+        assert model.price() == Price(2e-6, 8e-6, 5e-7)
+        completion = Completion("", "stop", "gpt-x", prompt_tokens=1000, completion_tokens=50)
+        assert model._cost(completion) == pytest.approx(1000 * 2e-6 + 50 * 8e-6)
+        cached = msgspec.structs.replace(completion, cached_tokens=600)
+        assert model._cost(cached) == pytest.approx(400 * 2e-6 + 600 * 5e-7 + 50 * 8e-6)
+        assert model._cost(Completion("", "stop", "gpt-x")) is None
+        assert list_price("embed") is None
+        assert list_price("unheard-of") is None
+        # What another server charges is not in the list.
+        assert OpenAIModel("gpt-x", ModelOptions(base_url="http://localhost")).price() is None
+        list_price.cache_clear()
+        file.write_text("not JSON", encoding="utf-8")
+        assert list_price("gpt-x") is None
+    finally:
+        list_price.cache_clear()
+
+
+def test_litellms_price_list_is_found_where_it_is_installed() -> None:
+    found = list_price("gpt-4o-mini")
+    assert found is not None
+    assert 0 < found.prompt < found.completion < 1e-3
+
+
+def test_label_probabilities_are_asked_for_with_one_short_label(mock: Mock) -> None:
+    model = behind(mock, logprobs=True)
+    assert model.forms == ("label", "json", "text")
+    found = complete(model, ask("label", "Label:"))
+    body = mock.last()[1]
+    # The longest label has one byte; four tokens may decorate it.
+    assert (body["logprobs"], body["top_logprobs"], body["max_tokens"]) == (True, 20, 5)
+    assert "structured_outputs" not in body
+    assert found.probabilities is not None
+    # .63 and .09 of the mass .9 of labels.
+    assert found.probabilities[found.text] == pytest.approx(0.7, abs=1e-6)
+    assert sorted(found.probabilities.values())[:3] == pytest.approx([0.1] * 3, abs=1e-6)
+    # Where the verdict is an object, it is read there; where sentences are labeled, nothing is asked for.
+    found = complete(behind(mock, logprobs=True), ask("json"))
+    assert found.probabilities is not None
+    assert mock.last()[1]["max_tokens"] == 1024
+    complete(behind(mock, logprobs=True), ask("json", sentences=2))
+    assert "logprobs" not in mock.last()[1]
+
+
+def test_a_model_without_label_probabilities_ends_the_job(mock: Mock) -> None:
+    # OpenAI's own words for some of its models.
+    message = "You are not allowed to request logprobs from this model"
+    mock.script({"status": 403, "body": {"error": {"message": message, "type": "invalid_request_error"}}})
+    with pytest.raises(OperationalError, match="leave out --logprobs"):
+        complete(behind(mock, logprobs=True), ask("label"))
+    with pytest.raises(UsageError, match="openai/o3 is a reasoning model, which gives no label probabilities"):
+        behind(mock, "o3", logprobs=True).check([])

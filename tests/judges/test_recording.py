@@ -1,0 +1,168 @@
+"""A recording on the disk, looked up by what was asked."""
+
+import asyncio
+import gc
+import tempfile
+import threading
+import warnings
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judge.errors import InputError, StructureUnsupported, UsageError
+from judge.judges.backends.replay import Replay
+from judge.judges.journal import Journal
+from judge.judges.journal_rows import new_row, request_digest
+from judge.judges.journal_tools import export_journal
+from judge.judges.records import Request
+from tests.judges.test_journal import completion, request
+
+PARAMETERS = {"temperature": 0.0}
+MORE_PARAMETERS = {"temperature": 1.0}
+
+
+def asked(question: str, sample: int = 0) -> Request:
+    return msgspec.structs.replace(request(question), sample=sample)
+
+
+def recorded(path: Path, *rows: tuple[str, str, dict[str, float]], judge: str = "b/m") -> Path:
+    """A journal of questions with their answers and parameters."""
+    with Journal(path) as journal:
+        journal.record(
+            new_row(
+                request_digest(judge, parameters, asked(question)),
+                *(judge, parameters, asked(question), completion(answer)),
+            )
+            for question, answer, parameters in rows
+        )
+    return path
+
+
+def exported(path: Path) -> Path:
+    out = path.with_suffix(".jsonl")
+    export_journal(path, out)
+    return out
+
+
+@pytest.fixture(params=["journal", "export"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    journal = recorded(tmp_path / "journal", ("one", "1", PARAMETERS), ("two", "2", MORE_PARAMETERS))
+    return exported(journal) if request.param == "export" else journal
+
+
+def answer(recording: Replay, question: str, sample: int = 0) -> str | None:
+    try:
+        return asyncio.run(recording.complete(asked(question, sample))).text
+    except StructureUnsupported:
+        return None
+
+
+def test_what_was_asked_has_its_answer_and_its_parameters(path: Path) -> None:
+    recording = Replay(path)
+    assert recording.name == "b/m"
+    assert [answer(recording, "one"), answer(recording, "two"), answer(recording, "three")] == ["1", "2", None]
+    assert answer(recording, "one", sample=1) is None
+    found = [recording.parameters(asked(question)) for question in ("one", "two", "three")]
+    assert found == [PARAMETERS, MORE_PARAMETERS, {}]
+    asyncio.run(recording.aclose())
+    assert answer(recording, "two") == "2"
+
+
+@pytest.mark.long
+@given(st.dictionaries(st.text("ab \u2028é", max_size=3), st.text(max_size=3), min_size=1, max_size=20))
+def test_every_answer_is_found_whatever_the_order(answers: dict[str, str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        journal = recorded(Path(folder) / "j", *((question, text, PARAMETERS) for question, text in answers.items()))
+        for path in (journal, exported(journal)):
+            recording = Replay(path)
+            assert {question: answer(recording, question) for question in answers} == answers
+            assert answer(recording, "another") is None
+            asyncio.run(recording.aclose())
+
+
+def test_the_same_question_under_other_parameters_is_refused(tmp_path: Path) -> None:
+    rows = [("q", "1", PARAMETERS), ("other", "3", PARAMETERS), ("q", "2", MORE_PARAMETERS)]
+    journal = recorded(tmp_path / "journal", *rows)
+    digests = sorted(request_digest("b/m", parameters, asked("q")) for _, _, parameters in (rows[0], rows[2]))
+    for path in (journal, exported(journal)):
+        with pytest.raises(UsageError, match=rf"\({digests[0][:12]}, {digests[1][:12]}\)"):
+            Replay(path)
+
+
+def test_a_line_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    path = exported(recorded(tmp_path / "journal", ("one", "1", PARAMETERS)))
+    path.write_bytes(path.read_bytes() * 2)
+    recording = Replay(path)
+    assert answer(recording, "one") == "1"
+    asyncio.run(recording.aclose())
+
+
+def test_another_judge_of_the_file_is_no_part_of_the_recording(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "journal", ("one", "1", PARAMETERS))
+    recorded(path, ("one", "2", MORE_PARAMETERS), ("two", "2", PARAMETERS), judge="b/other")
+    recording = Replay(path, "b/m")
+    assert [answer(recording, "one"), answer(recording, "two")] == ["1", None]
+    asyncio.run(recording.aclose())
+
+
+def test_a_recording_that_changes_is_not_read_on(path: Path) -> None:
+    recording = Replay(path)
+    path.unlink()
+    other = recorded(path.parent / "other", ("a", "0", PARAMETERS), ("b", "0", PARAMETERS))
+    (exported(other) if path.suffix else other).rename(path)
+    with pytest.raises(InputError, match="has changed since it was read: run the command again"):
+        for question in ("one", "two"):
+            answer(recording, question)
+    asyncio.run(recording.aclose())
+
+
+@pytest.mark.parametrize(("judge", "parameters"), [("b/other", PARAMETERS), ("b/m", MORE_PARAMETERS)])
+def test_the_answer_of_another_judge_is_not_read_in_place_of_the_first(
+    path: Path, judge: str, parameters: dict[str, float]
+) -> None:
+    recording = Replay(path)
+    path.unlink()
+    rows = ("one", "0", parameters), ("two", "0", parameters)
+    other = recorded(path.parent / "other", *rows, judge=judge)
+    (exported(other) if path.suffix else other).rename(path)
+    with pytest.raises(InputError, match="has changed since it was read: run the command again"):
+        for question in ("one", "two"):
+            answer(recording, question)
+    asyncio.run(recording.aclose())
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_recording_may_be_forgotten_in_another_thread_than_the_one_that_read_it(path: Path, closed: bool) -> None:
+    left: list[Replay] = []
+
+    def read() -> None:
+        recording = Replay(path)
+        assert answer(recording, "one") == "1"
+        if closed:
+            asyncio.run(recording.aclose())
+        left.append(recording)
+
+    with warnings.catch_warnings():
+        # pytest makes a warning of an error that nobody can catch.
+        warnings.simplefilter("error")
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+        left.clear()
+        gc.collect()
+
+
+def test_a_recording_may_be_the_journal_that_is_written(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "journal", ("one", "1", PARAMETERS))
+    recording = Replay(path)
+    with Journal(path) as journal:
+        # The journal answers for what is recorded, so only the parameters are asked of the recording.
+        assert recording.parameters(asked("one")) == PARAMETERS
+        assert request_digest("b/m", PARAMETERS, asked("one")) in journal
+        with pytest.raises(InputError, match="another judge process is using it"):
+            answer(recording, "one")
+    assert answer(recording, "one") == "1"
+    asyncio.run(recording.aclose())

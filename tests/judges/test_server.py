@@ -1,0 +1,277 @@
+"""The aiohttp backend against a real server process on this machine."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.errors import (
+    AuthenticationError,
+    ContentFilterError,
+    ContextLengthError,
+    JudgeError,
+    OperationalError,
+    QuotaError,
+    RateLimitError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+    UsageError,
+)
+from judge.judges.address import proxy_for
+from judge.judges.backends import open_model
+from judge.judges.backends.openai import OpenAIModel
+from judge.judges.backends.server import ServerModel
+from judge.judges.forms import answer_schema
+from judge.judges.model import ModelOptions
+from judge.judges.records import Completion, Message, Request
+from tests.mock import Mock, ask
+
+pytestmark = pytest.mark.slow
+
+SECRET = "sk-test-0123456789"
+Kind = Callable[[str, ModelOptions], ServerModel]
+
+
+@pytest.fixture
+def mock(process: Mock, monkeypatch: pytest.MonkeyPatch) -> Mock:
+    for name in list(os.environ):
+        if name == "JUDGE_API_KEY" or name.startswith("OPENAI_"):
+            monkeypatch.delenv(name)
+    process.reset()
+    return process
+
+
+@pytest.fixture(params=[ServerModel, OpenAIModel])
+def either(mock: Mock, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Kind:
+    """Each of the two that are straight on aiohttp, with a key."""
+    monkeypatch.setenv("JUDGE_API_KEY", SECRET)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    kind: Kind = request.param
+    return kind
+
+
+def served(mock: Mock, kind: Kind = ServerModel, **options: Any) -> ServerModel:
+    return kind("m", ModelOptions(**{"base_url": mock.url, **options}))
+
+
+def use(model: ServerModel, work: Callable[[ServerModel], Awaitable[Any]]) -> Any:
+    async def whole() -> Any:
+        try:
+            return await work(model)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(whole())
+
+
+def complete(model: ServerModel, request: Request) -> Completion:
+    found: Completion = use(model, lambda model: model.complete(request))
+    return found
+
+
+def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
+    model = open_model("server/org/model-7b", ModelOptions(base_url=mock.base_url, seed=5))
+    assert isinstance(model, ServerModel)
+    model.check([])
+    found = complete(model, ask("text"))
+    headers, body = mock.last()
+    assert mock.stats()["requests"] == 1
+    assert found.text.splitlines()[-1] in {f"Grade: {label}" for label in "0123"}
+    assert (found.model, found.system_fingerprint, found.finish_reason) == ("org/model-7b", "mock", "stop")
+    assert (found.attempts, found.cost) == (1, None)
+    assert found.prompt_tokens == len("You grade responses." + "Is it grounded?") // 5
+    assert found.latency is not None
+    assert found.latency > 0
+    assert "authorization" not in headers
+    assert body == {
+        "model": "org/model-7b",
+        "temperature": 0.0,
+        "max_tokens": 1024,
+        "seed": 5,
+        "messages": [
+            {"role": "system", "content": "You grade responses."},
+            {"role": "user", "content": "Is it grounded?"},
+        ],
+    }
+
+
+def test_parameters_are_what_is_sent_beside_the_messages(mock: Mock) -> None:
+    for form, sentences in (("json", 0), ("json", 3), ("text", 0)):
+        request = ask(form, sentences=sentences)
+        model = served(mock, temperature=0.5, max_tokens=7)
+        complete(model, request)
+        sent = mock.last()[1]
+        del sent["messages"]
+        assert sent == model.parameters(request)
+    assert served(mock).parameters(ask("json"))["response_format"]["json_schema"]["schema"] == answer_schema("0123", 0)
+
+
+def test_json_form_gets_json(mock: Mock) -> None:
+    verdict = msgspec.json.decode(complete(served(mock), ask("json")).text)
+    assert verdict["grade"] in "0123"
+
+
+def test_an_endpoint_without_structure_is_told_apart(mock: Mock) -> None:
+    mock.config(response_format="reject")
+    with pytest.raises(StructureUnsupported, match="response_format"):
+        complete(served(mock), ask("json"))
+    assert "Grade: " in complete(served(mock), ask("text")).text
+
+
+def test_the_key_is_sent_and_never_shown(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY", "top-secret-key")
+    mock.config(key="top-secret-key")
+    model = served(mock)
+    assert complete(model, ask()).text
+    assert mock.last()[0]["authorization"] == "Bearer top-secret-key"
+    mock.script({"status": 401, "body": {"error": {"message": "bad key top-secret-key"}}})
+    with pytest.raises(AuthenticationError, match="bad key") as refused:
+        complete(model, ask())
+    shown = f"{refused.value} {refused.value!r} {model!r} {vars(model)} {model.parameters(ask())}"
+    assert "top-secret-key" not in shown
+
+
+def test_credentials_in_the_address_are_sent_and_recorded_nowhere(mock: Mock) -> None:
+    model = ServerModel("m", ModelOptions(base_url=f"http://ann:pass@127.0.0.1:{mock.port}"))
+    assert complete(model, ask()).endpoint == mock.base_url
+    assert mock.last()[0]["authorization"] == "Basic YW5uOnBhc3M="
+
+
+@pytest.mark.parametrize(
+    ("step", "expected", "message"),
+    [
+        ({"status": 429, "body": {"error": {"message": "slow down"}}}, RateLimitError, "status 429: slow down"),
+        ({"status": 429, "body": {"error": {"code": "insufficient_quota"}}}, QuotaError, "insufficient_quota"),
+        ({"status": 500, "body": "oops"}, TransientError, "status 500: oops"),
+        ({"status": 401, "body": {"error": "who?"}}, AuthenticationError, "API key"),
+        ({"status": 401, "body": {"error": {"message": f"bad {SECRET}"}}}, AuthenticationError, r"bad \*\*\*"),
+        ({"status": 404, "body": {"detail": "Not Found"}}, AuthenticationError, "Not Found"),
+        ({"status": 404, "body": {"error": {"code": "model_not_found"}}}, AuthenticationError, "model"),
+        ({"status": 400, "body": {"error": {"message": "context length exceeded"}}}, ContextLengthError, "400"),
+        (
+            {"status": 400, "body": {"error": {"code": "context_length_exceeded", "message": "long"}}},
+            ContextLengthError,
+            "status 400: long",
+        ),
+        ({"status": 400, "body": {"error": {"code": "content_filter"}}}, ContentFilterError, "400"),
+        ({"status": 400, "body": {"error": {"message": "no json_schema here"}}}, StructureUnsupported, "400"),
+        ({"status": 400, "body": {"error": {"message": "bad"}}}, RejectedError, "bad"),
+        ({"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""}, OperationalError, "to http://other,"),
+        ({"status": 200, "body": "<html>"}, TransientError, "not JSON"),
+        ({"status": 200, "body": {"hello": 1}}, RejectedError, "no choices"),
+        ({"drop": True}, TransientError, "ServerDisconnectedError"),
+        ({"delay": 2.0}, TransientError, "no answer within 0.5 s"),
+    ],
+)
+def test_failures_are_told_apart_after_one_request(
+    mock: Mock, either: Kind, step: dict[str, Any], expected: type[JudgeError], message: str
+) -> None:
+    mock.script(step)
+    with pytest.raises(JudgeError, match=message) as failed:
+        complete(served(mock, either, timeout=0.5), ask("json"))
+    assert type(failed.value) is expected
+    assert SECRET not in f"{failed.value!r} {failed.value}"
+    assert mock.stats()["requests"] == 1
+
+
+def test_retry_after_is_handed_on(mock: Mock, either: Kind) -> None:
+    mock.config(p429=1, retry_after=0.3)
+    with pytest.raises(TransientError) as limited:
+        complete(served(mock, either), ask())
+    assert limited.value.retry_after == 0.3
+    assert mock.stats()["requests"] == 1
+
+
+def test_a_refusal_keeps_its_words(mock: Mock, either: Kind) -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I cannot help."}
+    mock.script({"status": 200, "body": {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}})
+    found = complete(served(mock, either), ask())
+    assert (found.text, found.finish_reason) == ("I cannot help.", "refusal")
+
+
+def test_nobody_listening_is_transient(either: Kind) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(TransientError, match="ConnectionRefusedError"):
+        complete(either("m", ModelOptions(base_url=f"http://127.0.0.1:{port}")), ask())
+
+
+def test_plain_http_behind_an_https_address_cannot_heal(mock: Mock) -> None:
+    with pytest.raises(OperationalError, match="no secure connection"):
+        complete(served(mock, base_url=f"https://127.0.0.1:{mock.port}"), ask())
+
+
+def test_text_that_is_no_unicode_fails_alone(mock: Mock, either: Kind) -> None:
+    broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800"),))
+    with pytest.raises(RejectedError, match="cannot be sent"):
+        complete(served(mock, either), broken)
+    assert mock.stats()["requests"] == 0
+
+
+def test_many_calls_fly_at_once_over_kept_connections(mock: Mock) -> None:
+    mock.config(latency=0.6)
+
+    async def many(model: ServerModel) -> list[Completion]:
+        return await asyncio.gather(*(model.complete(ask(text=str(number))) for number in range(150)))
+
+    found = use(served(mock), many)
+    assert len({completion.text for completion in found}) > 1
+    # aiohttp's own limit is 100.
+    assert mock.stats()["max_in_flight"] > 100
+
+
+def test_a_model_can_be_used_again_after_it_was_closed(mock: Mock) -> None:
+    model = served(mock)
+    assert complete(model, ask()).text == complete(model, ask()).text
+
+
+def test_a_cancelled_call_leaves_nothing_open(mock: Mock) -> None:
+    mock.config(latency=5)
+
+    async def cancel(model: ServerModel) -> None:
+        call = asyncio.create_task(model.complete(ask()))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    use(served(mock), cancel)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "--base-url"),
+        ({"base_url": "localhost:8000"}, "--base-url"),
+        ({"base_url": "http://localhost", "threads": 2}, "--threads"),
+    ],
+)
+def test_what_can_never_work_is_refused_before_anything_is_sent(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_model("server/m", ModelOptions(**options)).check([])
+
+
+def test_a_malformed_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY", "sec\nret")
+    with pytest.raises(UsageError, match="JUDGE_API_KEY"):
+        open_model("server/m", ModelOptions(base_url="http://localhost")).check([])
+
+
+def test_proxies_are_for_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "inside.example")
+    assert proxy_for("http://api.example/v1") == "http://proxy:3128"
+    assert proxy_for("https://api.example/v1") is None
+    monkeypatch.setenv("all_proxy", "proxy:3129")
+    assert proxy_for("https://api.example/v1") == "http://proxy:3129"
+    for near in ("127.0.0.1:1", "127.1.2.3", "localhost:8000", "[::1]:8", "inside.example"):
+        assert proxy_for(f"http://{near}/v1") is None
