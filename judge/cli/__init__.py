@@ -90,12 +90,12 @@ FAMILIES = {
 }
 """First words whose commands are the actions of one module."""
 APART = {
-    "batch": "judge.extra.scale.cli_batch",
-    "completions import": "judge.extra.scale.cli_completions",
+    "batch": "judge.extra.scale.cli",
+    "completions import": "judge.extra.scale.cli",
     "crowd cast-regin": "judge.extra.reproduce.cli_cast_regin",
     "probe": "judge.extra.probe.cli",
     "reproduce": "judge.extra.reproduce.cli",
-    "requests": "judge.extra.scale.cli_requests",
+    "requests": "judge.extra.scale.cli",
 }
 """Commands whose modules are not in this folder."""
 COMMANDS = {name: summary for commands in PARTS.values() for name, summary in commands.items()}
@@ -158,13 +158,17 @@ def _settle_streams() -> None:
 def command_module(name: str) -> ModuleType | SimpleNamespace:
     """What is behind a command: the docstring and `main` of a module, or its `ACTIONS`; one of these as `main`."""
     family, _, action = name.partition(" ")
+    found = module = importlib.import_module(FAMILIES.get(family) or APART.get(name, f"judge.cli.{name}"))
     if family in FAMILIES:
-        # Imported here, because it would slow down `judge --help`.
-        from inspect import cleandoc
+        found = module.ACTIONS[action]
+    elif name in APART:
+        found = getattr(module, "COMMANDS", {}).get(name, module)
+    if isinstance(found, ModuleType | SimpleNamespace):
+        return found
+    # Imported here, because it would slow down `judge --help`.
+    from inspect import cleandoc
 
-        function = importlib.import_module(FAMILIES[family]).ACTIONS[action]
-        return SimpleNamespace(main=function, __doc__=cleandoc(function.__doc__))
-    return importlib.import_module(APART.get(name, f"judge.cli.{name}"))
+    return SimpleNamespace(main=found, __doc__=cleandoc(found.__doc__))
 
 
 def _general(arguments: list[str]) -> list[str]:

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import CallError, InputError, OperationalError, UsageError
-from judge.extra.scale.batch.questions import OpenQuestion, QuestionFile
-from judge.extra.scale.batch.service import BatchService, SubmittedBatch, offer_of
 from judge.extra.scale.completions import CompletionsPlan, TakenCompletions, import_completions
+from judge.extra.scale.questions import OpenQuestion, QuestionFile
 from judge.extra.scale.requests import REQUESTS, Shard
+from judge.extra.scale.service import BatchService, SubmittedBatch, offer_of
 from judge.io.folder import write_atomic
 from judge.io.line_stream import json_bytes
 from judge.io.paths import StrPath

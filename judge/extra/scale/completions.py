@@ -17,10 +17,10 @@ import msgspec
 
 from judge.ask.options import JournalOption
 from judge.errors import InputError, JudgeError, RejectedError
-from judge.extra.scale.batch.questions import OpenQuestion, QuestionFile
-from judge.extra.scale.batch.service import offer_of
-from judge.extra.scale.batch.wire import LineFields, field, fields_of
+from judge.extra.scale.questions import OpenQuestion, QuestionFile
 from judge.extra.scale.requests import note_round
+from judge.extra.scale.service import offer_of
+from judge.extra.scale.wire import LineFields, field, fields_of
 from judge.io.folder import check_apart, make_folder
 from judge.io.plan import Option
 from judge.io.safe import printable, shown

@@ -12,8 +12,8 @@ import msgspec
 from judge.ask.budget import price_of
 from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
-from judge.extra.scale.batch.questions import OpenQuestion, QuestionFile, write_questions
-from judge.extra.scale.batch.service import offer_of
+from judge.extra.scale.questions import OpenQuestion, QuestionFile, write_questions
+from judge.extra.scale.service import offer_of
 from judge.io.bundle import __version__
 from judge.io.folder import make_folder, open_new, temporary_name, write_atomic
 from judge.io.line_stream import json_bytes

@@ -17,8 +17,8 @@ import pytest
 from judge.cli import main
 from judge.errors import UsageError
 from judge.extra.scale import completions
-from judge.extra.scale.batch.service import AGAIN
 from judge.extra.scale.requests import write_requests
+from judge.extra.scale.service import AGAIN
 from judge.jobs.run_inputs import Plan, read_run
 from judge.judges.connection import longest_reply
 from judge.judges.journal_tools import verify_journal

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from judge.errors import ContentFilterError, RejectedError, UsageError
-from judge.extra.scale.batch.questions import OpenQuestion
-from judge.extra.scale.batch.service import offer_of
-from judge.extra.scale.batch.wire import fields_of
 from judge.extra.scale.completions import same_model
+from judge.extra.scale.questions import OpenQuestion
+from judge.extra.scale.service import offer_of
+from judge.extra.scale.wire import fields_of
 from judge.judges.records import Completion, Message
 from tests.mock import ask
 

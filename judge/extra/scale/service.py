@@ -12,8 +12,8 @@ import msgspec
 import tenacity
 
 from judge.errors import InputError, MissingKeyError, TransientError, UsageError
-from judge.extra.scale.batch import wire
-from judge.extra.scale.batch.wire import at
+from judge.extra.scale import wire
+from judge.extra.scale.wire import at
 from judge.io.content import Pieces
 from judge.io.folder import write_atomic
 from judge.judges.address import read_address, read_key

@@ -12,7 +12,7 @@ from isal import isal_zlib
 from isal.isal_zlib import error as packing_error
 
 from judge.errors import InputError, OperationalError
-from judge.extra.scale.batch.service import offer_of
+from judge.extra.scale.service import offer_of
 from judge.judges.backends import backend_facts
 from judge.judges.model import Price
 from judge.judges.records import Request

@@ -1,1 +1,0 @@
-"""Batch: requests as files that any engine can carry out, and the way of their completions into a journal."""

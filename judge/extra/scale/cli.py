@@ -1,0 +1,176 @@
+"""The commands of large runs: requests as files, a provider's batches, and what comes back of both."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated
+
+from judge.cli.declared import FileOfOptions, JsonOutput
+from judge.cli.printing import print_fact, print_json, print_table, progress, say
+from judge.cli.run import print_dry_run
+from judge.cli.spending import DryRunOption
+from judge.cli.tables import print_pooled, print_problems
+from judge.extra.scale.batches import collect_batches, poll_batches, submit_batches
+from judge.extra.scale.completions import CompletionsPlan, JournalTaker, TakenCompletions, import_completions
+from judge.extra.scale.requests import write_requests
+from judge.extra.scale.service import SubmittedBatch
+from judge.io.cells import count
+from judge.io.plan import Option, Options, Positive
+from judge.jobs.run_inputs import Plan, RunOptions, read_run
+
+_SHOWN = 20
+"""Most refused lines that are shown."""
+
+
+class RequestFiles(Options, section="requests"):
+    """Where the requests go."""
+
+    requests: Annotated[Path, Option(metavar="DIR")]
+    """A new folder for the requests, one for each round."""
+    shards: Annotated[Positive | None, Option(metavar="N")] = None
+    """Spread them over N files (default: as few as the engine takes)."""
+    shard_lines: Annotated[Positive | None, Option(metavar="N")] = None
+    """Most requests of a file (default: what the engine takes)."""
+
+
+class BatchFolder(JsonOutput):
+    """Which batches."""
+
+    requests: Annotated[Path, Option(metavar="DIR", place="only")]
+    """Folder of `judge requests`."""
+
+
+def requests(
+    files: RequestFiles, plan: RunOptions, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
+) -> int:
+    """Write what `judge run` would still ask as files that batch engines take: providers' batch APIs, `vllm run-batch`.
+
+    Nothing is sent. The options are those of `judge run`, but for a cascade, an engine and a recheck. `judge
+    completions import` takes what comes back into the journal of --out, and the same command then writes what is still
+    open: the repairs of unreadable replies, and what failed.
+    """
+    with progress("reading and checking runs") as steps:
+        inputs = read_run(Plan(**plan.part(Plan)), keys=False, steps=steps)
+    print_problems(inputs.pooled, checked_topics=plan.topics is not None)
+    print_pooled(inputs.pooled)
+    if trial.dry_run:
+        print_dry_run(inputs, as_json=output.as_json)
+        return 0
+    with progress("") as steps:
+        outcome = write_requests(inputs, files.requests, shards=files.shards, most=files.shard_lines, steps=steps)
+    if output.as_json:
+        print_json(outcome)
+    elif outcome.shards:
+        rows = [(each.name, each.judge, each.form, f"{each.lines:,}", f"{each.bytes:,}") for each in outcome.shards]
+        print_table(("file", "judge", "form", "requests", "bytes"), rows, words=3)
+    if outcome.folder is None:
+        say("the journal answers everything: no requests were written; `judge run` gives the results")
+        return 0
+    say(f"{count(outcome.requests, 'request')} in {outcome.folder}; nothing was sent")
+    shared = "" if plan.journal is None else " --journal URL"
+    line = f"judge completions import FILE... --requests {outcome.folder} --out {inputs.out}{shared}"
+    say(f"`{line}` takes what comes back")
+    return 0
+
+
+def submit(plan: BatchFolder) -> int:
+    """Hand every file of requests to its provider."""
+    with progress("submitting") as steps:
+        batches = submit_batches(plan.requests, steps)
+    _print_batches(batches, as_json=plan.as_json)
+    places = ", ".join(sorted({batch.address for batch in batches}))
+    say(f"submitted to {places}; `judge batch status {plan.requests}` asks how far they are")
+    return 0
+
+
+def status(plan: BatchFolder) -> int:
+    """Ask how far the batches are; 3 while one has not ended, 1 if a provider refused a file."""
+    batches = poll_batches(plan.requests)
+    _print_batches(batches, as_json=plan.as_json)
+    return _code(batches)
+
+
+def collect(plan: BatchFolder, taker: JournalTaker) -> int:
+    """Fetch what has ended, and take it into the journal; 3 while a batch has not ended, 1 if lines were refused."""
+    with progress("fetching") as steps:
+        collected = collect_batches(plan.requests, taker.out, taker.answered_by, steps, journal=taker.journal)
+    if plan.as_json:
+        print_json(collected)
+    else:
+        _print_batches(collected.batches, as_json=False)
+    if collected.taken is None:
+        say("nothing has come back yet")
+        return _code(collected.batches)
+    return _tell_taken(collected.taken, facts=not plan.as_json) or _code(collected.batches)
+
+
+def take(plan: CompletionsPlan, output: JsonOutput) -> int:
+    """Take completions that a batch engine brought back into the journal of a run.
+
+    Lines may come in any order, more than once and from several files. A line without a completion is counted by its
+    reason; the next `judge requests` writes its question again. A line of another model or request is refused.
+    """
+    with progress("taking completions") as steps:
+        taken = import_completions(plan, steps)
+    if output.as_json:
+        print_json(taken)
+    return _tell_taken(taken, facts=not output.as_json)
+
+
+def _print_batches(batches: Sequence[SubmittedBatch], *, as_json: bool) -> None:
+    if as_json:
+        print_json(batches)
+        return
+    rows = [
+        (batch.file, batch.batch_id or "", batch.status, str(batch.requests), str(batch.completed), str(batch.failed))
+        for batch in batches
+    ]
+    print_table(("file", "batch", "status", "requests", "completed", "failed"), rows, words=3)
+    for batch in batches:
+        for problem in batch.problems:
+            say(f"{batch.file}: refused by the provider: {problem}")
+
+
+def _code(batches: Sequence[SubmittedBatch]) -> int:
+    if lacking := [batch.file for batch in batches if batch.lacks_output]:
+        say(f"{', '.join(lacking)}: ended, but the provider does not say yet what came of it")
+    if lacking or any(not batch.ended for batch in batches):
+        return 3
+    return 1 if any(batch.problems for batch in batches) else 0
+
+
+def _tell_taken(taken: TakenCompletions, *, facts: bool) -> int:
+    """Say what became of the lines, print the counts if `facts`, and give the exit code."""
+    if facts:
+        print_fact("lines", f"{taken.lines:,}")
+        print_fact("  taken", f"{taken.taken:,}")
+        print_fact("  there already", f"{taken.repeated:,}")
+        print_fact("  failed", f"{sum(taken.failed.values()):,}")
+        print_fact("  refused", f"{len(taken.refused):,}")
+        if taken.cost is not None:
+            print_fact("cost", f"${taken.cost:,.4f}")
+        print_fact("still open", f"{taken.open:,}")
+    for why, number in taken.failed.items():
+        say(f"failed × {number:,}: {why}")
+    for place, why in taken.refused[:_SHOWN]:
+        say(f"{place}: refused: {why}")
+    if len(taken.refused) > _SHOWN:
+        say(f"... and {count(len(taken.refused) - _SHOWN, 'refused line')} more (--json lists all)")
+    if taken.open:
+        say("`judge requests` with a new --requests folder writes what is still open")
+    else:
+        say("every request is answered; `judge requests` writes repairs of unreadable replies, `judge run` the results")
+    return 1 if taken.refused else 0
+
+
+_BATCH = """Hand requests to a provider's batch API, see how far it is, and take what it brought into the journal.
+
+DIR is the folder of `judge requests`. It remembers every batch, so each action may be given again, by another process
+and on another day. Nothing is submitted twice.
+"""
+COMMANDS = {
+    "requests": requests,
+    "batch": SimpleNamespace(__doc__=_BATCH, ACTIONS={"submit": submit, "status": status, "collect": collect}),
+    "completions import": take,
+}
+"""Command to its function, or to its text and actions."""
