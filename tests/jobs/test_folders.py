@@ -16,7 +16,7 @@ import pytest
 from judge.cli import main
 from judge.crowd.regin.kinds import KINDS
 from judge.crowd.regin.resource import read_resource
-from judge.extra.reproduce.regin.regenerated import regenerate
+from judge.extra.reproduce.regin import regenerate
 from judge.io.ids import topic_of
 from judge.io.sentences import split_sentences
 from judge.io.stored import sha256

@@ -17,7 +17,7 @@ from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
-from judge.extra.bench.cards.card import CARD, ITEMS, OVERLAP, PAGE, Expense, JudgeCard, card_bytes, parse_card
+from judge.extra.bench.cards.card import CARD, ITEMS, PAGE, Expense, JudgeCard, card_bytes, parse_card
 from judge.extra.bench.cards.making import Answers, dataset_card, items_bytes, rung_cards
 from judge.extra.bench.cards.measured import Basis, BenchItem, asked_items, basis, stored_items
 from judge.extra.bench.cards.page import card_page
@@ -185,7 +185,7 @@ _Overlap = Mapping[str, tuple[tuple[BenchItem, ...], Criterion]]
 
 def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> _Overlap:
     """The answers of word overlap under the prompt of each dataset that it can grade under, else the default one."""
-    model = open_model(OVERLAP)
+    model = open_model("baseline/overlap")
     graded: list[tuple[Drawn, Criterion]] = []
     for drawn, prompt in sets:
         criterion = drawn.dataset.criterion

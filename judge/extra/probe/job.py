@@ -16,7 +16,6 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
 from judge.calibrate.certified import Certified
 from judge.errors import UsageError
-from judge.extra.bench.cards.card import OVERLAP
 from judge.extra.probe.card import CARD, PROBE_LAYOUT, ProbeCard, ProbedJudge, probe_json, probe_pictures, probe_tsv
 from judge.extra.probe.certified import certified_probe
 from judge.extra.probe.inputs import Posed, ProbeInputs, ProbePlan, read_probe
@@ -185,7 +184,7 @@ def _answers(tasks: Iterable[Task | None], results: Iterable[Judgment | Failure]
 
 def _overlap(inputs: ProbeInputs) -> ProbeAnswers:
     """What word overlap says, for the prompts that it can grade under; it costs nothing."""
-    model = open_model(OVERLAP)
+    model = open_model("baseline/overlap")
     graded = {criterion.digest for criterion in inputs.criteria if takes(model, criterion)}
     tasks = [each.task if each.criterion.digest in graded else None for each in inputs.posed]
     return _answers(tasks, ask_free(model, list(filter(None, tasks)), inputs.pool, inputs.turns))

@@ -8,8 +8,7 @@ import msgspec
 
 from judge.crowd.regin.resource import Part, read_resource, read_turns
 from judge.errors import InputError, UsageError
-from judge.extra.reproduce.regin.checks import check
-from judge.extra.reproduce.regin.matching import (
+from judge.extra.reproduce.matching import (
     MatchedRun,
     Score,
     TextIndex,
@@ -18,7 +17,7 @@ from judge.extra.reproduce.regin.matching import (
     not_matched_tsv,
     scores_tsv,
 )
-from judge.extra.reproduce.regin.regenerated import qrels_of, regenerate
+from judge.extra.reproduce.regin import check, qrels_of, regenerate
 from judge.io.folder import replace_folder
 from judge.io.plan import Option, Options
 from judge.io.steps import Steps, quiet, stepped

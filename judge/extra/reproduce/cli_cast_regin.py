@@ -10,7 +10,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.printing import columns, print_json, progress, say
 from judge.crowd.regin.kinds import RELEVANT
 from judge.extra.reproduce.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin
-from judge.extra.reproduce.regin.matching import MatchedRun, Score
+from judge.extra.reproduce.matching import MatchedRun, Score
 from judge.io.cells import count, fold, pad, shorten
 from judge.io.layout import table_lines
 from judge.io.safe import printable

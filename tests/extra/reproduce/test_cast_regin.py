@@ -13,7 +13,7 @@ from judge.crowd.regin.kinds import KINDS, Name
 from judge.crowd.regin.resource import read_resource
 from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, reproduce_publication
-from judge.extra.reproduce.regin.regenerated import regenerate
+from judge.extra.reproduce.regin import regenerate
 from judge.io.table import Table
 from judge.records import Estimate
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from judge.crowd.cone_rag import read_study
 from judge.errors import InputError
-from judge.extra.nuggets.label_files import read_study
 from judge.extra.reproduce.published import PUBLICATIONS, beside_ours, counted, reproduce_publication
 from judge.extra.reproduce.published.gpt4_labels import MOST_RUNS
-from judge.extra.reproduce.published.released import ReleasedFile, find_all, find_released
+from judge.extra.reproduce.published.release import ReleasedFile, find_all, find_released
 from judge.io.table import Table
 from judge.records import Estimate
 

@@ -6,27 +6,19 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score
 
 from judge.cli import main
 from judge.crowd.regin.kinds import KINDS
 from judge.crowd.regin.resource import read_regin, read_resource, read_turns
 from judge.errors import InputError
-from judge.extra.reproduce.regin.checks import check, near_equal_texts, retests
-from judge.extra.reproduce.regin.matching import (
+from judge.extra.reproduce.matching import (
     TextIndex,
-    average_precision,
     evaluate,
     match_run,
-    ndcg,
     not_matched_tsv,
-    reciprocal_rank,
 )
-from judge.extra.reproduce.regin.regenerated import regenerate
+from judge.extra.reproduce.regin import check, near_equal_texts, regenerate, retests
 from judge.runs.records import Response, Run, RunTurn
 from judge.stats.means import mean_interval
 
@@ -468,27 +460,6 @@ def test_intervals_are_clustered_by_topic(shared: Path) -> None:
     values = [float(row.grades["relevance"]) for row in first.values()]
     assert got == mean_interval(values, [turn_id.split("_")[0] for turn_id in first], bounds=(0, 3), what="turns")
     assert (got.n, got.topics) == (105, 10)
-
-
-@pytest.mark.parametrize(
-    ("ranking", "judged", "rr", "ap"),
-    [
-        ([], [2], 0, 0),
-        ([3], [3], 1, 1),
-        ([0, 1, 2], [0, 1, 2, 3], 1 / 3, (1 / 3) / 2),
-        ([2, 1, 3], [1, 2, 3], 1, (1 + 2 / 3) / 2),
-        ([1, 0], [1, 0], 0, 0),
-    ],
-)
-def test_measures_of_relevant_items(ranking: list[int], judged: list[int], rr: float, ap: float) -> None:
-    assert reciprocal_rank(ranking, judged) == rr
-    assert average_precision(ranking, judged) == pytest.approx(ap)
-
-
-@given(st.lists(st.integers(0, 3), min_size=2, max_size=9), st.sampled_from([1, 3, 5]))
-def test_ndcg_is_that_of_scikit_learn(grades: list[int], depth: int) -> None:
-    scores = np.arange(len(grades), 0, -1)
-    assert ndcg(depth)(grades, grades) == pytest.approx(ndcg_score([grades], [scores], k=depth))
 
 
 def test_evaluation_is_printed_in_80_columns_and_written(release: Path, tmp_path: Path, capsys) -> None:

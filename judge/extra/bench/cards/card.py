@@ -19,7 +19,6 @@ from judge.records import Estimate, Record
 SCHEMA = 1
 """Version of the card's layout."""
 CARD, PAGE, ITEMS = "card.json", "card.md", "items.jsonl"
-OVERLAP = "baseline/overlap"
 DECIMALS = 9
 """Of the numbers in a card, so that it is the same on machines whose last digits differ."""
 ALPHA = 0.05

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.crowd.cone_rag import NuggetMatch, read_study
 from judge.crowd.regin.resource import repeated_keys
 from judge.errors import InputError
-from judge.extra.nuggets.label_files import NuggetMatch, read_study
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
-from judge.extra.reproduce.published.lengths import lengths_grid
-from judge.extra.reproduce.published.released import ReleasedFile, find_released, nothing_found
+from judge.extra.reproduce.published.release import ReleasedFile, find_released, lengths_grid, nothing_found
 from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
 from judge.io.line_stream import text_of

@@ -1,15 +1,26 @@
 """iKAT 2023: Table 7 (responses judged by GPT-4) and Table 1 (the test collection) from the released files."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
-from judge.extra.reproduce.published.gpt4_labels import CRITERIA, LABEL_FILES, RunLabels, read_gpt4_labels, spelled
-from judge.extra.reproduce.published.ikat2023_beyond import beyond, graded
-from judge.extra.reproduce.published.ikat2023_collection import COLLECTION_FILES, collection
-from judge.extra.reproduce.published.released import find_released
+from judge.extra.reproduce.published.gpt4_labels import (
+    CRITERIA,
+    LABEL_FILES,
+    RunLabels,
+    beyond,
+    graded,
+    read_gpt4_labels,
+    spelled,
+)
+from judge.extra.reproduce.published.release import ReleasedFile, find_released
 from judge.io.cells import decimals
+from judge.io.ids import cluster_of, topic_of
+from judge.io.line_stream import text_of
+from judge.io.trec import QrelRow, parse_qrels
 from judge.records import Estimate
+from judge.runs.topics import read_topics
 
 SOURCE = (
     "M. Aliannejadi, Z. Abbasiantaeb, S. Chatterjee, J. Dalton & L. Azzopardi (2024), TREC iKAT 2023: The Interactive "
@@ -99,3 +110,110 @@ def _reason(run_id: str, measure: str, published: str, ours: Estimate | None) ->
     places = len(published.partition(".")[2])
     released, reason = _KNOWN.get((run_id, measure), (published, ""))
     return reason if decimals(ours.value, places) == released else _OTHER.format(released)
+
+
+_NIST = "the page trec.nist.gov/data/ikat2023.html"
+_REPOSITORY = "the repository irlabamsterdam/iKAT, folder 2023/{}/"
+COLLECTION_FILES = (
+    ReleasedFile(
+        "topics", "2023_test_topics.json", r"2023_test_topics\.json(\.gz)?", _REPOSITORY.format("data"), False
+    ),
+    ReleasedFile("passages", "2023_test_qrels.trec", r"2023[_-](test[_-])?qrels\S*\.(trec|txt)(\.gz)?", _NIST, False),
+    ReleasedFile("ptkb_nist", "ptkb_rel_nist", r"ptkb_rel_nist(\.txt)?", _REPOSITORY.format("evaluation"), False),
+    ReleasedFile("ptkb_organizers", "ptkb_rel_org", r"ptkb_rel_org(\.txt)?", _REPOSITORY.format("evaluation"), False),
+)
+TABLE_1 = (
+    ("topics", "Topics", "13"),
+    ("topics", "Dialogues", "25"),
+    ("topics", "Turns", "326"),
+    ("topics", "Avg. dialogue length", "13.04"),
+    ("topics", "Avg. num. of dialogue per topic", "1.92"),
+    ("passages", "Assessed turns", "176"),
+    ("passages", "Passages assessed", "26,159"),
+    ("passages", "Num of pruned turns", "43"),
+    ("passages", "Num of turns after pruning", "133"),
+    ("passages", "Num of dialogues after pruning", "24"),
+    ("passages", "Fails to meet (0)", "20,458"),
+    ("passages", "Slightly meets (1)", "2,787"),
+    ("passages", "Moderately meets (2)", "1,803"),
+    ("passages", "Highly meets (3)", "932"),
+    ("passages", "Fully meets (4)", "179"),
+    ("ptkb_nist", "PTKB turns assessed by NIST", "98"),
+    ("ptkb_nist", "PTKB assessments by NIST", "1,030"),
+    ("ptkb_nist", "Relevant (1) by NIST", "224"),
+    ("ptkb_organizers", "PTKB turns assessed by the organizers", "112"),
+    ("ptkb_organizers", "PTKB assessments by the organizers", "1,158"),
+    ("ptkb_organizers", "Relevant (1) by the organizers", "182"),
+)
+"""The file that a cell is counted in, the cell, and what is printed."""
+RELEASED_TURNS, RELEASED_PASSAGES = 332, 34_183
+"""What the release holds that this module was written for."""
+_OTHER_RELEASE = "not known: this is not the release that this command was written for"
+_TURNS = "not known: the released topics have 332 turns, and the track's validator expects 332"
+_PRUNED = (
+    "Table 1 counts what is left without 43 pruned turns; the released qrels have all 176, and no list of the 43 is "
+    "public"
+)
+_NO_LIST = "no list of the pruned turns is public"
+
+_Counts = dict[str, tuple[Estimate | None, str]]
+"""Cell to what is counted, and why that is not what is printed."""
+
+
+def collection(paths: Mapping[str, Path]) -> tuple[list[PublishedNumber], tuple[str, ...]]:
+    """The cells of Table 1 if any of its files is there, and a note about the files that are not.
+
+    Raises:
+        InputError: A file is bad.
+    """
+    absent = {file.key: file.name for file in COLLECTION_FILES if file.key not in paths}
+    notes = (f"Table 1 needs more files, which are not in the folder: {', '.join(absent.values())}.",) if absent else ()
+    if len(absent) == len(COLLECTION_FILES):
+        return [], notes
+    counts: _Counts = {
+        row: (None, _NO_LIST if "prun" in row else f"{absent[key]} is not in the folder")
+        for key, row, _ in TABLE_1
+        if key in absent or "prun" in row
+    }
+    if "topics" in paths:
+        counts |= _topics(paths["topics"])
+    if "passages" in paths:
+        counts |= _passages(paths["passages"])
+    for key, who in (("ptkb_nist", "NIST"), ("ptkb_organizers", "the organizers")):
+        if key in paths:
+            counts |= _statements(paths[key], who)
+    return [beside_ours("Table 1", row, "count", published, *counts[row]) for _, row, published in TABLE_1], notes
+
+
+def _topics(path: Path) -> _Counts:
+    topics = read_topics(path)
+    themes = len({cluster_of(topic.topic_id, "theme") for topic in topics})
+    turns = sum(len(topic.turns) for topic in topics)
+    ours = (themes, len(topics), turns, turns / len(topics), len(topics) / themes)
+    reason = _TURNS if turns == RELEASED_TURNS else _OTHER_RELEASE
+    rows = (row for key, row, _ in TABLE_1 if key == "topics")
+    return {row: (counted(number, turns, len(topics)), reason) for row, number in zip(rows, ours, strict=True)}
+
+
+def _passages(path: Path) -> _Counts:
+    rows = parse_qrels(text_of(path), str(path), range(5))
+    grades = Counter(row.grade for row in rows)
+    cells = [row for key, row, _ in TABLE_1 if key == "passages" and row.endswith(")")]
+    ours = {"Passages assessed": len(rows)} | {cell: grades[grade] for grade, cell in enumerate(cells)}
+    reason = _PRUNED if len(rows) == RELEASED_PASSAGES else _OTHER_RELEASE
+    counts: _Counts = {cell: (_among(rows, number), reason) for cell, number in ours.items()}
+    return counts | {"Assessed turns": (_among(rows, len({row.turn_id for row in rows})), _OTHER_RELEASE)}
+
+
+def _statements(path: Path, who: str) -> _Counts:
+    rows = parse_qrels(text_of(path), str(path), (0, 1))
+    ours = {
+        f"PTKB turns assessed by {who}": len({row.turn_id for row in rows}),
+        f"PTKB assessments by {who}": len(rows),
+        f"Relevant (1) by {who}": sum(row.grade for row in rows),
+    }
+    return {cell: (_among(rows, number), _OTHER_RELEASE) for cell, number in ours.items()}
+
+
+def _among(rows: Sequence[QrelRow], number: int) -> Estimate:
+    return counted(number, len(rows), len({topic_of(row.turn_id) for row in rows}))

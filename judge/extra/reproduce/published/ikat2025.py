@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
-from judge.extra.reproduce.published.lengths import lengths_grid
-from judge.extra.reproduce.published.released import ReleasedFile, find_all, find_released, nothing_found
+from judge.extra.reproduce.published.release import ReleasedFile, find_all, find_released, lengths_grid, nothing_found
 from judge.io.cells import count
 from judge.io.safe import shown
 from judge.io.table import Cell, Table

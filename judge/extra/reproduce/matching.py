@@ -9,24 +9,20 @@ missing ones count as 0. What was done is not said, so both are computed here an
 What a turn's ranking is: the run's matched items by rank that are judged in the turn, as under trec_eval's `-J`;
 unjudged ones are taken out, so they are neither relevant nor do they hold a place. For responses this stands in for the
 README's rule that a run file has only responses with a relevant piece of provenance, of which the first was judged.
-P, MRR and MAP take grades of 2 and more as relevant (`-l2`). Gains of nDCG are the grades themselves, discounted by the
-binary logarithm of rank + 1, and the ideal ranking is of all judged items of the turn; trec_eval's level has no bearing
-on them. A turn in which nothing is relevant counts as 0, as in trec_eval.
+P, MRR and MAP take grades of 2 and more as relevant (`-l2`), nDCG takes the grades as they are. A turn in which nothing
+is relevant counts as 0, as in trec_eval.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
-
-import msgspec
 
 from judge.crowd.regin.kinds import GRADES, RELEVANT
 from judge.crowd.regin.resource import Part
 from judge.io.ids import natural_key, topic_of
 from judge.io.table import tsv
-from judge.records import Estimate
+from judge.records import Estimate, Record
+from judge.runs.measures import Measures
 from judge.runs.records import Run
 from judge.stats.means import mean_interval
 
@@ -46,8 +42,7 @@ _COLUMNS = ("run_id", "turn_id", "rank", "reason", "candidates", "text")
 SCORE_COLUMNS = ("run_id", "qrels", "averaging", "measure", "value", "low", "high", "turns", "topics", "reason")
 
 
-@dataclass(frozen=True)
-class MatchedResponse:
+class MatchedResponse(Record, frozen=True):
     """One submitted response with the items whose text it has."""
 
     turn_id: str
@@ -66,8 +61,7 @@ class MatchedResponse:
         return "not_judged" if len(self.items) == 1 else "ambiguous" if self.items else "unmatched"
 
 
-@dataclass(frozen=True)
-class MatchedRun:
+class MatchedRun(Record, frozen=True):
     """A run over the ids of one part."""
 
     run_id: str
@@ -96,7 +90,7 @@ class MatchedRun:
         }
 
 
-class Score(msgspec.Struct, frozen=True):
+class Score(Record, frozen=True):
     """One measure of one run under one qrels file."""
 
     run_id: str
@@ -139,11 +133,8 @@ class TextIndex:
 
 def match_run(run: Run, indexes: Sequence[TextIndex]) -> MatchedRun:
     """The run over the ids of that part which has more of its texts; where there is no difference, the first."""
-    return max((index.match_run(run) for index in indexes), key=lambda matched: sum(map(bool, _items(matched))))
-
-
-def _items(run: MatchedRun) -> Iterable[tuple[str, ...]]:
-    return (response.items for response in run.responses)
+    matched = (index.match_run(run) for index in indexes)
+    return max(matched, key=lambda of: sum(bool(response.items) for response in of.responses))
 
 
 def not_matched_tsv(runs: Iterable[MatchedRun]) -> bytes:
@@ -165,19 +156,25 @@ def evaluate(run: MatchedRun, qrels: Mapping[str, Sequence[tuple[str, str, int]]
         grades: dict[str, dict[str, int]] = defaultdict(dict)
         for turn_id, item_id, grade in rows:
             grades[turn_id][item_id] = grade
+        judged = {
+            turn_id: [item_id for item_id in ranked.get(turn_id, ()) if item_id in graded]
+            for turn_id, graded in grades.items()
+        }
+        ranking = {
+            turn_id: [(item_id, -float(place)) for place, item_id in enumerate(judged[turn_id])] for turn_id in judged
+        }
+        values = Measures([named for named in MEASURES.values() if named], grades).values(ranking)
+        values[""] = {turn_id: float(grades[turn_id][items[0]]) for turn_id, items in judged.items() if items}
         turns: dict[Averaging, list[str]] = {
             "complete": list(grades),
             "intersection": [turn_id for turn_id in grades if turn_id in ranked],
         }
-        rankings = {
-            turn_id: [judged[item_id] for item_id in ranked.get(turn_id, ()) if item_id in judged]
-            for turn_id, judged in grades.items()
-        }
         for averaging, chosen in turns.items():
             topics = [topic_of(turn_id) for turn_id in chosen]
-            for measure, (of_turn, most) in MEASURES.items():
-                values = [of_turn(rankings[turn_id], list(grades[turn_id].values())) for turn_id in chosen]
-                estimate = mean_interval(values, topics, bounds=(0.0, most), what="turns")
+            for measure, named in MEASURES.items():
+                of_turns = [values[named].get(turn_id, 0.0) for turn_id in chosen]
+                bounds = (0.0, 1.0 if named else float(max(GRADES)))
+                estimate = mean_interval(of_turns, topics, bounds=bounds, what="turns")
                 scores.append(Score(run.run_id, name, averaging, measure, estimate))
     return scores
 
@@ -193,72 +190,16 @@ def _ranked(run: MatchedRun) -> dict[str, list[str]]:
     }
 
 
-Measure = Callable[[Sequence[int], Sequence[int]], float]
-"""From the grades of a turn's ranking and those of all its judged items to a value."""
-
-
-def precision_at_1(ranking: Sequence[int], _: Sequence[int]) -> float:
-    """Whether the first is relevant.
-
-    >>> precision_at_1([2, 0], [0, 2]), precision_at_1([1], [1]), precision_at_1([], [3])
-    (1.0, 0.0, 0.0)
-    """
-    return float(ranking[0] >= RELEVANT) if ranking else 0.0
-
-
-def grade_at_1(ranking: Sequence[int], _: Sequence[int]) -> float:
-    """The grade of the first, 0 where there is none."""
-    return float(ranking[0]) if ranking else 0.0
-
-
-def reciprocal_rank(ranking: Sequence[int], _: Sequence[int]) -> float:
-    """One over the rank of the first relevant one.
-
-    >>> reciprocal_rank([1, 2, 3], [1, 2, 3]), reciprocal_rank([1], [1, 3])
-    (0.5, 0.0)
-    """
-    return next((1 / rank for rank, grade in enumerate(ranking, start=1) if grade >= RELEVANT), 0.0)
-
-
-def average_precision(ranking: Sequence[int], judged: Sequence[int]) -> float:
-    """The mean, over all relevant items of the turn, of the precision at their rank.
-
-    >>> average_precision([3, 0, 2], [0, 2, 3, 3]) == (1 / 1 + 2 / 3) / 3
-    True
-    """
-    relevant = sum(grade >= RELEVANT for grade in judged)
-    hits = [rank for rank, grade in enumerate(ranking, start=1) if grade >= RELEVANT]
-    return math.fsum(n / rank for n, rank in enumerate(hits, start=1)) / relevant if relevant else 0.0
-
-
-def ndcg(depth: int) -> Measure:
-    """NDCG at a depth with the grades as gains (Järvelin & Kekäläinen 2002, with the discount log₂(rank + 1)).
-
-    >>> ndcg(1)([2, 3], [3, 2, 0]) == 2 / 3, ndcg(3)([], [1]), ndcg(3)([0], [0])
-    (True, 0.0, 0.0)
-    """
-
-    def of_turn(ranking: Sequence[int], judged: Sequence[int]) -> float:
-        ideal = _dcg(sorted(judged, reverse=True)[:depth])
-        return _dcg(ranking[:depth]) / ideal if ideal else 0.0
-
-    return of_turn
-
-
-def _dcg(grades: Sequence[int]) -> float:
-    return math.fsum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1))
-
-
-MEASURES: dict[str, tuple[Measure, float]] = {
-    "P@1": (precision_at_1, 1.0),
-    "grade@1": (grade_at_1, float(max(GRADES))),
-    "nDCG@1": (ndcg(1), 1.0),
-    "nDCG@3": (ndcg(3), 1.0),
-    "nDCG@5": (ndcg(5), 1.0),
-    "MRR": (reciprocal_rank, 1.0),
-    "MAP": (average_precision, 1.0),
+MEASURES = {
+    "P@1": f"P(rel={RELEVANT})@1",
+    "grade@1": "",
+    "nDCG@1": "nDCG@1",
+    "nDCG@3": "nDCG@3",
+    "nDCG@5": "nDCG@5",
+    "MRR": f"RR(rel={RELEVANT})",
+    "MAP": f"AP(rel={RELEVANT})",
 }
-"""Name to the value of a turn and its greatest possible one."""
+"""Name to what ir_measures calls it; the grade of the first item, 0 where there is none, it has not."""
 
 
 def scores_tsv(scores: Iterable[Score]) -> bytes:

@@ -1,5 +1,6 @@
-"""Checks CAsT-ReGIn: the known problems of its release are warnings, and damage is an error."""
+"""CAsT-ReGIn: its files made again byte for byte, and its checks: known problems are warnings, damage an error."""
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -8,10 +9,56 @@ from itertools import combinations
 from judge.crowd.regin.kinds import GRADES, RELEVANT, qrels_path
 from judge.crowd.regin.resource import Judged, Part
 from judge.errors import InputError
-from judge.extra.reproduce.regin.regenerated import of_turns, qrels_bytes, qrels_of, turns_with_relevant
 from judge.io.ids import natural_key
-from judge.io.trec import parse_qrels
+from judge.io.trec import QrelRow, parse_qrels, qrels_lines
 from judge.records import Problem
+
+TAG = "dummytag"
+"""The run tag of the released pools."""
+
+
+def regenerate(part: Part, mi_turns: Collection[str] | None = None) -> dict[str, bytes]:
+    """Path in the part's folder to content: every qrels file, the pool and the bank in their released forms.
+
+    The question pool is in the order of code points of its ids, the response pool in the judgments' own, which
+    is the same. The subset of the turns that call for initiative can be told from no label: without `mi_turns`
+    there is none. It derives from the qrels of all turns, not from the filtered ones.
+    """
+    kind = part.kind
+    files = {qrels_path(name): qrels_bytes(rows) for name, rows in qrels_of(part, mi_turns).items()}
+    lines = (f"{turn_id}\tQ0\t{item_id}\t1\t0.0\t{TAG}\n" for turn_id, item_id in sorted(part.keys))
+    files[kind.pool] = "".join(lines).encode()
+    if kind.bank in part.released:
+        files[kind.bank] = json.dumps(part.bank, indent=4, ensure_ascii=kind.escaped).encode()
+    return files
+
+
+def qrels_of(part: Part, mi_turns: Collection[str] | None = None) -> dict[str, list[tuple[str, str, int]]]:
+    """Name of each qrels file to its rows; `filtered` has the turns with at least one grade of RELEVANT or more."""
+    kind = part.kind
+    qrels = {name: part.graded(criterion) for criterion, name in kind.all_turns.items()}
+    if kind.criterion_of_subsets:
+        rows = part.graded(kind.criterion_of_subsets)
+        qrels[kind.filtered] = of_turns(rows, turns_with_relevant(rows))
+        if mi_turns is not None:
+            qrels[kind.mi_subset] = of_turns(rows, mi_turns)
+    return qrels
+
+
+def turns_with_relevant(rows: Iterable[tuple[str, str, int]]) -> set[str]:
+    """The turns that have a grade of RELEVANT or more."""
+    return {turn_id for turn_id, _, grade in rows if grade >= RELEVANT}
+
+
+def of_turns(rows: Iterable[tuple[str, str, int]], turns: Collection[str]) -> list[tuple[str, str, int]]:
+    """The rows of some turns, in their order."""
+    return [row for row in rows if row[0] in turns]
+
+
+def qrels_bytes(rows: Iterable[tuple[str, str, int]]) -> bytes:
+    """A qrels file."""
+    return qrels_lines(QrelRow(*row) for row in rows).encode()
+
 
 EXAMPLES = 8
 """Ids or turns that one message names."""
@@ -43,13 +90,18 @@ def _label_orders(part: Part) -> Iterator[Problem]:
         yield _warning(part, part.kind.judgments, "label_orders", message)
 
 
+def other_texts(part: Part) -> tuple[list[Judged], int]:
+    """The rows whose text is other than the bank's, and how many of them are so in white space only."""
+    rows = [row for row in part.rows if part.bank.get(row.item_id, row.text) != row.text]
+    return rows, sum("".join(row.text.split()) == "".join(part.bank[row.item_id].split()) for row in rows)
+
+
 def _texts(part: Part) -> Iterator[Problem]:
     """The judgments' own copy of the texts against the bank's."""
     if part.kind.bank not in part.released:
         return
-    different = [row for row in part.rows if row.item_id in part.bank and part.bank[row.item_id] != row.text]
+    different, spaces = other_texts(part)
     if different:
-        spaces = sum("".join(row.text.split()) == "".join(part.bank[row.item_id].split()) for row in different)
         message = f"{_n(different, 'text')} other than the bank's, {spaces} in whitespace only: {_named(different)}"
         yield _warning(part, part.kind.judgments, "text_differs", message)
     absent = [row for row in part.rows if row.item_id not in part.bank]
@@ -59,14 +111,14 @@ def _texts(part: Part) -> Iterator[Problem]:
 
 
 def _named(rows: Iterable[Judged]) -> str:
-    return _examples(f"{row.item_id} ({row.turn_id})" for row in rows)
+    return examples(f"{row.item_id} ({row.turn_id})" for row in rows)
 
 
 def _shared_ids(part: Part) -> Iterator[Problem]:
     shared = {item_id: len(turns) for item_id, turns in part.turns_of.items() if len(turns) > 1}
     if shared:
         worst = sorted(shared, key=lambda item_id: (-shared[item_id], natural_key(item_id)))
-        named = _examples(f"{item_id} ({shared[item_id]})" for item_id in worst)
+        named = examples(f"{item_id} ({shared[item_id]})" for item_id in worst)
         message = (
             f"judged anew in several turns: {_n(shared, 'id')}, here with how many: {named}; the key is turn and id"
         )
@@ -109,7 +161,7 @@ def _same_pairs(part: Part, path: str, keys: Sequence[tuple[str, str]], code: st
         ("here but not judged, or here again", theirs - ours),
     ):
         if missing:
-            message = f"{what}: {_n(missing, 'pair')}: {_examples(' '.join(key) for key in missing)}"
+            message = f"{what}: {_n(missing, 'pair')}: {examples(' '.join(key) for key in missing)}"
             yield Problem(code, "error", part.file(path), None, "", message)
 
 
@@ -118,11 +170,11 @@ def _bank(part: Part) -> Iterator[Problem]:
     empty = [item_id for item_id, text in part.bank.items() if not text.strip()]
     if empty:
         judged = sum(item_id in part.turns_of for item_id in empty)
-        message = f"empty: {_n(empty, 'text')}, {judged} judged: {_examples(empty)}"
+        message = f"empty: {_n(empty, 'text')}, {judged} judged: {examples(empty)}"
         yield _warning(part, path, "empty_text", message)
     outer = [item_id for item_id, text in part.bank.items() if text.strip() and text != text.strip()]
     if outer:
-        message = f"whitespace at the start or the end: {_n(outer, 'text')}: {_examples(outer)}"
+        message = f"whitespace at the start or the end: {_n(outer, 'text')}: {examples(outer)}"
         yield _warning(part, path, "outer_space", message)
     escapes = part.released.get(path, b"").count(rb"\u")
     if escapes and part.released[path].isascii():
@@ -160,21 +212,25 @@ def _near_equal(part: Part) -> Iterator[Problem]:
     met = list(dict.fromkeys((a, b) for _, a, b in retests(part)))
     message = (
         f"equal but for case, punctuation and whitespace: {_n(pairs, 'pair')} of texts, {spaces} but for whitespace; "
-        f"{len(met)} judged twice in one turn: {_examples('/'.join(pair) for pair in met or pairs)}"
+        f"{len(met)} judged twice in one turn: {examples('/'.join(pair) for pair in met or pairs)}"
     )
     yield _warning(part, part.kind.bank, "near_equal_texts", message)
 
 
 def _filter_claim(part: Part) -> Iterator[Problem]:
-    """The README says that the response qrels keep only turns with a grade of 2 or more."""
-    if part.kind.criterion_of_subsets:
-        return
-    for criterion, name in part.kind.all_turns.items():
-        rows = part.graded(criterion)
-        left = sorted({row[0] for row in rows} - turns_with_relevant(rows), key=natural_key)
+    for name, left in without_relevant(part).items():
         if left:
-            message = f"said to be filtered, but without a grade of {RELEVANT}: {_n(left, 'turn')}: {_examples(left)}"
+            message = f"said to be filtered, but without a grade of {RELEVANT}: {_n(left, 'turn')}: {examples(left)}"
             yield _warning(part, qrels_path(name), "not_filtered", message)
+
+
+def without_relevant(part: Part) -> dict[str, list[str]]:
+    """Name of the qrels of responses to their turns without a grade of RELEVANT, which the README says are left out."""
+    left: dict[str, list[str]] = {}
+    for criterion, name in part.kind.all_turns.items() if part.kind.criterion_of_subsets is None else ():
+        rows = part.graded(criterion)
+        left[name] = sorted({row[0] for row in rows} - turns_with_relevant(rows), key=natural_key)
+    return left
 
 
 def _qrels(part: Part, mi_turns: Collection[str] | None) -> Iterator[Problem]:
@@ -222,7 +278,7 @@ def _difference(
 
 
 def _pairs(keys: Iterable[tuple[str, str]]) -> str:
-    return _examples(" ".join(key) for key in sorted(keys, key=lambda key: tuple(map(natural_key, key))))
+    return examples(" ".join(key) for key in sorted(keys, key=lambda key: tuple(map(natural_key, key))))
 
 
 def _warning(part: Part, path: str, code: str, message: str) -> Problem:
@@ -233,6 +289,7 @@ def _n(things: Collection[object], noun: str) -> str:
     return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"
 
 
-def _examples(names: Iterable[str]) -> str:
+def examples(names: Iterable[str]) -> str:
+    """The first names."""
     every = list(names)
     return ", ".join(every[:EXAMPLES]) + (", …" if len(every) > EXAMPLES else "")

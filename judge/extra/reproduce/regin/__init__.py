@@ -1,1 +1,0 @@
-"""CAsT-ReGIn: its problems, its files made again, runs matched with its banks."""
