@@ -92,9 +92,7 @@ class Mock:
 def start_mock(*arguments: str) -> Iterator[Mock]:
     """A mock server in its own process, ended with the block; `arguments` as on its command line."""
     process = subprocess.Popen(
-        [sys.executable, "-E", "-s", str(SCRIPT), "--port", "0", *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-E", "-s", str(SCRIPT), "--port", "0", *arguments], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     try:

@@ -128,9 +128,7 @@ def restored() -> Iterator[None]:
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("around", [inside_a_loop, lambda call: call()])
 @pytest.mark.parametrize("number", STOPPING)
-def test_a_signal_drains_and_loses_nothing(
-    tmp_path: Path, number: signal.Signals, around: Callable[[Callable[[], Any]], Any]
-) -> None:
+def test_a_signal_drains_and_loses_nothing(tmp_path, number, around) -> None:
     def interrupt(calls: int) -> None:
         if calls == 6:
             os.kill(os.getpid(), number)
@@ -292,12 +290,7 @@ def test_the_jobs_take_any_kind_of_path_and_one_alone(path: Callable[[str], Any]
     tried = inside_a_loop(lambda: calibrate_judges(calibration, datetime(2026, 1, 1, tzinfo=UTC)))
     assert [one.criterion for one in tried.certificate.certified] == ["groundedness"]
     stored = calibration.with_values(
-        models=(),
-        judgments=path("out/judgments.jsonl"),
-        prompts=(),
-        out=None,
-        criterion=graded,
-        gold_scale=graded,
+        models=(), judgments=path("out/judgments.jsonl"), prompts=(), out=None, criterion=graded, gold_scale=graded
     )
     again = inside_a_loop(lambda: calibrate_judges(stored, datetime(2026, 1, 1, tzinfo=UTC)))
     assert again.calibration.verdicts[0].criterion == "groundedness"

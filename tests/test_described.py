@@ -297,9 +297,7 @@ def written_files(page: str, folder: Path) -> None:
         (folder / name).write_text(content, encoding="utf-8")
 
 
-def test_the_worked_example_of_a_crowd_gives_the_grades_that_the_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_worked_example_of_a_crowd_gives_the_grades_that_the_page_shows(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     written_files("crowd.md", tmp_path)
     assert main(["crowd", "labels.csv", "--scale", "0-3", "--known", "known.tsv", "--out", "crowd"]) == 0
@@ -307,9 +305,7 @@ def test_the_worked_example_of_a_crowd_gives_the_grades_that_the_page_shows(
     assert f"reads:\n```\n{qrels}```" in (PROJECT / "docs" / "crowd.md").read_text(encoding="utf-8")
 
 
-def test_the_worked_example_of_a_prompt_is_a_sound_prompt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_worked_example_of_a_prompt_is_a_sound_prompt(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     written_files("prompts.md", tmp_path)
     assert main(["prompts", "check", "mine.md"]) == 0

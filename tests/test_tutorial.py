@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -69,9 +68,7 @@ def test_every_picture_has_a_text_and_is_there(page: str) -> None:
         assert len(text) > 20 and (path.parent / place).is_file(), place
 
 
-def test_the_published_means_on_the_page_of_claims_are_those_that_are_made_again(
-    shared: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_published_means_on_the_page_of_claims_are_those_that_are_made_again(shared, capsys) -> None:
     assert main(["reproduce", "ikat2023", str(shared / "ikat/2023/gpt4_judgments"), "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     printed = {each["row"]: each["published"] for each in made["numbers"] if each["measure"] == "groundedness"}

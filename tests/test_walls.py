@@ -44,9 +44,7 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
-ASYNC = {
-    *("ask.loop", "ask.calls", "ask.own_loop", "judges", "extra"),
-}
+ASYNC = {*("ask.loop", "ask.calls", "ask.own_loop", "judges", "extra")}
 """Where asyncio may be: calls of the loop are made in `ask.calls`, and wait there for money and for their turn; the
 journal's writer wakes the loop that waits for it; the workers of a Ray cluster make calls, and the driver waits for
 them."""
@@ -90,13 +88,11 @@ def test_the_top_of_the_package_is_the_list_of_doors() -> None:
     assert there == rooms | {"__init__.py", "__main__.py", "py.typed"}
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_imports_point_up_the_list_of_doors(door: str) -> None:
-    for module in (module for module in MODULES if room(module) == door):
-        for name in imported(MODULES[module]):
-            assert name != "judge", f"{module} imports the package that holds it"
-            if name.startswith("judge.") and not (module in GAPS and room(name.removeprefix("judge.")) == "extra"):
-                assert DOORS.index(name.split(".")[1]) <= DOORS.index(door), f"{module} imports {name}"
+def test_imports_point_up_the_list_of_doors() -> None:
+    for module, name in ((module, name) for module, path in MODULES.items() for name in imported(path)):
+        assert name != "judge", f"{module} imports the package that holds it"
+        if name.startswith("judge.") and not (module in GAPS and room(name.removeprefix("judge.")) == "extra"):
+            assert DOORS.index(name.split(".")[1]) <= DOORS.index(room(module)), f"{module} imports {name}"
 
 
 def test_the_core_imports_an_extra_only_at_the_known_gaps() -> None:
@@ -129,21 +125,14 @@ def test_there_is_no_import_cycle_between_modules() -> None:
     assert not below, f"cycle among {sorted(below)}"
 
 
-PURE = [module for module, path in MODULES.items() if room(module) in PURE_ROOMS or says_pure(path)]
-
-
-@pytest.mark.parametrize("module", PURE)
-def test_pure_modules_do_no_io(module: str) -> None:
-    names = {name for name in imported(MODULES[module]) if not name.startswith(HARMLESS)}
-    if "pathlib.PurePath" in imported(MODULES[module]):
-        names -= {"pathlib"}
-    assert not {name.split(".")[0] for name in names} & IMPURE
-    calls = {
-        node.func.id
-        for node in ast.walk(syntax(MODULES[module]))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    assert not calls & {"open", "print", "input"}
+def test_pure_modules_do_no_io() -> None:
+    for module, path in MODULES.items():
+        if room(module) in PURE_ROOMS or says_pure(path):
+            names = {name for name in imported(path) if not name.startswith(HARMLESS)}
+            if "pathlib.PurePath" in imported(path):
+                names -= {"pathlib"}
+            calls = {getattr(node.func, "id", "") for node in ast.walk(syntax(path)) if isinstance(node, ast.Call)}
+            assert not {name.split(".")[0] for name in names} & IMPURE | calls & {"open", "print", "input"}, module
 
 
 def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:

@@ -71,9 +71,7 @@ def stored(tmp_path: Path, noise: float = 0.1, world: list[Item] = WORLD, **gold
         (1.0, "wkappa.lo>=0.4", "NOT TRUSTED", 1),
     ],
 )
-def test_three_words_and_their_exit_codes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], noise: float, rule: str, word: str, code: int
-) -> None:
+def test_three_words_and_their_exit_codes(tmp_path, capsys, noise: float, rule: str, word: str, code: int) -> None:
     gold, judgments = stored(tmp_path, noise)
     assert calibrate(gold, "--judgments", judgments, "--require", rule) == code
     lines = capsys.readouterr().out.splitlines()
@@ -91,9 +89,7 @@ def test_gold_that_is_not_blind_fails_every_gate(tmp_path: Path, capsys: pytest.
     assert "gold made by construction" in " ".join(out.split())
 
 
-def test_a_judge_without_a_single_grade_of_gold_meets_no_gate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_judge_without_a_single_grade_of_gold_meets_no_gate(tmp_path, capsys) -> None:
     judgments = write_output(tmp_path / "run", WORLD, {"server/m": {"R00001": 1}})
     gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD[10:20]))
     assert calibrate(gold, "--judgments", judgments, "--require", "wkappa.lo>=0.4") == 1
@@ -176,9 +172,7 @@ def test_the_table_of_a_dry_run_is_the_last_that_is_printed(tmp_path: Path, caps
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["server/a", "server/b"]
 
 
-def test_the_second_question_to_sealed_grades_is_in_every_output(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_second_question_to_sealed_grades_is_in_every_output(tmp_path, capsys) -> None:
     gold, judgments = stored(tmp_path)
     assert main(["gold", "split", str(gold), "--test", "0.5", "--seed", "1", "--out", str(tmp_path / "split")]) == 0
     options = ["--judgments", judgments, "--test", tmp_path / "split" / "test.jsonl", "--out", tmp_path / "out"]
@@ -205,9 +199,7 @@ def test_the_second_question_to_sealed_grades_is_in_every_output(
     assert certificate["certified"][0]["looks"]["number"] == 2
 
 
-def test_files_off_the_scale_are_all_named_and_nothing_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_off_the_scale_are_all_named_and_nothing_is_written(tmp_path, capsys) -> None:
     keys = {(one.turn_id, one.response_id): one.gold for one in WORLD}
     gold = write_columns(tmp_path / "nist.qrel", keys)
     for name, place in (("a", 3), ("b", 7)):
@@ -345,9 +337,7 @@ RUBBISH = {
 
 
 @pytest.mark.parametrize("content", RUBBISH.values(), ids=RUBBISH)
-def test_rubbish_is_refused_in_every_place_a_file_may_be_given(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
-) -> None:
+def test_rubbish_is_refused_in_every_place_a_file_may_be_given(tmp_path, capsys, content: bytes) -> None:
     gold, judgments = stored(tmp_path, world=WORLD[:5])
     bad = tmp_path / "bad.txt"
     bad.write_bytes(content)
@@ -368,9 +358,7 @@ def test_rubbish_is_refused_in_every_place_a_file_may_be_given(
 
 @pytest.mark.parametrize("option", ["--judgments", "--pool", "--test", "--families", "--gold"])
 @pytest.mark.parametrize("what", ["folder", "absent", "unnamed"])
-def test_a_folder_or_nothing_in_place_of_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, what: str
-) -> None:
+def test_a_folder_or_nothing_in_place_of_a_file(tmp_path, capsys, option: str, what: str) -> None:
     gold, judgments = stored(tmp_path, world=WORLD[:5])
     (tmp_path / "folder").mkdir()
     given = {"folder": tmp_path / "folder", "absent": tmp_path / "absent", "unnamed": Path("x" * 5000)}[what]
@@ -396,9 +384,7 @@ def test_a_folder_or_nothing_in_place_of_a_file(
         ["--prompt", "\udcff"],
     ],
 )
-def test_numbers_and_names_that_mean_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
-) -> None:
+def test_numbers_and_names_that_mean_nothing(tmp_path, capsys, more: list[str]) -> None:
     gold, judgments = stored(tmp_path, world=WORLD[:5])
     with pytest.raises(SystemExit, match="2"):
         raise SystemExit(calibrate(gold, "--judgments", judgments, *more))
@@ -407,9 +393,7 @@ def test_numbers_and_names_that_mean_nothing(
     assert out == ""
 
 
-def test_byte_order_marks_and_other_line_ends_change_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_byte_order_marks_and_other_line_ends_change_nothing(tmp_path, capsys) -> None:
     world = items(6, 3)
     gold, judgments = stored(tmp_path, world=world)
     assert calibrate(gold, "--judgments", judgments) == 0
@@ -466,9 +450,7 @@ def test_released_label_files_agree_as_published(shared: Path, tmp_path: Path) -
     assert chosen == max(published, key=lambda judge: float(found[judge]["wkappa"]))
 
 
-def test_the_released_file_with_impossible_grades_is_refused_by_line(
-    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_released_file_with_impossible_grades_is_refused_by_line(shared, tmp_path, capsys) -> None:
     gold, judges = collection(shared, tmp_path)
     files = [judges / f"{name}.txt" for name in ("RMITIR-llama70B", "willia-umbrela1")]
     code = calibrate(gold, "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",

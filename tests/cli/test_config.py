@@ -74,9 +74,7 @@ def test_what_is_no_toml_is_said(here: Path, content: bytes, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("value", ["[]", '"a\\u0000b"', '["a", {b = 1}]', "1979-05-27", '[["a"]]'])
-def test_a_value_that_no_command_line_could_have_is_refused(
-    here: Path, value: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_value_that_no_command_line_could_have_is_refused(here: Path, value: str, capsys) -> None:
     Path("j.toml").write_text(f"\n\nruns = {value}\n", encoding="utf-8")
     assert main(["pool", "--config", "j.toml"]) == 2
     assert "  j.toml: bad_value at line 3: runs: expected a" in capsys.readouterr().err
@@ -136,9 +134,7 @@ def judged(*more: str) -> int:
     return main(["run", "--topics", "topics.json", "--passages", "passages.jsonl", *OVERLAP, *more])
 
 
-def test_a_folder_is_extended_with_the_options_that_it_was_made_with(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_is_extended_with_the_options_that_it_was_made_with(here: Path, capsys) -> None:
     Path("late").mkdir()
     late = Path("runs/mill-fluent-invented.json").rename("late/mill.json")
     assert judged("--depth", "2", "--runs", "runs", "--out", "out", "--max-cost", "3") == 0
@@ -158,9 +154,7 @@ def test_a_folder_is_extended_with_the_options_that_it_was_made_with(
     )
 
 
-def test_a_contradiction_to_the_extended_folder_names_options_and_files(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_contradiction_to_the_extended_folder_names_options_and_files(here: Path, capsys) -> None:
     assert main(["pool", "--runs", "runs/harbor-grounded.json", "--topics", "topics.json", "--out", "out"]) == 0
     other = ["pool", "--runs", "runs/mill-fluent-invented.json", "--extend", "out"]
     Path("new.json").write_bytes(Path("topics.json").read_bytes() + b"\n")
@@ -196,9 +190,7 @@ def test_a_configuration_file_may_name_the_folder_to_extend(here: Path, capsys: 
         (b"a" + b".a" * 40_000 + b" = 1\n", "80,006 bytes: a file of options has at most 65,536"),
     ],
 )
-def test_a_hostile_file_of_options_is_refused(
-    here: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hostile_file_of_options_is_refused(here: Path, content: bytes, message: str, capsys) -> None:
     Path("j.toml").write_bytes(content)
     assert main(["pool", "--runs", "runs", "--config", "j.toml"]) == 2
     assert capsys.readouterr().err.startswith(f"judge: j.toml: {message}")

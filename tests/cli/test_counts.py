@@ -38,9 +38,7 @@ TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 
 GOLD = {"turn_id": "9-1_1", "topic_id": "9-1", "criterion": "groundedness", "grade": 1, "assessor": "a"}
 
 
-def test_counts_of_one_are_singular(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_counts_of_one_are_singular(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     Path("r.json").write_text(json.dumps(RUN), encoding="utf-8")
     Path("bad.json").write_text("{", encoding="utf-8")
@@ -90,9 +88,7 @@ def test_no_message_leaves_the_plural_to_its_reader() -> None:
 
 
 @pytest.mark.parametrize("others", [1, 2])
-def test_turns_that_one_run_alone_answers_are_told_without_topics(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: int
-) -> None:
+def test_turns_that_one_run_alone_answers_are_told_without_topics(tmp_path, capsys, others: int) -> None:
     (tmp_path / "runs").mkdir()
     invented = [{**RUN["turns"][0], "turn_id": f"50-1_{n}"} for n in (1, 2)]
     padded = {**RUN, "run_name": "padded", "turns": [*RUN["turns"], *invented]}
@@ -106,9 +102,7 @@ def test_turns_that_one_run_alone_answers_are_told_without_topics(
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_turns_that_one_run_alone_answers_count_against_no_interactive_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: int
-) -> None:
+def test_turns_that_one_run_alone_answers_count_against_no_interactive_run(tmp_path, capsys, others: int) -> None:
     invented = {**RUN, "turns": [*RUN["turns"], {**RUN["turns"][0], "turn_id": "50-1_1"}]}
     talk = {"rank": 1, "user_utterance": "Hi.", "text": "Tea is hot.", "citations": {}, "ptkb_provenance": []}
     interactive = [{"metadata": {"run_id": "i", "team_id": "t", "topic_id": "9-1_0"}, "responses": [talk]}]

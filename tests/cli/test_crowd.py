@@ -81,9 +81,7 @@ def screened(folder: Path, items: int) -> tuple[Path, Path]:
     return put(folder, "tested.csv", "\n".join(lines)), put(folder, "k.csv", known)
 
 
-def test_the_summary_says_how_many_careful_workers_zero_tolerance_removes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_summary_says_how_many_careful_workers_zero_tolerance_removes(tmp_path, capsys) -> None:
     labels, known = screened(tmp_path, 5)
     given = (labels, "--scale", "r=0-3", "--known", known, "--out", tmp_path / "out")
     assert run(*given) == 0
@@ -190,9 +188,7 @@ def test_options_that_the_parser_refuses(labels: Path, tmp_path: Path, options: 
 
 
 @pytest.mark.parametrize("table", ["a,1_1,K,9\na,1_1,R1,2\n", "a,1_1,K,0\n"], ids=["removed", "known"])
-def test_nothing_left_is_a_warning_and_not_a_success(
-    tmp_path: Path, table: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_left_is_a_warning_and_not_a_success(tmp_path, table: str, capsys) -> None:
     labels = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{table}")
     known = put(tmp_path, "known.tsv", KNOWN)
     out = tmp_path / "out"
@@ -201,9 +197,7 @@ def test_nothing_left_is_a_warning_and_not_a_success(
     assert (out / "qrels/response_relevance.qrel").read_bytes() == b""
 
 
-def test_known_items_of_other_criteria_filter_the_one_wanted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_known_items_of_other_criteria_filter_the_one_wanted(tmp_path, capsys) -> None:
     rows = [
         *("a,1_1,K,relevance,0", "a,1_1,K,nat,3", "a,1_1,R1,relevance,2", "a,1_1,R1,nat,2"),
         *("b,1_1,K,relevance,0", "b,1_1,K,nat,0", "b,1_1,K,nat,0", "b,1_1,R1,relevance,1"),
@@ -245,9 +239,7 @@ def test_an_export_of_mturk_takes_columns_that_are_named(tmp_path: Path) -> None
     assert (tmp_path / "out/qrels/response_r.qrel").read_text() == "1_1 0 R1 2\n"
 
 
-def test_many_like_problems_are_one_line_with_the_likely_cause(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_like_problems_are_one_line_with_the_likely_cause(tmp_path, capsys) -> None:
     rows = "".join(f"w{n},1_{n % 7},R{n},{'Mostly' if n % 2 else 'Not at all'}\n" for n in range(374))
     table = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{rows}")
     other = put(tmp_path, "u.csv", "worker,turn_id,response_id,label\n,1_1,X,2\n")

@@ -1,6 +1,5 @@
 """One declaration for an option: Python, the command line and a file of options take and refuse the same values."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
@@ -93,9 +92,7 @@ def test_what_takes_one_value_is_refused_twice(words: str, capsys: pytest.Captur
         (["--swap", "a=b", "--swap", "a=c"], {"swaps": ["a=b", "a=c"]}, {"swap": "a is given twice"}),
     ],
 )
-def test_a_line_and_python_refuse_the_same_values(
-    words: Sequence[str], values: dict[str, Any], said: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_and_python_refuse_the_same_values(words, values, said, capsys) -> None:
     with pytest.raises(OptionsRefused) as refused:
         Cake(eggs="a", **values)
     with pytest.raises(SystemExit) as stopped:

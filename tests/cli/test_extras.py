@@ -91,11 +91,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: str,
-    said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(arguments.split()) == 2

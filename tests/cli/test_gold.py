@@ -221,9 +221,7 @@ def judgment(response: PooledResponse, share: float) -> Judgment:
 
 
 @pytest.mark.parametrize(("shares", "alike"), [((0.5, 1.0), False), ((1.0, 1.0), True)])
-def test_judgments_give_a_plan_its_criteria_and_probabilities(
-    begin: Path, tmp_path: Path, capsys, shares: tuple[float, float], alike: bool
-) -> None:
+def test_judgments_give_a_plan_its_criteria_and_probabilities(begin, tmp_path, capsys, shares, alike) -> None:
     pool, out, path = tmp_path / "pool", tmp_path / "plan.jsonl", tmp_path / "judgments.jsonl"
     gold("import", "begin", begin, "--out", tmp_path / "g", "--pool-out", pool)
     responses = read_pool((pool / "pool.jsonl").read_bytes(), b"", "p").responses
@@ -268,9 +266,7 @@ def test_bad_usage_exits_2(arguments: list[str]) -> None:
         (["plan", "--pool", "f", "--n", "5", "--seed", "1", "--out", "o"], "cannot be read"),
     ],
 )
-def test_what_cannot_be_done_exits_2_with_a_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, arguments: list[str], says: str
-) -> None:
+def test_what_cannot_be_done_exits_2_with_a_message(tmp_path, monkeypatch, capsys, arguments, says) -> None:
     monkeypatch.chdir(tmp_path)
     assert gold(*arguments) == 2
     err = capsys.readouterr().err

@@ -20,18 +20,20 @@ from tests.conftest import PROJECT
 PLACES = {parser.prog.removeprefix("judge "): parser for command in COMMANDS for parser in parsers(command)}
 
 
-def test_every_command_and_action_has_two_or_three_examples_in_its_help() -> None:
+def test_every_command_and_action_has_help_with_exit_codes_and_two_or_three_examples(capsys) -> None:
     assert EXAMPLES.keys() == PLACES.keys()
     for place, parser in PLACES.items():
+        with pytest.raises(SystemExit, match="0"):
+            main([*place.split(), "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: judge {place}")
         assert 2 <= len(EXAMPLES[place]) <= 3, place
         text = parser.format_help()
         assert all(f"\n  {example}\n" in text for example in EXAMPLES[place]), place
         assert "exit codes:" in text
 
 
-@pytest.mark.parametrize("place", EXAMPLES)
-def test_the_examples_parse(place: str) -> None:
-    for example in EXAMPLES[place]:
+def test_the_examples_parse() -> None:
+    for place, example in ((place, example) for place, examples in EXAMPLES.items() for example in examples):
         assert example.startswith(f"judge {place}")
         words = shlex.split(example)[1:]
         length = 2 if " ".join(words[:2]) in COMMANDS else 1
@@ -55,11 +57,12 @@ def test_the_examples_parse(place: str) -> None:
         ("run --runs x --format cast2020", "argument --format: invalid choice: 'cast2020'; did you mean cast2022?"),
         ("validate --strcit", "judge validate: unrecognized arguments: --strcit; did you mean --strict?"),
         ("run --bogus", "judge run: unrecognized arguments: --bogus\n"),
+        ("", "judge: the following arguments are required: COMMAND"),
+        ("run", "judge run: the following arguments are required: --runs"),
+        ("run --runs x --depth 0", "judge run: argument --depth: expected 1 or more, found '0'"),
     ],
 )
-def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(
-    typed: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(typed: str, said: str, capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(typed.split())
     assert stopped.value.code == 2
@@ -100,9 +103,7 @@ def test_a_mistyped_prompt_is_answered_with_the_one_that_was_meant(capsys: pytes
         ("support", "my.md: the criterion support is new: none of attentiveness, "),
     ],
 )
-def test_a_criterion_that_nobody_else_has_is_said(
-    criterion: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_criterion_that_nobody_else_has_is_said(criterion: str, said: str, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     text = (PROJECT / "prompts" / "groundedness" / "graded.md").read_text(encoding="utf-8")
     Path("my.md").write_text(text.replace('"groundedness"', f'"{criterion}"', 1), encoding="utf-8")

@@ -53,9 +53,7 @@ def damage(journal: Path) -> str:
     return str(row[0])
 
 
-def test_a_hyphen_is_standard_output(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hyphen_is_standard_output(out: Path, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["journal", "export", str(out)]) == 0
     lines = capsys.readouterr().out
@@ -131,9 +129,7 @@ def test_completions_that_do_not_arrive_end_the_command(out: Path, capsys: pytes
     assert "not in the table after their commit" in complaint
 
 
-def test_a_journal_of_an_earlier_version_is_converted_by_the_command_that_is_named(
-    out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_journal_of_an_earlier_version_is_converted_by_the_command_that_is_named(out: Path, capsys) -> None:
     journal = out / "journal.sqlite"
     before = (out / "judgments.jsonl").read_bytes()
     connection = sqlite3.connect(journal)
@@ -170,9 +166,7 @@ def counted(shown: str) -> dict[str, int]:
 @pytest.mark.parametrize(
     "more", [(), ("--limit", "10"), ("--jury", "majority", "--model", "server/b", "--samples", "3")]
 )
-def test_a_dry_run_explains_every_judgment(
-    out: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
-) -> None:
+def test_a_dry_run_explains_every_judgment(out: Path, capsys, more: tuple[str, ...]) -> None:
     options = ["--model", "server/a", "--base-url", "http://localhost:1", "--criteria", "groundedness", "naturalness"]
     assert run(out.parent / "new", *options, *more, "--dry-run") == 0
     shown = capsys.readouterr().out
@@ -195,9 +189,7 @@ def test_a_dry_run_counts_what_the_journal_has(out: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5"])
-def test_a_dry_run_needs_no_key(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_needs_no_key(model: str, tmp_path, monkeypatch, capsys) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     assert run(tmp_path / "out", "--model", model) == 2
@@ -220,9 +212,7 @@ SERVER = ("--model", "server/a", "--base-url", "http://localhost:1")
         (["--price", "1/1", "--price", "server/a=100/1000"], 100, 1000),
     ],
 )
-def test_a_price_of_the_user_makes_the_cost_known(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], prices: list[str], tokens_in: int, tokens_out: int
-) -> None:
+def test_a_price_of_the_user_makes_the_cost_known(tmp_path, capsys, prices, tokens_in, tokens_out) -> None:
     assert run(tmp_path / "out", *SERVER, "--dry-run") == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "unknown: no price for server/a here (--price IN/OUT or a file (--prices) gives one)" in told

@@ -139,9 +139,7 @@ def test_models_and_prompts_are_json(here: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_prints_json(
-    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_every_command_prints_json(world: Path, monkeypatch, capsys, command: str) -> None:
     monkeypatch.chdir(world)
     name, _, options = command.partition(" --")
     line = [*name.split(), *COMMANDS[command].split(), *(f"--{options}".split() if options else ()), "--json"]

@@ -223,9 +223,7 @@ def pool_of(folder: Path, wanted: set[str]) -> None:
         (folder / name).write_text("".join(kept), encoding="utf-8")
 
 
-def test_a_smaller_pool_is_another_question_and_a_tiny_one_is_refused(
-    folder: Path, parts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_smaller_pool_is_another_question_and_a_tiny_one_is_refused(folder: Path, parts: Path, capsys) -> None:
     held_out = [str(row.response_id) for row in read_gold(parts / "test.jsonl")]
     dev = {str(row.response_id) for row in read_gold(parts / "dev.jsonl")}
     asked = "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl"
@@ -416,9 +414,7 @@ def test_all_rules_side_by_side(lengths: Path, capsys: pytest.CaptureFixture[str
     assert ranks["english"] == [sorted(bounds["english"], reverse=True).index(bound) + 1 for bound in bounds["english"]]
 
 
-def test_runs_that_are_left_without_a_grade_share_the_worst_bound(
-    lengths: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_that_are_left_without_a_grade_share_the_worst_bound(lengths: Path, capsys) -> None:
     assert run(lengths, "--token-sensitivity", "--token-limit", 245, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert [(one["tau_b"], one["runs"]) for one in found["agreements"]] == [(None, 3), (None, 3), (1.0, 3)]

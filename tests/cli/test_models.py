@@ -11,9 +11,7 @@ from judge.errors import OperationalError
 from judge.judges.catalog import ModelWeights
 
 
-def test_list_shows_size_license_and_what_is_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_shows_size_license_and_what_is_here(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("JUDGE_CACHE", str(tmp_path))
     folder = tmp_path / "models"
     folder.mkdir()
@@ -29,9 +27,7 @@ def test_list_shows_size_license_and_what_is_here(
     assert str(folder) in shown.err
 
 
-def test_pull_fetches_each_name_once_and_prints_its_path(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pull_fetches_each_name_once_and_prints_its_path(monkeypatch, capsys) -> None:
     def ensure(weights: ModelWeights, report: Callable[[str, int, int], None]) -> Path:
         report(f"fetching {weights.name}", 0, weights.size)
         return Path("/cache") / f"{weights.title}.gguf"

@@ -20,9 +20,7 @@ SOUND = {
 
 
 @pytest.mark.parametrize("action", SOUND)
-def test_an_unknown_option_is_answered_with_the_help_of_the_action(
-    capsys: pytest.CaptureFixture[str], action: str
-) -> None:
+def test_an_unknown_option_is_answered_with_the_help_of_the_action(capsys, action: str) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([*action.split(), *SOUND[action], "--bogus"])
     assert stopped.value.code == 2
@@ -30,9 +28,7 @@ def test_an_unknown_option_is_answered_with_the_help_of_the_action(
     assert err == f"judge {action}: unrecognized arguments: --bogus\n`judge {action} --help` lists the options\n"
 
 
-def test_too_little_memory_is_a_failure_outside_and_no_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_too_little_memory_is_a_failure_outside_and_no_traceback(monkeypatch, capsys) -> None:
     def full(*_: object) -> None:
         raise MemoryError
 

@@ -67,9 +67,7 @@ def test_a_bank_given_beside_its_pool_belongs_to_the_pool(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", ["validate", "tokens"])
-def test_runs_are_named_with_the_option_or_without_it(
-    here: Path, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_are_named_with_the_option_or_without_it(here: Path, command: str, capsys) -> None:
     told = []
     for runs in (["runs", "late"], ["--runs", "runs", "late"], ["runs", "--runs", "late"]):
         main([command, *runs, "--topics", "topics.json", "--json"])
@@ -90,9 +88,7 @@ def test_runs_of_two_folders_are_converted(here: Path) -> None:
     ]  # fmt: skip
 
 
-def test_an_output_folder_may_be_inside_none_of_the_folders_of_runs(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_output_folder_may_be_inside_none_of_the_folders_of_runs(here: Path, capsys) -> None:
     for arguments in (["convert", "runs", "late", "--to", "trec-run"], ["validate", "runs", "late", "--fix"]):
         assert main([*arguments, "-o", "late/new"]) == 2
         assert "late/new: this is inside late; give a folder outside it" in capsys.readouterr().err

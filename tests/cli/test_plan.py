@@ -90,9 +90,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_the_judges_grades_are_taken_apart_and_a_missing_one_is_the_worst(
-    pilot: Folder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_judges_grades_are_taken_apart_and_a_missing_one_is_the_worst(pilot: Folder, capsys) -> None:
     values, runs, turns = (list(column) for column in zip(*pilot.judged, strict=True))
     of = grade_variance(GradeTable(values, runs, [topic_of(turn) for turn in turns], turns))
     assert isinstance(of, GradeVariance)
@@ -125,9 +123,7 @@ def test_more_topics_make_all_better_and_goals_are_met(pilot: Folder, capsys: py
     assert longer["needed"][0]["topics"]["value"] < width["topics"]["value"]
 
 
-def test_gold_of_several_assessors_sets_topics_against_labels(
-    pilot: Folder, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gold_of_several_assessors_sets_topics_against_labels(pilot: Folder, capsys) -> None:
     found = told(capsys, pilot.path, "--gold", pilot.gold, "--half-width", "0.1")["pilots"]
     assert [one["graders"] for one in found] == ["judge", "assessors", "judge - assessors"]
     _, assessors, apart = found

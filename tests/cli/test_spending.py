@@ -46,9 +46,7 @@ def table(err: str) -> dict[str, list[str]]:
     return rows
 
 
-def test_estimate_and_account_stand_side_by_side(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_estimate_and_account_stand_side_by_side(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     price = ("--price", "0.4/0.1/1.6")
     assert run(mock, out, *price, "--dry-run") == 0
@@ -68,9 +66,7 @@ def test_estimate_and_account_stand_side_by_side(
 
 
 @pytest.mark.long
-def test_a_rerun_asks_nothing_says_the_same_and_writes_the_same_bytes(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rerun_asks_nothing_says_the_same_and_writes_the_same_bytes(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     mock.config(p429=0.1, p500=0.1, pbad=0.1, retry_after=0.01)
     assert run(mock, out, "--attempts", "20") == 0
@@ -85,9 +81,7 @@ def test_a_rerun_asks_nothing_says_the_same_and_writes_the_same_bytes(
     assert rows["server/a all results"][:2] == [str(paid), str(took["attempts"])]
 
 
-def test_the_manifest_counts_what_its_results_rest_on_and_no_more(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_manifest_counts_what_its_results_rest_on_and_no_more(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert run(mock, out, "--criteria", "groundedness", "naturalness") == 0
     (both,) = spending(out)
@@ -119,9 +113,7 @@ def test_each_member_of_a_jury_has_its_rows(mock: Mock, tmp_path: Path, capsys: 
     assert [row["judge"] for row in spending(tmp_path / "out")] == ["server/a", "server/b"]
 
 
-def test_a_file_of_prices_is_used_and_may_name_other_models(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_prices_is_used_and_may_name_other_models(mock: Mock, tmp_path, capsys) -> None:
     path = tmp_path / "prices.toml"
     path.write_text('["server/a"]\nin = 1\ncached = 0.25\nout = 2\n["server/other"]\nin = 3\nout = 4\n')
     out = tmp_path / "out"
@@ -139,9 +131,7 @@ def test_a_file_of_prices_is_used_and_may_name_other_models(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_server_that_counts_nothing_is_said_so(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_counts_nothing_is_said_so(mock: Mock, tmp_path, capsys) -> None:
     message = {"role": "assistant", "content": '{"rationale": "", "grade": "2"}'}
     mock.script(*({"body": {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}} for _ in range(3)))
     assert run(mock, tmp_path / "out", "--limit", "3") == 0
@@ -153,9 +143,7 @@ def test_a_server_that_counts_nothing_is_said_so(
     assert (took["counted"], took["priced"], took["prompt_tokens"]) == (0, 0, 0)
 
 
-def test_a_price_survives_a_file_of_options_and_an_extension(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_price_survives_a_file_of_options_and_an_extension(mock: Mock, tmp_path, capsys) -> None:
     saved, out = tmp_path / "saved.toml", tmp_path / "out"
     assert run(mock, out, "--price", "server/a=0.4/0.1/1.6", "--save-config", str(saved)) == 0
     assert 'price = ["server/a=0.4/0.1/1.6"]\n' in saved.read_text(encoding="utf-8")

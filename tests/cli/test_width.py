@@ -157,9 +157,7 @@ def write(path: Path, lines: Iterator[str] | tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("command", TABLES)
-def test_no_line_of_a_command_is_wider_than_the_terminal(
-    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, width: int
-) -> None:
+def test_no_line_of_a_command_is_wider_than_the_terminal(world, monkeypatch, capsys, command, width) -> None:
     monkeypatch.chdir(world)
     monkeypatch.setenv("COLUMNS", str(width))
     head, *options = re.split(r" (?=--)", command)
@@ -171,9 +169,7 @@ def test_no_line_of_a_command_is_wider_than_the_terminal(
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_runs_of_a_leaderboard_keep_names_of_their_own(
-    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
-) -> None:
+def test_runs_of_a_leaderboard_keep_names_of_their_own(world: Path, monkeypatch, capsys, width: int) -> None:
     monkeypatch.chdir(world)
     monkeypatch.setenv("COLUMNS", str(width))
     assert main(["leaderboard", "out"]) == 0
@@ -184,9 +180,7 @@ def test_runs_of_a_leaderboard_keep_names_of_their_own(
 
 
 @pytest.mark.parametrize("form", ["tsv", "json", "markdown", "latex"])
-def test_forms_for_tools_know_no_width(
-    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str
-) -> None:
+def test_forms_for_tools_know_no_width(world: Path, monkeypatch, capsys, form: str) -> None:
     monkeypatch.chdir(world)
     made = []
     for width in ("60", "200"):
@@ -258,18 +252,14 @@ def test_the_width_is_that_of_the_terminal_or_80(monkeypatch: pytest.MonkeyPatch
         (io.StringIO(), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )
-def test_color_is_for_terminals(
-    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, environment: dict[str, str], color: bool
-) -> None:
+def test_color_is_for_terminals(monkeypatch, stream: io.StringIO, environment: dict[str, str], color: bool) -> None:
     for name, value in {"TERM": "xterm", "NO_COLOR": "", "FORCE_COLOR": "", **environment}.items():
         monkeypatch.setenv(name, value)
     assert shows_color(stream) is color
     assert styled("x", "error", stream) == ("\x1b[1;31mx\x1b[0m" if color else "x")
 
 
-def test_entries_of_lists_stay_whole_for_tools(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_entries_of_lists_stay_whole_for_tools(monkeypatch, capsys) -> None:
     text = "  run.json: " + "word " * 30
     monkeypatch.delenv("COLUMNS", raising=False)
     print_listed(text)
@@ -284,9 +274,7 @@ def test_entries_of_lists_stay_whole_for_tools(
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
 
 
-def test_headings_and_the_banner_stand_out_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_headings_and_the_banner_stand_out_on_a_terminal(monkeypatch, capsys) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
     mean = Estimate(value=1.0, low=None, high=None, n=1, topics=1)

@@ -96,9 +96,7 @@ def test_a_line_nested_too_deeply_is_a_problem() -> None:
     assert isinstance(row, Problem)
 
 
-def test_a_pipe_without_a_writer_is_refused_and_one_with_a_writer_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipe_without_a_writer_is_refused_and_one_with_a_writer_is_read(tmp_path, monkeypatch) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     monkeypatch.setattr(stored_files, "PATIENCE", 0.05)

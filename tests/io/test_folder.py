@@ -75,8 +75,7 @@ def stopped(after: int, *, kill: bool) -> Iterator[None]:
 
 
 FILES = st.dictionaries(
-    st.sampled_from(["a.tsv", "b.json", "qrels/a.qrel", "qrels/filtered/a.qrel"]),
-    st.sampled_from([b"", b"1", b"22"]),
+    st.sampled_from(["a.tsv", "b.json", "qrels/a.qrel", "qrels/filtered/a.qrel"]), st.sampled_from([b"", b"1", b"22"])
 )
 
 
@@ -97,9 +96,7 @@ def is_vouched_for(folder: Path) -> bool:
     FILES,
     st.sampled_from([{}, FOREIGN]),
 )
-def test_after_any_calls_and_stops_the_folder_holds_the_last_files(
-    calls: list[tuple[dict[str, bytes], int, bool, bool]], final: dict[str, bytes], foreign: dict[str, bytes]
-) -> None:
+def test_after_any_calls_and_stops_the_folder_holds_the_last_files(calls, final, foreign) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = put(Path(place), foreign)
         for files, steps, kill, more in calls:
@@ -271,9 +268,7 @@ def test_nothing_is_written_through_a_link_at_the_temporary_name(tmp_path: Path,
     assert (tmp_path / "out/a.tsv").read_bytes() == b"1"
 
 
-def test_a_file_that_another_process_began_does_not_become_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_another_process_began_does_not_become_ours(tmp_path, monkeypatch) -> None:
     def other(place: int) -> None:
         open_new(tmp_path / temporary_name("a.tsv")).close()
 

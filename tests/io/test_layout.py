@@ -20,13 +20,7 @@ def lines(header: str, rows: list[str], columns: int, **options: object) -> str:
 
 def test_a_table_that_fits_is_shown_whole_without_empty_columns() -> None:
     rows = ["a  1  -  0.5", "bb  10  -  0.25"]
-    assert lines("run  n  note  mean", rows, 80) == "\n".join(
-        [
-            "run   n  mean",
-            "a     1   0.5",
-            "bb   10  0.25",
-        ]
-    )
+    assert lines("run  n  note  mean", rows, 80) == "\n".join(["run   n  mean", "a     1   0.5", "bb   10  0.25"])
 
 
 def test_names_lose_their_middle_so_that_the_numbers_fit() -> None:
@@ -59,13 +53,7 @@ def test_what_does_not_fit_follows_in_a_block_with_the_same_names() -> None:
 def test_columns_that_belong_together_stay_in_one_block() -> None:
     rows = ["one  2.000  1  7  1.000  2"]
     assert lines("run  mean  rank  over  mean  rank", rows, 30, words={0}, joined={2, 4, 5}) == "\n".join(
-        [
-            "run   mean  rank",
-            "one  2.000     1",
-            "",
-            "run  over   mean  rank",
-            "one     7  1.000     2",
-        ]
+        ["run   mean  rank", "one  2.000     1", "", "run  over   mean  rank", "one     7  1.000     2"]
     )
 
 

@@ -33,9 +33,7 @@ def put(folder: Path, content: bytes) -> Path:
     content=st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\xef\xbb\xbf"])).map(b"".join),
     block=st.integers(3, 9),
 )
-def test_lines_are_those_of_the_whole_file(
-    content: bytes, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_are_those_of_the_whole_file(content: bytes, block: int, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(line_stream, "_BLOCK", block)
     lines = LineStream(put(tmp_path, content), digested=True)
     found = list(lines)
@@ -50,9 +48,7 @@ def test_lines_are_those_of_the_whole_file(
 @given(
     content=st.lists(st.sampled_from([b"a", b"bcd", b"\n"])).map(b"".join), mark=st.sampled_from([b"", b"\xef\xbb\xbf"])
 )
-def test_a_line_begins_where_it_is_said_to(
-    content: bytes, mark: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_begins_where_it_is_said_to(content: bytes, mark: bytes, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(line_stream, "_BLOCK", 4)
     lines = LineStream(put(tmp_path, mark + content))
     for _, line in lines:
@@ -61,9 +57,7 @@ def test_a_line_begins_where_it_is_said_to(
     lines.file.close()
 
 
-def test_a_large_file_of_short_lines_is_read_and_a_long_line_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_file_of_short_lines_is_read_and_a_long_line_is_not(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(line_stream, "_BLOCK", 64)
     allow_files(100)
     lines = LineStream(put(tmp_path, b"0123456789\n" * 1000))

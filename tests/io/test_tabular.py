@@ -111,9 +111,7 @@ def test_a_parquet_file_has_the_cells_of_a_csv_file(tmp_path: Path) -> None:
         ({"a": [None], "b": [""]}, "empty_file", "the table has no row"),
     ],
 )
-def test_what_is_wrong_with_a_parquet_file_is_named(
-    tmp_path: Path, columns: dict[str, list[object]], code: str, message: str
-) -> None:
+def test_what_is_wrong_with_a_parquet_file_is_named(tmp_path, columns, code, message) -> None:
     pl = pytest.importorskip("polars")
     pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
     problems: list[Problem] = []

@@ -1,4 +1,3 @@
-import random
 import re
 import string
 from pathlib import Path
@@ -123,9 +122,7 @@ def test_a_response_given_at_two_ranks_stands_once_at_the_better() -> None:
 
 
 @given(st.lists(st.tuples(PLAIN_IDS, PLAIN_IDS, st.integers(1, 9)), max_size=20), st.randoms(use_true_random=False))
-def test_response_run_does_not_depend_on_the_order_of_entries(
-    entries: list[tuple[str, str, int]], shuffle: random.Random
-) -> None:
+def test_response_run_does_not_depend_on_the_order_of_entries(entries, shuffle) -> None:
     again = list(entries)
     shuffle.shuffle(again)
     assert response_run("r", again) == response_run("r", entries)
@@ -166,9 +163,7 @@ def test_only_plain_integers_are_grades(grade: str) -> None:
         parse_qrels(f"9-1_3 0 R00000 {grade}\n", "x.qrel")
 
 
-@given(
-    st.dictionaries(st.tuples(PLAIN_IDS, PLAIN_IDS), st.integers(-1, 4), max_size=20),
-)
+@given(st.dictionaries(st.tuples(PLAIN_IDS, PLAIN_IDS), st.integers(-1, 4), max_size=20))
 def test_qrels_round_trip(grades: dict[tuple[str, str], int]) -> None:
     rows = tuple(QrelRow(*key, grade) for key, grade in grades.items())
     assert parse_qrels(qrels_lines(rows), "x.qrel") == rows
@@ -202,10 +197,7 @@ def test_the_published_label_file_with_off_scale_grades_is_refused_by_line(share
 
 def test_run_ids_that_share_the_beginning_of_their_digest_have_two_names() -> None:
     """Both ids are `r` and unsafe characters, and their SHA-256 begin with the same 48 bits."""
-    ids = (
-        "r   // /////// ///      / /   // // / /  /  / ///",
-        "r /  /  ////  // //   /  / ////  /   /  / ///// /",
-    )
+    ids = ("r   // /////// ///      / /   // // / /  /  / ///", "r /  /  ////  // //   /  / ////  /   /  / ///// /")
     assert safe_name(ids[0]) == safe_name(ids[1])
     assert len(set(safe_names([*ids, "other"]).values())) == 3
 

@@ -112,8 +112,7 @@ WRITERS = {
     "run": Writer("run.sha256", f"{_RUN} {_OVERLAP} {_FEW}"),
     "pool": Writer("run.sha256", f"{_POOL} {_FEW}"),
     "calibrate": Writer(
-        "calibration.sha256",
-        f"{_CALIBRATE} --gold {{}}/gold.qrel --judgments {{}}/judge.qrel --criterion groundedness",
+        "calibration.sha256", f"{_CALIBRATE} --gold {{}}/gold.qrel --judgments {{}}/judge.qrel --criterion groundedness"
     ),
     "crowd": Writer("crowd.sha256", _CROWD),
     "cast-regin": Writer("cast-regin.sha256", _REGIN),
@@ -128,8 +127,7 @@ WRITERS = {
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
     "nuggets-create": Writer(
-        "bank.sha256",
-        f"nuggets create --pool {{}}/judged {_LINKS} --limit 2 --model replay/{{}}/bank/journal.sqlite",
+        "bank.sha256", f"nuggets create --pool {{}}/judged {_LINKS} --limit 2 --model replay/{{}}/bank/journal.sqlite"
     ),
     "nuggets-match": Writer(
         "matches.sha256", f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"
@@ -179,11 +177,7 @@ OPTIONAL = (
         f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
         f"comparisons.tsv {_TABLES} {_PICTURES.format('-1')} {_PICTURES.format('-2')}",
     ),
-    (
-        "calibrate",
-        f"{_STORED}/judgments.jsonl {{}}/labels/joint.jsonl",
-        f"comparisons.tsv together.tsv {_TABLES}",
-    ),
+    ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/joint.jsonl", f"comparisons.tsv together.tsv {_TABLES}"),
     (
         "calibrate",
         f"{_CALIBRATE} --gold {PROJECT}/gold/example.gold.jsonl --pool {{}}/judged --criterion groundedness --prompt "
@@ -479,9 +473,7 @@ def called(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Called:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("command", "arguments", "patterns"), OPTIONAL)
-def test_an_optional_file_goes_with_its_option(
-    called: Called, plain: dict[str, set[str]], command: str, arguments: str, patterns: str
-) -> None:
+def test_an_optional_file_goes_with_its_option(called, plain, command, arguments, patterns) -> None:
     out, names = called(command, arguments)
     optional = names - plain[command]
     assert {name for name in optional if not any(fnmatchcase(name, one) for one in patterns.split())} == set()
@@ -542,9 +534,7 @@ def _named(tree: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("command", WRITERS)
-def test_a_file_that_an_earlier_version_made_goes(
-    inputs: Path, plain: dict[str, set[str]], tmp_path: Path, command: str
-) -> None:
+def test_a_file_that_an_earlier_version_made_goes(inputs, plain, tmp_path, command) -> None:
     writer, out = WRITERS[command], tmp_path / "out"
     made(command, inputs, out, writer.plain)
     for name in ("earlier.md", "qrels/earlier.qrel", "mine.txt"):
@@ -576,9 +566,7 @@ def test_a_command_without_a_record_refuses_a_folder_with_another_call_in_it(
 
 
 @pytest.mark.parametrize("second", ["calibrate", "leaderboard", "cast-regin", "validate"])
-def test_two_commands_in_one_folder_keep_to_their_own_files(
-    inputs: Path, plain: dict[str, set[str]], tmp_path: Path, second: str
-) -> None:
+def test_two_commands_in_one_folder_keep_to_their_own_files(inputs, plain, tmp_path, second) -> None:
     run, other, out = WRITERS["run"], WRITERS[second], tmp_path / "out"
     call(inputs, run.out, out, f"{_RUN} {_OVERLAP}")
     # The pages stand beside no Markdown of somebody else.
@@ -591,9 +579,7 @@ def test_two_commands_in_one_folder_keep_to_their_own_files(
         subprocess.run(["sha256sum", "--check", "--strict", "--quiet", record], cwd=out, check=True)
 
 
-def test_a_command_does_not_write_over_the_files_of_another(
-    inputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_does_not_write_over_the_files_of_another(inputs: Path, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     call(inputs, "--out", out, WRITERS["run"].plain)
     before = contents(out)

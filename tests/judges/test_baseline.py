@@ -64,11 +64,7 @@ def test_it_refuses_what_it_cannot_see() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [
-        ("gpt-4", "has no backend"),
-        ("server/", "has no backend"),
-        ("baseline/other", "no baseline called 'other'"),
-    ],
+    [("gpt-4", "has no backend"), ("server/", "has no backend"), ("baseline/other", "no baseline called 'other'")],
 )
 def test_names_that_mean_nothing(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -115,14 +115,7 @@ USAGE: dict[str, tuple[dict[str, Any], tuple[int | None, int | None, int | None]
         (20, None, 424 + 572),
     ),
     "cached tokens beside those of the prompt, in the total too": (
-        {
-            "usage": {
-                "prompt_tokens": 100,
-                "completion_tokens": 7,
-                "total_tokens": 507,
-                "cache_read_input_tokens": 400,
-            }
-        },
+        {"usage": {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 507, "cache_read_input_tokens": 400}},
         # No more than all of a prompt is cached.
         (100, None, 7),
     ),

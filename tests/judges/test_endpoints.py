@@ -106,9 +106,7 @@ def test_what_two_servers_that_fail_come_to(case: tuple[JudgeError, ...], turned
         ([FAULT, FAULT, BAD, FAULT, FAULT, BAD], [0, 0, 0, 0], "ab" "ab" "a" "ab" "ab"),
     ],
 )  # fmt: skip
-def test_a_server_that_fails_is_left_and_tried_later(
-    replies: list[JudgeError | None], pauses: list[float], asked: str
-) -> None:
+def test_a_server_that_fails_is_left_and_tried_later(replies, pauses, asked) -> None:
     world = World(replies)
     for pause in (0, *pauses):
         world.now += pause

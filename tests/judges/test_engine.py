@@ -100,9 +100,7 @@ def test_the_request_goes_out_as_it_is(sent: dict[str, Any], settings: dict[str,
     ],
     ids=["the likeliest token is one label", "it begins two", "drawn"],
 )  # fmt: skip
-def test_a_label_is_what_constrained_decoding_chooses(
-    temperature: float, labels: list[str], text: str, written: list[dict[str, Any]]
-) -> None:
+def test_a_label_is_what_constrained_decoding_chooses(temperature, labels, text, written) -> None:
     engine, pipeline = opened(text)
     reply = engine.ask(chat("s", "u"), {"temperature": temperature, "seed": 0, "max_tokens": 2, "labels": labels})
     assert reply.text == text
@@ -125,9 +123,7 @@ def test_each_label_has_a_first_token() -> None:
         (chat("s", "u", "unclear", "again", "unclear", "again"), "\n\ns|u|unclear|again|unclear|again"),
     ],
 )
-def test_tokens_that_the_engine_wrote_one_by_one_are_not_read_again(
-    messages: list[dict[str, str]], prompt: str
-) -> None:
+def test_tokens_that_the_engine_wrote_one_by_one_are_not_read_again(messages, prompt) -> None:
     engine, pipeline = opened("Yes.")
     engine.ask(messages, TEXT)
     assert pipeline.asked[0][0] == prompt

@@ -75,9 +75,7 @@ def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_random_bytes_after_the_magic_never_cause_another_error(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes
-) -> None:
+def test_random_bytes_after_the_magic_never_cause_another_error(tmp_path_factory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("gguf") / "m.gguf"
     path.write_bytes(b"GGUF\x03\x00\x00\x00" + data)
     try:

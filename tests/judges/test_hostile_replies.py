@@ -62,9 +62,7 @@ def judge(request: pytest.FixtureRequest, mock: Mock) -> tuple[str, str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("status", [302, 307])
-def test_a_redirect_to_another_origin_is_refused_with_both_names(
-    mocks: tuple[Mock, Mock], judge: tuple[str, str], status: int
-) -> None:
+def test_a_redirect_to_another_origin_is_refused_with_both_names(mocks, judge, status) -> None:
     mock, elsewhere = mocks
     location = f"http://ann:pass-word@127.0.0.1:{elsewhere.port}/v1/chat/completions?key=secret"
     mock.script({"status": status, "headers": {"Location": location}, "body": ""})

@@ -172,14 +172,7 @@ PLACES: list[tuple[str, AnswerForm, str, tuple[str, ...], list[TokenPlace], dict
 
 
 @pytest.mark.parametrize(("what", "form", "text", "labels", "places", "expected"), PLACES, ids=[p[0] for p in PLACES])
-def test_the_place_of_the_verdict(
-    what: str,
-    form: AnswerForm,
-    text: str,
-    labels: tuple[str, ...],
-    places: list[TokenPlace],
-    expected: dict[str, float] | None,
-) -> None:
+def test_the_place_of_the_verdict(what, form, text, labels, places, expected) -> None:
     found = verdict_probabilities(places, text, labels, form)
     if expected is None:
         assert found is None
@@ -188,9 +181,7 @@ def test_the_place_of_the_verdict(
 
 
 @given(
-    shares=st.lists(st.floats(0.001, 1), min_size=6, max_size=6),
-    top=st.integers(1, 6),
-    chosen=st.sampled_from(GRADES),
+    shares=st.lists(st.floats(0.001, 1), min_size=6, max_size=6), top=st.integers(1, 6), chosen=st.sampled_from(GRADES)
 )
 def test_no_probability_is_further_off_than_is_said(shares: list[float], top: int, chosen: str) -> None:
     names = (*GRADES, "The", "A")

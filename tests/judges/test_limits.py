@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.errors import JudgeError, QuotaError, RateLimitError, RejectedError, TransientError
+from judge.errors import QuotaError, RateLimitError, RejectedError, TransientError
 from judge.judges.http_errors import asked_wait, error_for, read_refusal
 from judge.judges.limits import (
     Allowance,
@@ -188,9 +188,7 @@ SAID: list[tuple[dict[str, str], Any, float | None]] = [
 
 
 @pytest.mark.parametrize(("headers", "body", "seconds"), SAID)
-def test_the_wish_to_wait_is_read_from_whichever_source_says_it(
-    headers: dict[str, str], body: Any, seconds: float | None
-) -> None:
+def test_the_wish_to_wait_is_read_from_whichever_source_says_it(headers, body, seconds) -> None:
     refusal = read_refusal(429, msgspec.json.encode(body))
     assert asked_wait(refusal, headers) == seconds
     found = error_for(refusal, headers, structured=False)
@@ -247,7 +245,5 @@ def test_what_no_wait_outlasts_says_what_to_do_and_when_to_come_back(status: int
         (529, {}, RateLimitError),
     ],
 )
-def test_the_providers_word_on_asking_again_is_obeyed(
-    status: int, headers: dict[str, str], expected: type[JudgeError]
-) -> None:
+def test_the_providers_word_on_asking_again_is_obeyed(status, headers, expected) -> None:
     assert type(error_for(read_refusal(status, b"busy"), headers, structured=False)) is expected

@@ -95,9 +95,7 @@ CACHED = {
 
 
 @pytest.mark.parametrize("name", CACHED)
-def test_cached_tokens_are_read_and_cost_their_own_price(
-    mock: Mock, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_tokens_are_read_and_cost_their_own_price(mock: Mock, name: str, monkeypatch) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", SECRET)
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     reply: dict[str, Any] = {"id": "1", "model": "m", "usage": CACHED[name]}
@@ -171,9 +169,7 @@ def test_a_bare_provider_string_goes_to_litellm_whole() -> None:
         ({"delay": 1.0}, TransientError, "no answer within 0.3 s"),
     ],
 )
-def test_failures_are_told_apart_after_one_request(
-    mock: Mock, provider: str, step: dict[str, Any], expected: type[JudgeError], message: str
-) -> None:
+def test_failures_are_told_apart_after_one_request(mock, provider, step, expected, message) -> None:
     mock.script(step)
     with pytest.raises(JudgeError, match=message) as failed:
         complete(behind(mock, f"{provider}/gpt-4o-mini", timeout=0.3), ask("json"))
@@ -296,9 +292,7 @@ def test_missing_credentials_that_only_show_at_the_call_stop_the_run() -> None:
         ("anthropic/claude-sonnet-4-5", {"seed": 1}, "seed"),
     ],
 )
-def test_what_can_never_work_is_refused_before_anything_is_sent(
-    name: str, options: dict[str, Any], message: str
-) -> None:
+def test_what_can_never_work_is_refused_before_anything_is_sent(name, options, message) -> None:
     with pytest.raises(UsageError, match=message) as refused:
         LitellmModel(name, ModelOptions(**options)).check([])
     assert "pw@" not in str(refused.value)
@@ -385,9 +379,7 @@ def test_what_gemini_says_reaches_the_labels(monkeypatch: pytest.MonkeyPatch) ->
     assert {"responseLogprobs": True, "logprobs": 20}.items() <= seen[0]["generationConfig"].items()
 
 
-def test_a_provider_without_label_probabilities_is_refused_before_anything_is_sent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_provider_without_label_probabilities_is_refused_before_anything_is_sent(monkeypatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     with pytest.raises(UsageError, match="gives no label probabilities"):
         LitellmModel("anthropic/claude-sonnet-4-5", ModelOptions(logprobs=True)).check([])

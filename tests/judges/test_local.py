@@ -92,9 +92,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Lo
         ("0 1", [], None),
     ],
 )
-def test_probabilities_of_labels(
-    labels: str, tokens: list[tuple[str, float]], expected: dict[str, float] | None
-) -> None:
+def test_probabilities_of_labels(labels, tokens, expected) -> None:
     found = label_probabilities(tokens, labels.split())
     assert found == (expected and pytest.approx(expected, abs=1e-12))
     if found is not None:
@@ -152,9 +150,7 @@ def test_a_model_is_not_shown_more_than_it_was_trained_for(tmp_path: Path) -> No
     assert LocalModel(gguf(tmp_path, 131072), ModelOptions()).parameters(request())["n_ctx"] == 8192
 
 
-def test_the_json_form_is_constrained_by_the_schema_and_has_no_probabilities(
-    played: tuple[LocalModel, list[FakeEngine]],
-) -> None:
+def test_the_json_form_is_constrained_by_the_schema_and_has_no_probabilities(played) -> None:
     model, engines = played
     engines.append(FakeEngine('{"rationale": "r", "grade": "2"}', "stop"))
     completion = complete(model, request("json", sentences=2))
@@ -236,9 +232,7 @@ def test_altered_weights_answer_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         complete(LocalModel(SMALL, ModelOptions()), request())
 
 
-def test_a_file_that_changed_since_it_was_named_answers_nothing(
-    played: tuple[LocalModel, list[FakeEngine]], tmp_path: Path
-) -> None:
+def test_a_file_that_changed_since_it_was_named_answers_nothing(played, tmp_path) -> None:
     model, _ = played
     sha256 = model.parameters(request())["weights"]
     path = next(tmp_path.glob("*.gguf"))

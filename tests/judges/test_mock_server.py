@@ -125,11 +125,7 @@ def test_rate_limit_answers_carry_a_wish_and_breaking_it_is_counted(mock: Mock) 
     answer = connection.getresponse()
     answer.read()
     connection.close()
-    assert (answer.status, answer.headers["Retry-After"], answer.headers["retry-after-ms"]) == (
-        429,
-        "1",
-        "200",
-    )
+    assert (answer.status, answer.headers["Retry-After"], answer.headers["retry-after-ms"]) == (429, "1", "200")
     complete(mock, request())
     assert mock.stats()["retry_after_violations"] == 1
     time.sleep(0.2)
@@ -250,9 +246,7 @@ def reply_of(mock: Mock, text: str = "x") -> tuple[int, Message, Any]:
         ("litellm", {"llm_provider-x-ratelimit-reset-requests": ".*s"}, "llm_provider-retry-after"),
     ],
 )
-def test_limits_are_told_in_the_words_of_a_provider(
-    mock: Mock, provider: str, always: dict[str, str], wish: str
-) -> None:
+def test_limits_are_told_in_the_words_of_a_provider(mock, provider, always, wish) -> None:
     mock.config(provider=provider, rps=0.001, burst=2, retry_after=31.0)
     for text, status in (("a", 200), ("b", 200), ("c", 429)):
         found, headers, body = reply_of(mock, text)

@@ -8,10 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.errors import (
-    OperationalError,
-    UsageError,
-)
+from judge.errors import OperationalError, UsageError
 from judge.judges.backends import open_model
 from judge.judges.backends.openai import OpenAIModel, list_price
 from judge.judges.model import ModelOptions, Price

@@ -24,11 +24,7 @@ out = 2
 in = 0
 out = 0
 """
-PRICES = {
-    "openai/gpt-4.1-mini": Price(0.4e-6, 1.6e-6, 0.1e-6),
-    "server/a": Price(1e-6, 2e-6),
-    "*": Price(0.0, 0.0),
-}
+PRICES = {"openai/gpt-4.1-mini": Price(0.4e-6, 1.6e-6, 0.1e-6), "server/a": Price(1e-6, 2e-6), "*": Price(0.0, 0.0)}
 
 
 def file(tmp_path: Path, content: str | bytes) -> Path:

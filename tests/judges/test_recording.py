@@ -120,9 +120,7 @@ def test_a_recording_that_changes_is_not_read_on(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("judge", "parameters"), [("b/other", PARAMETERS), ("b/m", MORE_PARAMETERS)])
-def test_the_answer_of_another_judge_is_not_read_in_place_of_the_first(
-    path: Path, judge: str, parameters: dict[str, float]
-) -> None:
+def test_the_answer_of_another_judge_is_not_read_in_place_of_the_first(path, judge, parameters) -> None:
     recording = Replay(path)
     path.unlink()
     rows = ("one", "0", parameters), ("two", "0", parameters)

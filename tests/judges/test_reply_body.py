@@ -25,11 +25,7 @@ def read(body: bytes, encoding: str = "", status: int = 200, size: int = 1 << 16
 
 @given(body=st.binary(max_size=300), size=st.integers(1, 50), way=st.sampled_from(["", "gzip", "deflate"]))
 def test_a_body_is_read_whole_however_it_is_cut(body: bytes, size: int, way: str) -> None:
-    squeezed = {
-        "": body,
-        "gzip": gzip.compress(body, mtime=0),
-        "deflate": zlib.compress(body),
-    }[way]
+    squeezed = {"": body, "gzip": gzip.compress(body, mtime=0), "deflate": zlib.compress(body)}[way]
     assert read(squeezed, way, size=size) == body
 
 
@@ -58,9 +54,7 @@ def test_empty_members_have_a_limit_too() -> None:
         (gzip.compress(b"body", mtime=0)[:-1], "gzip", TransientError, "ends early"),
     ],
 )
-def test_what_cannot_be_decompressed_is_said(
-    body: bytes, encoding: str, expected: type[Exception], message: str
-) -> None:
+def test_what_cannot_be_decompressed_is_said(body, encoding, expected, message) -> None:
     with pytest.raises(expected, match=message):
         read(body, encoding)
 

@@ -75,9 +75,7 @@ def test_a_password_of_an_address_is_known_however_it_is_written(way: str) -> No
 
 
 @pytest.mark.parametrize("argument", [f"http://ann:{PASSWORD}@host/v1", f"--base-url=http://ann:{PASSWORD}@host/v1"])
-def test_an_argument_is_cut_and_its_password_known_whatever_its_characters(
-    argument: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_argument_is_cut_and_its_password_known_whatever_its_characters(argument: str, monkeypatch) -> None:
     assert without_credentials(argument) == argument.replace(f"ann:{PASSWORD}@", "")
     monkeypatch.setattr("sys.argv", ["judge", argument])
     assert scrub(PASSWORD) == "***"

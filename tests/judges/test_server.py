@@ -168,9 +168,7 @@ def test_credentials_in_the_address_are_sent_and_recorded_nowhere(mock: Mock) ->
         ({"delay": 2.0}, TransientError, "no answer within 0.5 s"),
     ],
 )
-def test_failures_are_told_apart_after_one_request(
-    mock: Mock, either: Kind, step: dict[str, Any], expected: type[JudgeError], message: str
-) -> None:
+def test_failures_are_told_apart_after_one_request(mock, either, step, expected, message) -> None:
     mock.script(step)
     with pytest.raises(JudgeError, match=message) as failed:
         complete(served(mock, either, timeout=0.5), ask("json"))

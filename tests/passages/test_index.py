@@ -52,9 +52,7 @@ def test_passages_of_several_files_are_found(tmp_path):
         "KILT_1-2": "three",
         ID.format(0, 12): "four",
     }
-    assert read_indexed(out, [ID.format(1, 0)]) == {
-        ID.format(1, 0): Passage(ID.format(1, 0), "zero é", "collection"),
-    }
+    assert read_indexed(out, [ID.format(1, 0)]) == {ID.format(1, 0): Passage(ID.format(1, 0), "zero é", "collection")}
 
 
 def test_a_folder_stands_for_its_shards_and_the_index_moves_with_it(tmp_path):

@@ -81,9 +81,7 @@ def pyserini(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         (None, "", ""),
     ],
 )
-def test_which_text_of_a_document_is_taken(
-    pyserini: dict[str, Document], tmp_path: Path, raw: str | None, contents: str | None, expected: str
-) -> None:
+def test_which_text_of_a_document_is_taken(pyserini, tmp_path, raw, contents, expected) -> None:
     pyserini["a"] = Document(raw, contents)
     found = read_passages([index(tmp_path)], ["a", "absent", "\ud800"])
     assert {key: (one.text, one.source) for key, one in found.items()} == {"a": (expected, "collection")}

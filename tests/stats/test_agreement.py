@@ -217,8 +217,7 @@ def test_means_over_pairs_are_in_scale_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("kappa", 0.491525), ("wkappa_linear", 0.473684), ("wkappa", 0.454545), ("ac1", 0.575972)],
+    ("name", "expected"), [("kappa", 0.491525), ("wkappa_linear", 0.473684), ("wkappa", 0.454545), ("ac1", 0.575972)]
 )
 def test_coefficients_of_cohens_table(name: str, expected: float) -> None:
     assert number(name, COHEN, (1, 2, 3)) == pytest.approx(expected, abs=5e-7)
@@ -442,9 +441,7 @@ def llmjudge_tables(shared: Path, name: str) -> np.ndarray:
         ("TREMA-rubric0", "TREMA-rubric0", 0.0779, 0.1036),
     ],
 )
-def test_the_released_label_files_give_the_published_agreement(
-    shared: Path, file: str, name: str, kappa: float, alpha: float
-) -> None:
+def test_the_released_label_files_give_the_published_agreement(shared, file, name, kappa, alpha) -> None:
     tables = llmjudge_tables(shared, file)
     C = tables.sum(axis=0)
     assert len(tables) == 25

@@ -23,9 +23,7 @@ def test_a_slope_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(SMALL, SMALL, st.integers(0, 5)), min_size=6, max_size=40))
-def test_the_interval_is_that_of_statsmodels_but_for_the_small_sample_factor(
-    data: list[tuple[float, float, int]],
-) -> None:
+def test_the_interval_is_that_of_statsmodels_but_for_the_small_sample_factor(data) -> None:
     x, y, topics = (np.array(column) for column in zip(*data, strict=True))
     T = len(set(topics.tolist()))
     assume(T >= 3 and np.ptp(x) > 0)
@@ -60,9 +58,7 @@ def test_a_slope_that_one_topic_decides_has_no_interval() -> None:
         ([0.0, 1.0, 2.0], [0.0, 2.0, 4.0], [0, 1, 2], Estimate(2.0, None, None, 3, 3, "no variation between topics")),
     ],
 )  # fmt: skip
-def test_a_slope_is_undefined_with_a_reason(
-    x: list[float], y: list[float], topics: list[int], expected: Estimate
-) -> None:
+def test_a_slope_is_undefined_with_a_reason(x, y, topics, expected) -> None:
     assert slope_interval(np.array(x), np.array(y), np.array(topics)) == expected
 
 

@@ -83,11 +83,7 @@ def infinite_population(weight: float | None) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize(
     ("weight", "digits"),
-    [
-        (0, (0.6, 0.296364, 0.903636)),
-        (1, (0.65, 0.266052, 1.033948)),
-        (None, (0.613182, 0.323180, 0.903184)),
-    ],
+    [(0, (0.6, 0.296364, 0.903636)), (1, (0.65, 0.266052, 1.033948)), (None, (0.613182, 0.323180, 0.903184))],
 )
 def test_the_published_formula_is_for_an_infinite_population(weight: float | None, digits) -> None:
     assert infinite_population(weight) == pytest.approx(digits, abs=1e-6)

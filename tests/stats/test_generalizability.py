@@ -1,7 +1,6 @@
 import csv
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas
@@ -256,9 +255,7 @@ def test_the_names_of_levels_and_their_order_do_not_matter() -> None:
     ("criterion", "run", "rest", "needed"),
     [("groundedness", 0.044, 0.178, (50, 36, 70)), ("completeness", 1.139, 0.649, (215, 158, 294))],
 )
-def test_gpt4_on_the_five_runs_of_ikat_2023(
-    shared: Path, criterion: str, run: float, rest: float, needed: tuple[int, int, int]
-) -> None:
+def test_gpt4_on_the_five_runs_of_ikat_2023(shared, criterion, run, rest, needed) -> None:
     """The figures of docs/calibration.md: 73 turns of 23 topics; -1 is "unable" and no grade."""
     path = shared / "ikat" / "2023" / "gpt4_judgments" / f"{criterion}_judgement-gpt4.txt"
     with path.open(encoding="utf-8") as file:

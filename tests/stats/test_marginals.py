@@ -77,8 +77,7 @@ def test_a_table_may_be_asymmetric_and_its_marginals_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("C", "reason"),
-    [(np.zeros((3, 3), dtype=np.int64), "no pairs"), (np.diag([4, 0, 7]), "no disagreements")],
+    ("C", "reason"), [(np.zeros((3, 3), dtype=np.int64), "no pairs"), (np.diag([4, 0, 7]), "no disagreements")]
 )
 def test_no_test_without_a_reason(C: np.ndarray, reason: str) -> None:
     assert bowker(C) == MarginalTest("bowker", None, None, None, reason)

@@ -1,5 +1,4 @@
 import math
-import random
 
 import numpy as np
 import pytest
@@ -79,9 +78,7 @@ def test_a_topic_with_most_of_the_items_leaves_no_interval() -> None:
          Estimate(0.9 / 6, None, None, 6, 3, "all topic means equal")),
     ],
 )  # fmt: skip
-def test_undefined_interval_keeps_the_value_and_gives_a_reason(
-    values: list[float], topics: list[str], expected: Estimate
-) -> None:
+def test_undefined_interval_keeps_the_value_and_gives_a_reason(values, topics, expected) -> None:
     found = mean_interval(values, topics)
     assert found.value == pytest.approx(expected.value)
     assert (found.low, found.high, found.n, found.topics, found.reason) == (
@@ -136,9 +133,7 @@ def test_standard_error_equals_that_of_a_topic_bootstrap() -> None:
 
 
 @given(ITEMS, st.randoms(use_true_random=False))
-def test_interval_holds_the_mean_and_does_not_depend_on_order(
-    items: list[tuple[float, str]], shuffle: random.Random
-) -> None:
+def test_interval_holds_the_mean_and_does_not_depend_on_order(items, shuffle) -> None:
     values, topics = [x for x, _ in items], [topic for _, topic in items]
     found = mean_interval(values, topics, bounds=(0, 4))
     assert found.value == pytest.approx(sum(values) / len(values))
@@ -154,11 +149,7 @@ def test_interval_holds_the_mean_and_does_not_depend_on_order(
 
 @pytest.mark.parametrize(
     ("successes", "n", "exact"),
-    [
-        (65, 73, (0.7954, 0.9515)),
-        (73, 73, (0.025 ** (1 / 73), 1.0)),
-        (0, 10, (0.0, 1 - 0.025 ** (1 / 10))),
-    ],
+    [(65, 73, (0.7954, 0.9515)), (73, 73, (0.025 ** (1 / 73), 1.0)), (0, 10, (0.0, 1 - 0.025 ** (1 / 10)))],
 )
 def test_the_exact_interval_of_a_proportion(successes: int, n: int, exact: tuple[float, float]) -> None:
     assert clopper_pearson(successes, n) == pytest.approx(exact, abs=5e-5)

@@ -62,9 +62,7 @@ def over_broken_ties(
      (SET2, 0.2504, 0.2692, 0.2880, 0.2970),
      (SET3, -0.6971, -0.5558, -0.6680, -0.7047)],
 )  # fmt: skip
-def test_ap_correlations_equal_the_digits_of_ircors_tests(
-    sample: Sample, plain: float, ties: float, symmetric: float, symmetric_ties: float
-) -> None:
+def test_ap_correlations_equal_the_digits_of_ircors_tests(sample, plain, ties, symmetric, symmetric_ties) -> None:
     x, y, x_ties, y_ties = sample
     assert tau_ap(y, x) == pytest.approx(plain, abs=5e-5)
     assert tau_ap(y_ties, x) == pytest.approx(ties, abs=5e-5)
@@ -124,9 +122,7 @@ def test_tau_b_equals_scipy(vectors: tuple[list[int], list[int]]) -> None:
     ("x", "y"), [([1, 1, 2, 3], [1, 2, 2, 3]), ([2, 2, 2, 1], [1, 2, 3, 4]), ([1, 1, 2, 2], [2, 2, 1, 1])]
 )
 @pytest.mark.parametrize("statistic", [tau_ap, rbo, lambda a, b: top_k_overlap(a, b, 2)])
-def test_ties_are_broken_in_every_way(
-    statistic: Callable[[list[float], list[float]], float], x: list[int], y: list[int]
-) -> None:
+def test_ties_are_broken_in_every_way(statistic, x, y) -> None:
     assert statistic(x, y) == pytest.approx(over_broken_ties(statistic, x, y), abs=1e-12)
 
 

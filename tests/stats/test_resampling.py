@@ -187,9 +187,7 @@ def nine(*pairs: tuple[int, int]) -> np.ndarray:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["wkappa", "alpha_ordinal", "ac2"])
-def test_no_interval_without_a_reason(
-    name: str, tables: np.ndarray, value: float | None, topics: int, reason: str
-) -> None:
+def test_no_interval_without_a_reason(name, tables, value, topics, reason) -> None:
     found = resampled(name, tables, GRADES, np.random.default_rng(1))
     one = found.estimate
     assert (one.low, one.high, one.n, one.topics, one.reason) == (None, None, tables.sum(), topics, reason)
@@ -402,9 +400,7 @@ def test_jackknife_stays_within_its_bounds() -> None:
          Estimate(1.0, None, None, 10, 5, "no variation between topics")),
     ],
 )  # fmt: skip
-def test_no_jackknife_interval_without_a_reason(
-    scores: list[float], positive: list[bool], topics: list[int], expected: Estimate
-) -> None:
+def test_no_jackknife_interval_without_a_reason(scores, positive, topics, expected) -> None:
     def statistic(kept: np.ndarray) -> float | Undefined:
         return auc(np.array(scores)[kept], np.array(positive)[kept])
 

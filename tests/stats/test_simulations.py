@@ -199,9 +199,7 @@ def test_the_command_names_an_unknown_simulation() -> None:
     assert "no simulation Z9" in wrong.stderr
 
 
-def test_real_judges_are_skipped_with_a_reason_where_there_are_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_real_judges_are_skipped_with_a_reason_where_there_are_none(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(gold, "LLMJUDGE", tmp_path / "none")
     monkeypatch.setattr(sys, "argv", ["simulations.py", "--only", "L"])
     assert main() == 0

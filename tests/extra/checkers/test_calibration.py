@@ -80,16 +80,9 @@ def test_a_cascade_is_compared_with_its_judge_alone(found: Calibration) -> None:
 
 @pytest.mark.parametrize(
     ("alone", "cascade", "told"),
-    [
-        (0.0, 0.17, "for $0.17 together in place of $0"),
-        (0.0, 0.0, None),
-        (0.03, None, None),
-        (None, 0.02, None),
-    ],
+    [(0.0, 0.17, "for $0.17 together in place of $0"), (0.0, 0.0, None), (0.03, None, None), (None, 0.02, None)],
 )
-def test_dollars_are_said_where_those_of_both_are_known_and_one_costs_something(
-    found: Calibration, alone: float | None, cascade: float | None, told: str | None
-) -> None:
+def test_dollars_are_said_where_those_of_both_are_known_and_one_costs_something(found, alone, cascade, told) -> None:
     cost = msgspec.structs.replace(COST, cost_alone=alone, cost_cascade=cascade)
     (row,) = found.cascades
     other = msgspec.structs.replace(found, cascades=(msgspec.structs.replace(row, cost=cost),))

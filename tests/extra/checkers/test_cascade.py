@@ -45,9 +45,7 @@ def checked(*told: tuple[str, float | None], grade: int = 2) -> Judgment:
         ((), False),
     ],
 )
-def test_an_item_is_settled_if_every_sentence_lies_beyond_a_bound(
-    told: tuple[tuple[str, float | None], ...], settled: bool
-) -> None:
+def test_an_item_is_settled_if_every_sentence_lies_beyond_a_bound(told, settled) -> None:
     assert CASCADE.settles(checked(*told)) == settled
 
 
@@ -71,9 +69,7 @@ def test_a_probability_that_was_rounded_up_to_the_bound_settles_nothing() -> Non
         (0.0, 0.4, "checker/overlap@0.4"),
     ],
 )
-def test_the_checker_has_its_usual_name_where_its_usual_threshold_lies_between_the_bounds(
-    low: float, high: float, first: str
-) -> None:
+def test_the_checker_has_its_usual_name_where_its_usual_threshold_lies_between_the_bounds(low, high, first) -> None:
     cascade = Cascade("checker/overlap", low, high)
     assert cascade.first == first
     for opened in (first, "checker/overlap@0.9"):

@@ -56,9 +56,7 @@ def settled(out: Path) -> list[dict[str, Any]]:
     return [row for row in lines(out / "judgments.jsonl") if row["judge"] == "checker/overlap"]
 
 
-def test_the_checker_settles_what_it_is_sure_of_and_the_model_is_asked_the_rest(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_checker_settles_what_it_is_sure_of_and_the_model_is_asked_the_rest(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert main(arguments(out, mock, "--cascade", CASCADE)) == 0
     said = capsys.readouterr().err
@@ -136,9 +134,7 @@ def test_the_same_command_again_asks_nothing_and_writes_the_same(mock: Mock, tmp
     assert {row.judge for row in read_spending(out / "journal.sqlite")} == {"checker/overlap", "server/m"}
 
 
-def test_other_bounds_are_another_configuration_and_pay_only_for_what_they_leave_open(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_bounds_are_another_configuration_and_pay_only_for_what_they_leave_open(mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert main(arguments(out, mock, "--cascade", CASCADE)) == 0
     first = mock.stats()["paid"]
@@ -193,9 +189,7 @@ def test_a_killed_run_pays_for_nothing_twice(mock: Mock, tmp_path: Path) -> None
     assert mock.stats()["requests"] == again
 
 
-def test_a_failure_of_the_checker_is_none_of_the_item(
-    mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_of_the_checker_is_none_of_the_item(mock: Mock, tmp_path, monkeypatch, capsys) -> None:
     complete: Callable[[Checker, Request], Any] = Checker.complete
     failed: list[str] = []
 
@@ -252,18 +246,14 @@ def test_a_recheck_asks_the_model_alone_again(mock: Mock, tmp_path: Path) -> Non
         (("--cascade", CASCADE, "--price", "checker/other=1/2"), "no such model"),
     ],
 )
-def test_what_a_cascade_does_not_go_with_is_refused(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], told: str
-) -> None:
+def test_what_a_cascade_does_not_go_with_is_refused(mock, tmp_path, capsys, more, told) -> None:
     assert main(arguments(tmp_path / "out", mock, *more)) == 2
     said = capsys.readouterr().err
     assert told in said and "Traceback" not in said
     assert not (tmp_path / "out").exists() and mock.stats()["requests"] == 0
 
 
-def test_a_prompt_for_one_grade_and_a_checker_behind_itself_are_refused(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_prompt_for_one_grade_and_a_checker_behind_itself_are_refused(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert main(arguments(out, mock, "--cascade", CASCADE, prompt="groundedness/graded")) == 2
     assert "add --prompt groundedness/sentences" in capsys.readouterr().err
@@ -288,9 +278,7 @@ def containments(body: Any) -> tuple[int, Any]:
     return 200, {"data": rows}
 
 
-def test_a_checker_behind_a_server_has_an_address_of_its_own(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checker_behind_a_server_has_an_address_of_its_own(mock: Mock, tmp_path, capsys) -> None:
     out, local, bundle = tmp_path / "out", tmp_path / "local", tmp_path / "bundle"
     scorer = ScoreServer(containments)
     try:
@@ -448,9 +436,7 @@ def test_a_grid_of_bounds_never_meets_test_grades(mock: Mock, tmp_path: Path) ->
 
 
 @pytest.mark.long
-def test_the_outputs_of_a_calibration_show_the_cascade(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_outputs_of_a_calibration_show_the_cascade(mock: Mock, tmp_path, capsys) -> None:
     world = items(topics=12, each=3)
     write_pool(tmp_path / "pool", pool(world))
     gold = write_gold(tmp_path / "gold.jsonl", gold_rows(world))

@@ -13,14 +13,7 @@ from judge.ask.budget import given_price
 from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import inquiry
 from judge.ask.records import Unreadable
-from judge.errors import (
-    AuthenticationError,
-    InputError,
-    JudgeError,
-    RateLimitError,
-    RejectedError,
-    UsageError,
-)
+from judge.errors import AuthenticationError, InputError, RateLimitError, RejectedError, UsageError
 from judge.extra.checkers.chat import INSTRUCTION, ChatChecker
 from judge.extra.checkers.checkers import PairScore
 from judge.judges.backends import open_model
@@ -127,9 +120,7 @@ def test_each_pair_is_one_document_and_one_claim(serve: Serve) -> None:
         ("Yes", {"Yes": 0.6, "No": 0.2}, 1.0, True),
     ],
 )  # fmt: skip
-def test_the_score_is_the_probability_of_yes(
-    serve: Serve, text: str, top: dict[str, float] | None, supports: float, decided: bool
-) -> None:
+def test_the_score_is_the_probability_of_yes(serve, text, top, supports, decided) -> None:
     server = serve(lambda body: (200, replied(text, top)))
     (found,) = scored(server, ("p", "s"))
     assert (found.supports, found.decided) == (pytest.approx(supports, abs=1e-6), decided)
@@ -166,9 +157,7 @@ def test_a_server_that_tells_few_tokens_is_asked_for_few(serve: Serve) -> None:
         (401, {"error": {"message": "no key"}}, AuthenticationError, "no key"),
     ],
 )
-def test_a_refused_or_broken_reply_is_an_error(
-    serve: Serve, status: int, reply: Any, error: type[JudgeError], message: str
-) -> None:
+def test_a_refused_or_broken_reply_is_an_error(serve, status, reply, error, message) -> None:
     server = serve(lambda body: (status, reply))
     with pytest.raises(error, match=message):
         scored(server, ("p", "s"))
@@ -293,9 +282,7 @@ def test_a_silent_server_gives_no_token_counts(serve: Serve) -> None:
         ("m#instruction=/dev/null", ModelOptions(base_url="http://a:1"), InputError, "/dev/null: cannot be read"),
     ],
 )  # fmt: skip
-def test_what_cannot_work_is_refused_before_anything_is_sent(
-    name: str, options: ModelOptions, error: type[JudgeError], message: str
-) -> None:
+def test_what_cannot_work_is_refused_before_anything_is_sent(name, options, error, message) -> None:
     with pytest.raises(error) as raised:
         open_model(f"checker/chat/{name}", options).check([CRITERION])
     assert message in str(raised.value)

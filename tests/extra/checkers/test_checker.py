@@ -253,9 +253,7 @@ def test_many_pairs_take_several_requests(serve: Serve) -> None:
         ("predict", 200, [["x"]], RejectedError, "Expected `object`, got `str` - at `$[0][0]`"),
     ],
 )  # fmt: skip
-def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(
-    serve: Serve, path: str, status: int, reply: Any, error: type[Exception], message: str
-) -> None:
+def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(serve, path, status, reply, error, message) -> None:
     server = serve(lambda body: (status, reply))
     settings = {"supports": "0", "join": "[SEP]"} if path == "classify" else {}
     scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/{path}"), settings)

@@ -83,9 +83,7 @@ def chat(text: str, tokens: int) -> tuple[int, Any]:
     return 200, {"model": "m", "choices": [choice], "usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
 
 
-def test_replies_that_are_no_answer_are_paid_and_end_the_budget(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_replies_that_are_no_answer_are_paid_and_end_the_budget(tmp_path, capsys) -> None:
     """A reply costs a dollar: one pair of a response is answered, the next is not, so two responses take 4 of 3.5."""
     count = 0
 
@@ -108,9 +106,7 @@ def test_replies_that_are_no_answer_are_paid_and_end_the_budget(
     assert "$4.00" in took
 
 
-def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(tmp_path, capsys) -> None:
     """Every ninth reply is no answer, or empty: its response is a failure, which the journal keeps for later runs."""
     count, out = 0, tmp_path / "out"
 
@@ -219,9 +215,7 @@ def whole(tmp_path: Path) -> tuple[int, bytes]:
 
 
 @pytest.mark.long
-def test_pairs_of_failed_responses_are_not_asked_again(
-    tmp_path: Path, whole: tuple[int, bytes], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pairs_of_failed_responses_are_not_asked_again(tmp_path, whole: tuple[int, bytes], capsys) -> None:
     """Every fifth request is refused for good, until the third run; no pair is answered twice."""
     answered: list[str] = []
     refused, failing = 0, True

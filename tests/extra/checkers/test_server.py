@@ -82,10 +82,7 @@ def test_no_text_adds_a_separator(passage: str, sentence: str, join: str) -> Non
     assert text.replace(" ", "") == f"{passage}{join}{sentence}".replace(" ", "")
 
 
-@given(
-    passage=st.text("| ax", max_size=12),
-    join=st.sampled_from(["||", " || ", "|", "a b", "a  b", "aa", "|||"]),
-)
+@given(passage=st.text("| ax", max_size=12), join=st.sampled_from(["||", " || ", "|", "a b", "a  b", "aa", "|||"]))
 def test_no_separator_of_any_form_is_left_in_a_text(passage: str, join: str) -> None:
     assert join.strip() not in joined(passage, "", join).removesuffix(join)
 

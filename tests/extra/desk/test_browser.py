@@ -82,9 +82,7 @@ def said(page: Page) -> str:
     return page.inner_text("header")
 
 
-def test_ten_labels_by_keyboard_survive_a_crash_and_become_gold(
-    tmp_path: Path, page: Page, serve: type[Served]
-) -> None:
+def test_ten_labels_by_keyboard_survive_a_crash_and_become_gold(tmp_path, page: Page, serve: type[Served]) -> None:
     out = write_pool(tmp_path)
     served = serve(tmp_path, *ANN)
     page.goto(served.links[0])
@@ -233,9 +231,7 @@ def long_pool(folder: Path) -> None:
     (out / "passages.jsonl").write_text(passages, encoding="utf-8")
 
 
-def test_response_rubric_and_first_passage_are_seen_without_scrolling(
-    tmp_path: Path, page: Page, serve: type[Served]
-) -> None:
+def test_response_rubric_and_first_passage_are_seen_without_scrolling(tmp_path, page, serve) -> None:
     long_pool(tmp_path)
     served = serve(tmp_path, *ANN, "--topics", str(tmp_path / "topics.json"))
     page.goto(served.links[0])
@@ -252,9 +248,7 @@ def test_response_rubric_and_first_passage_are_seen_without_scrolling(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_pages_are_for_everybody(
-    tmp_path: Path, browser: Browser, serve: type[Served], scheme: str, size: dict[str, int]
-) -> None:
+def test_pages_are_for_everybody(tmp_path, browser, serve, scheme, size) -> None:
     long_pool(tmp_path)
     judgments = write_judgments(tmp_path, dict.fromkeys(range(1, 13), 2))
     prompts = ("--prompt", "relevance", "--prompt", "groundedness/sentences", "--topics", str(tmp_path / "topics.json"))
@@ -335,9 +329,7 @@ def test_two_people_in_one_browser_stay_two(tmp_path: Path, page: Page, serve: t
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_command_with_0(
-    tmp_path: Path, browser: Browser, serve: type[Served], number: signal.Signals
-) -> None:
+def test_a_signal_ends_the_command_with_0(tmp_path, browser, serve, number) -> None:
     write_pool(tmp_path)
     served = serve(tmp_path, *ANN)
     # A browser that keeps its connection holds nothing up. It is not watched: it may still ask for the icon.

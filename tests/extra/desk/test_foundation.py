@@ -28,10 +28,7 @@ class Counter:
     def __init__(self) -> None:
         self.counts = {"Ann": 0, "Bob": 0}
         self.app = desk_app(
-            [ANN, BOB],
-            {"/": self.show, "/missing": self.missing},
-            {"/add": self.add, "/fail": self.fail},
-            port=8765,
+            [ANN, BOB], {"/": self.show, "/missing": self.missing}, {"/add": self.add, "/fail": self.fail}, port=8765
         )
 
     async def show(self, visit: Visit) -> Response:
@@ -229,9 +226,7 @@ async def inside_a_loop(call: Callable[[], None]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("around", [lambda call: call(), lambda call: asyncio.run(inside_a_loop(call))])
-def test_a_signal_ends_a_desk_in_good_order(
-    desk: Counter, number: signal.Signals, around: Callable[[Callable[[], None]], None]
-) -> None:
+def test_a_signal_ends_a_desk_in_good_order(desk, number, around) -> None:
     opened = listen(port=0)
     seen: list[int] = []
 

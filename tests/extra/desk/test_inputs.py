@@ -36,9 +36,7 @@ from tests.extra.desk.world import GRADED, plan_of, response, write_judgments, w
         ({"prompts": ["none"]}, "no prompt called 'none'"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_anything_is_made(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_what_cannot_be_done_is_said_before_anything_is_made(tmp_path, changes: dict[str, Any], said: str) -> None:
     write_pool(tmp_path)
     with pytest.raises(UsageError) as refused, open_assess_desk(plan_of(tmp_path, **changes)):
         pass
@@ -135,9 +133,7 @@ def dealt(plan: AssessPlan, store: LabelStore, path: str) -> list[DeskItem]:
     return [items[task.item] for task in store.tasks(path)]
 
 
-def test_labels_become_gold_with_the_probabilities_of_the_plan(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_become_gold_with_the_probabilities_of_the_plan(tmp_path, capsys) -> None:
     out = write_pool(tmp_path)
     plan = plan_of(tmp_path, plan=write_plan(tmp_path, [2, 5, 9, 10]), assessors=["ann", "bob"], double=0.5)
     with open_assess_desk(plan) as (_, store):

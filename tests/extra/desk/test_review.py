@@ -67,9 +67,7 @@ BETTER = TEXT.replace("You assess groundedness", "Be strict. You assess grounded
         ((None, None), None, 0.02, "open"),
     ],
 )
-def test_a_wording_is_better_only_where_interval_and_test_say_so(
-    gain: tuple[float | None, float | None], p: float | None, p_max_t: float | None, verdict: str
-) -> None:
+def test_a_wording_is_better_only_where_interval_and_test_say_so(gain, p, p_max_t, verdict) -> None:
     low, high = gain
     estimate = Estimate(0.15, low, high, 40, 10)
     row = ComparisonRow(
@@ -171,9 +169,7 @@ def test_a_wording_becomes_a_file_of_its_own(shelf: Shelf, tmp_path: Path) -> No
         ("new", BETTER + "\0", "NUL"),
     ],
 )
-def test_what_is_no_prompt_or_has_a_name_already_is_not_saved(
-    shelf: Shelf, tmp_path: Path, variant: str, text: str, said: str
-) -> None:
+def test_what_is_no_prompt_or_has_a_name_already_is_not_saved(shelf, tmp_path, variant, text, said) -> None:
     with pytest.raises((InputError, UsageError), match=re.escape(said)):
         shelf.save(shelf.prompts()[0][GRADED], variant, text, replace=True)
     assert not list(tmp_path.rglob("*.md"))

@@ -116,9 +116,7 @@ def test_a_filter_keeps_its_items_on_the_way_through(desk: tuple[Review, str], p
     expect(page.get_by_text(f"2 of {count}", exact=True)).to_be_visible()
 
 
-def test_the_focus_stays_while_a_rerun_is_followed(
-    desk: tuple[Review, str], page: Page, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_focus_stays_while_a_rerun_is_followed(desk: tuple[Review, str], page: Page, monkeypatch) -> None:
     review, link = desk
     old = review.shelf.prompts()[0][GRADED]
     new = old._replace(criterion=msgspec.structs.replace(old.criterion, variant="slow"))

@@ -39,10 +39,7 @@ def write_pool(folder: Path, n: int = 12, *, hostile: bool = False) -> Path:
     texts = {1: HOSTILE} if hostile else {}
     responses = tuple(response(number, texts.get(number)) for number in range(1, n + 1))
     second = HOSTILE if hostile else "The second passage."
-    passages = {
-        "p1": Passage("p1", "The first passage.", "collection"),
-        "p2": Passage("p2", second, "collection"),
-    }
+    passages = {"p1": Passage("p1", "The first passage.", "collection"), "p2": Passage("p2", second, "collection")}
     pool = Pool(responses, passages, ())
     (out / "pool.jsonl").write_bytes(pool_jsonl(pool))
     (out / "passages.jsonl").write_bytes(passages_jsonl(pool))

@@ -80,14 +80,7 @@ def test_the_metrics_are_those_of_nuggetizer(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_published_examples_give_their_numbers(
-    tmp_path: Path,
-    nuggets: list[tuple[str, str]],
-    strict_vital: float,
-    strict_all: float,
-    vital: float,
-    everything: float,
-) -> None:
+def test_published_examples_give_their_numbers(tmp_path, nuggets, strict_vital, strict_all, vital, everything) -> None:
     listed = [(f"Fact {place}.", weight, label) for place, (weight, label) in enumerate(nuggets)]
     path = file(tmp_path, line("1-1_1", listed))
     made = parse_bank(path.read_bytes(), "bank")

@@ -24,9 +24,7 @@ def test_a_bank_is_converted_and_counted(tmp_path: Path, capsys: pytest.CaptureF
     ("form", "held"),
     [("judge", "16 okay, 28 vital"), ("nuggetizer", "16 okay, 28 vital"), ("cone-rag", "44 without importance")],
 )
-def test_what_is_counted_is_what_the_written_file_holds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, held: str
-) -> None:
+def test_what_is_counted_is_what_the_written_file_holds(tmp_path, capsys, form: str, held: str) -> None:
     out = tmp_path / "bank"
     assert main(["nuggets", "convert", str(BANK), "--to", form, "--out", str(out)]) == 0
     assert capsys.readouterr().err == f"{out}: 44 nuggets of 16 turns, 3 topics: {held}\n"
@@ -53,9 +51,7 @@ def test_importance_comes_from_the_grade_of_the_passage(tmp_path: Path, capsys: 
         ("hello", ["--to", "judge"], "not a bank of nuggets"),
     ],
 )
-def test_a_bank_that_cannot_be_written_leaves_no_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, options: list[str], message: str
-) -> None:
+def test_a_bank_that_cannot_be_written_leaves_no_file(tmp_path, capsys, content, options, message) -> None:
     bank, out = tmp_path / "bank", tmp_path / "out"
     bank.write_text(content)
     assert main(["nuggets", "convert", str(bank), *options, "--out", str(out)]) == 2
@@ -186,9 +182,7 @@ def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFix
         (["convert", "{bank}", "--to", "judge", "--out", "{file}"], "over what it is"),
     ],
 )
-def test_edits_that_cannot_be_read_or_written_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
-) -> None:
+def test_edits_that_cannot_be_read_or_written_are_refused(tmp_path, capsys, words: list[str], message: str) -> None:
     bank, sheet = tmp_path / "bank", tmp_path / "sheet.csv"
     bank.mkdir()
     (bank / "nuggets.jsonl").write_bytes(BANK.read_bytes())

@@ -145,9 +145,7 @@ def test_every_problem_of_our_form_is_listed_with_its_line() -> None:
         (b"a,b\n1-1-r1,x\n", "rubrics", [("missing_column", "line 1")]),
     ],
 )  # fmt: skip
-def test_every_problem_of_other_forms_is_listed_at_its_place(
-    content: bytes, form: str | None, found: list[tuple[str, str]]
-) -> None:
+def test_every_problem_of_other_forms_is_listed_at_its_place(content, form, found) -> None:
     assert problems(content, form) == found
 
 

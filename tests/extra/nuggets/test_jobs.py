@@ -26,7 +26,6 @@ from judge.io.ids import is_own_turn
 from judge.io.sentences import split_sentences
 from tests.conftest import PROJECT
 from tests.mock import Mock, start_mock, wait_for_paid
-from tests.postgres import Postgres
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -95,9 +94,7 @@ def test_each_sentence_of_a_response_has_a_label(server: Mock, pooled: Path, tmp
 
 
 @both
-def test_what_one_folder_asked_another_finds_in_a_shared_journal(
-    server: Mock, pooled: Path, tmp_path: Path, postgres: Postgres, asked: Asked
-) -> None:
+def test_what_one_folder_asked_another_finds_in_a_shared_journal(server, pooled, tmp_path, postgres, asked) -> None:
     server.reset()
     url = postgres.database()
     asked.ask(plan(server, pooled, tmp_path / "one", asked, journal=url))
@@ -111,9 +108,7 @@ def test_what_one_folder_asked_another_finds_in_a_shared_journal(
 
 
 @both
-def test_a_budget_leaves_failures_and_the_next_call_goes_on(
-    server: Mock, pooled: Path, tmp_path: Path, asked: Asked
-) -> None:
+def test_a_budget_leaves_failures_and_the_next_call_goes_on(server: Mock, pooled: Path, tmp_path, asked: Asked) -> None:
     server.reset()
     short = asked.ask(plan(server, pooled, tmp_path, asked, max_cost=1.0, price="100/100", concurrency=4))
     assert {failed.reason for failed in short.failures} == {"budget"}
@@ -165,9 +160,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tm
 
 
 @both
-def test_a_folder_with_other_answers_is_refused_before_anything_is_sent(
-    server: Mock, pooled: Path, tmp_path: Path, asked: Asked
-) -> None:
+def test_a_folder_with_other_answers_is_refused_before_anything_is_sent(server, pooled, tmp_path, asked) -> None:
     row = asked.plan.command
     asked.ask(plan(server, pooled, tmp_path, asked, limit=3))
     server.reset()
@@ -185,9 +178,7 @@ def test_a_server_that_is_not_there_ends_the_run(pooled: Path, tmp_path: Path) -
         match_nuggets(gone)
 
 
-def test_matches_of_judges_are_scored_and_several_vote(
-    server: Mock, pooled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_matches_of_judges_are_scored_and_several_vote(server: Mock, pooled: Path, tmp_path, capsys) -> None:
     match_nuggets(plan(server, pooled, tmp_path / "a"))
     overlap = ["--model", "baseline/overlap", "--out", str(tmp_path / "b")]
     assert main(["nuggets", "match", "--pool", str(pooled), "--bank", str(BANK), *overlap]) == 0

@@ -7,7 +7,7 @@ import pytest
 from judge.errors import InputError
 from judge.extra.nuggets.label_files import parse_matches, read_matches
 from judge.extra.nuggets.labels import join
-from judge.extra.nuggets.records import MatchedNugget, MatchLabel
+from judge.extra.nuggets.records import MatchedNugget
 from judge.gold.rows import text_digest
 from judge.io.line_stream import jsonl_bytes
 from judge.io.safe import digest
@@ -72,9 +72,7 @@ def test_a_response_goes_by_its_id_or_by_the_run_that_ranked_it_first() -> None:
         (("supports", "supports", "contradicts"), "supports"),
     ],
 )
-def test_the_label_of_most_counts_and_of_equally_many_the_worse_one(
-    votes: tuple[MatchLabel, ...], label: MatchLabel
-) -> None:
+def test_the_label_of_most_counts_and_of_equally_many_the_worse_one(votes, label) -> None:
     rows = [row(1, "1-1_1/1", vote, assessor=f"w{place}") for place, vote in enumerate(votes)]
     for order in (rows, rows[::-1]):
         assert join(order, (), BANK, POOL, "m").labels == {("R00001", "1-1_1/1"): label}

@@ -174,9 +174,7 @@ TOPIC = bank(nugget("1-1/1"))
         ("does_not", None, None),
     ],
 )
-def test_a_nugget_of_a_topic_has_the_best_label_of_the_dialogue(
-    first: MatchLabel, second: MatchLabel | None, label: MatchLabel | None
-) -> None:
+def test_a_nugget_of_a_topic_has_the_best_label_of_the_dialogue(first, second, label) -> None:
     labels = known({(1, "1-1/1"): first})
     if second is not None:
         labels = PairLabels(labels.labels | known({(2, "1-1/1"): second}).labels, {}, {}, 0, True)

@@ -235,9 +235,7 @@ def test_several_prompts_and_kinds(folder: Path, asked: Asked) -> None:
         ({"criteria": "relevance"}, "a topics file is needed"),
     ],
 )
-def test_what_cannot_be_done_is_refused_before_anything_is_asked(
-    folder: Path, asked: Asked, more: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_done_is_refused_before_anything_is_asked(folder, asked, more, message) -> None:
     ruled = asked(perfect)
     with pytest.raises(judge.UsageError, match=re.escape(message)):
         probed(folder, **more)
@@ -298,9 +296,7 @@ def probe(*arguments: object) -> int:
 
 
 @pytest.mark.slow
-def test_a_certificate_tells_of_the_probe_of_its_judge_and_a_run_says_so(
-    calibrated: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_certificate_tells_of_the_probe_of_its_judge_and_a_run_says_so(calibrated, tmp_path, capsys) -> None:
     out, path = calibrated
     before = read_certificate(path)
     same = [out, "--criteria", "groundedness", "--model", "baseline/overlap", "--certificate", path]
@@ -331,9 +327,7 @@ def test_a_certificate_tells_of_the_probe_of_its_judge_and_a_run_says_so(
         (["--temperature", "0.5"], "temperature: 0.0 certified, 0.5 here"),
     ],
 )
-def test_a_certificate_of_another_judge_is_refused(
-    calibrated: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: list[str], said: str
-) -> None:
+def test_a_certificate_of_another_judge_is_refused(calibrated, tmp_path, capsys, changed, said) -> None:
     out, path = calibrated
     capsys.readouterr()
     same = [out, "--model", "baseline/overlap", "--certificate", path, "--criteria", "groundedness"]
@@ -363,9 +357,7 @@ def test_a_judge_that_answers_as_another_model_is_not_the_certified_one(folder: 
 
 
 @pytest.mark.slow
-def test_a_probe_in_a_certificate_that_was_edited_is_refused(
-    calibrated: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_probe_in_a_certificate_that_was_edited_is_refused(calibrated: tuple[Path, Path], tmp_path, capsys) -> None:
     out, path = calibrated
     probe(out, "--criteria", "groundedness", "--model", "baseline/overlap", "--certificate", path, "-o", tmp_path / "p")
     edited = json.loads((tmp_path / "p" / "certificate.json").read_bytes())
@@ -387,9 +379,7 @@ def server() -> Iterator[Mock]:
 
 
 @pytest.mark.slow
-def test_a_gullible_server_is_caught_by_the_whole_command(
-    folder: Path, server: Mock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gullible_server_is_caught_by_the_whole_command(folder: Path, server: Mock, capsys) -> None:
     server.reset()
     server.config(gullible=True)
     asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", server.base_url, "--items", "18"]
