@@ -56,6 +56,28 @@ class Heading(str):
         return made
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """A value with its interval, drawn in a line of a table."""
+
+    estimate: Estimate
+    hollow: bool = False
+    """Whether it is the lesser one of two in a line, such as a mean before its correction."""
+
+
+class Plot(msgspec.Struct, frozen=True):
+    """A column of a table in which each line's values are drawn over one axis."""
+
+    name: str
+    low: float
+    high: float
+    lines: tuple[tuple[Mark, ...], ...]
+    """The marks of each line of the table."""
+
+
+Shares = tuple[tuple[float | None, ...], ...]
+"""For each cell of a table how deep it is shaded, from 0 to 1; None is not shaded."""
+
+
 class Tabular(Protocol[_Row]):
     """A sequence of rows that a notebook shows as a table."""
 
@@ -116,12 +138,16 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         title: What stands above the table.
         notes: What stands below it, a sentence each.
         places: Decimals.
+        plot: What a page draws beside the lines.
+        shares: How deep a page shades the cells; empty where it shades none.
     """
 
     columns: tuple[str, ...]
     title: str
     notes: tuple[str, ...]
     places: int
+    plot: Plot | None
+    shares: Shares
 
     def __new__(
         cls,
@@ -130,10 +156,13 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         title: str = "",
         notes: Iterable[str] = (),
         places: int = 4,
+        plot: Plot | None = None,
+        shares: Shares = (),
     ) -> "Table[_Row]":
         """Keep the rows with what stands beside them."""
         made = super().__new__(cls, rows)
         made.columns, made.title, made.notes, made.places = tuple(columns), title, tuple(notes), places
+        made.plot, made.shares = plot, shares
         return made
 
     @overload

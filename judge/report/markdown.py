@@ -4,7 +4,8 @@ import base64
 from collections.abc import Iterator, Sequence
 
 from judge.io.markup import name_of, prose, quotation
-from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, ReportTable, Said
+from judge.io.table import Table
+from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said
 from judge.report.pictures import Picture
 
 
@@ -42,8 +43,10 @@ def _blocks(part: ReportPart) -> Iterator[str]:
             yield "\n".join(f"- {prose(line)}" for line in lines)
         case Facts(lines):
             yield "\n".join(f"- {prose(name)}: {prose(value)}" for name, value in lines)
-        case ReportTable():
-            yield from _sheet(part)
+        case Table():
+            yield f"### {prose(part.title)}"
+            yield part.body()
+            yield from map(prose, part.notes)
         case Quoted(about, text):
             yield f"{prose(about)}:"
             yield quotation(text)
@@ -51,10 +54,3 @@ def _blocks(part: ReportPart) -> Iterator[str]:
             yield f"### {prose(title)}"
             for inner in parts:
                 yield from _blocks(inner)
-
-
-def _sheet(sheet: ReportTable) -> Iterator[str]:
-    yield f"### {prose(sheet.grid.title)}"
-    yield sheet.grid.body()
-    if sheet.reading:
-        yield prose(sheet.reading)

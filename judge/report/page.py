@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from markupsafe import Markup
@@ -9,10 +10,10 @@ from markupsafe import Markup
 from judge.io.bundle import __version__
 from judge.io.cells import interval, number
 from judge.io.draw.page import look, policy, render_page
-from judge.io.table import Cell, Strong
+from judge.io.table import Cell, Mark, Plot, Strong, Table
 from judge.records import Estimate
 from judge.report.browser import Browser
-from judge.report.parts import Content, Mark, Plot, ReportTable
+from judge.report.parts import Content
 
 _PAGES = Path(__file__).parent / "pages"
 _SHORT = 28
@@ -29,17 +30,6 @@ class Shown(msgspec.Struct, frozen=True):
     detail: str = ""
     """What stands smaller behind the text, such as an interval."""
     drawn: Markup = Markup()
-
-
-class ShownTable(msgspec.Struct, frozen=True):
-    """A table as the template writes it."""
-
-    caption: str
-    reading: str
-    head: tuple[Shown, ...]
-    rows: tuple[tuple[Shown, ...], ...]
-    named: int
-    """The column that names the lines."""
 
 
 def report_page(content: Content, browser: Browser) -> bytes:
@@ -59,36 +49,34 @@ def report_page(content: Content, browser: Browser) -> bytes:
         script=Markup(browser.script),  # noqa: S704 - our own script
         policy=policy([browser.script] if browser.script else [], [style], further=bool(browser.files)),
         kind=lambda part: type(part).__name__,
-        table=shown_table,
+        shown=shown_cells,
         version=__version__,
     )
     return page.encode()
 
 
-def shown_table(sheet: ReportTable) -> ShownTable:
-    """The cells of a table, with its picture behind the first column of estimates, else as the last column."""
-    grid, words = sheet.grid, sheet.grid.words()
-    head = [Shown(name, "" if place in words else "number") for place, name in enumerate(grid.columns)]
-    rows: list[list[Shown]] = []
-    for number_of_line, (cells, texts) in enumerate(zip(grid, grid.cells(), strict=True)):
-        shares: Sequence[float | None] = sheet.shares[number_of_line] if sheet.shares else ()
-        rows.append(
-            [
-                _cell(cell, text, place in words, shares[place] if shares else None)
-                for place, (cell, text) in enumerate(zip(cells, texts, strict=True))
-            ]
-        )
-    if sheet.plot is not None:
-        place = min(grid.estimates(), default=len(head) - 1) + 1
-        head.insert(place, Shown(sheet.plot.name, "drawn", drawn=axis(sheet.plot)))
-        for row, marks in zip(rows, sheet.plot.lines, strict=True):
-            row.insert(place, Shown("", "drawn", drawn=line(sheet.plot, marks)))
+def shown_cells(table: Table[Any]) -> tuple[list[Shown], list[list[Shown]], int]:
+    """Head and lines of a table, and the column that names the lines.
+
+    Its picture stands behind the first column of estimates, else as the last column.
+    """
+    words = table.words()
+    head = [Shown(name, "" if place in words else "number") for place, name in enumerate(table.columns)]
+    shares = table.shares or ((None,) * len(head),) * len(table)
+    rows = [
+        [_cell(*cell, place in words) for place, cell in enumerate(zip(cells, texts, shades, strict=True))]
+        for cells, texts, shades in zip(table, table.cells(), shares, strict=True)
+    ]
+    if table.plot is not None:
+        place = min(table.estimates(), default=len(head) - 1) + 1
+        head.insert(place, Shown(table.plot.name, "drawn", drawn=axis(table.plot)))
+        for row, marks in zip(rows, table.plot.lines, strict=True):
+            row.insert(place, Shown("", "drawn", drawn=line(table.plot, marks)))
     # A rank comes first where there is one, and it names nobody.
-    named = grid.columns.index("run") if "run" in grid.columns else 0
-    return ShownTable(grid.title, sheet.reading, tuple(head), tuple(map(tuple, rows)), named)
+    return head, rows, table.columns.index("run") if "run" in table.columns else 0
 
 
-def _cell(cell: Cell, text: str, is_word: bool, share: float | None) -> Shown:
+def _cell(cell: Cell, text: str, share: float | None, is_word: bool) -> Shown:
     shade = "" if share is None else f" shade-{round(share * SHADES)}"
     if isinstance(cell, Estimate):
         value, _, ends = text.partition(" ")

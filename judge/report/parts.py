@@ -5,7 +5,6 @@ from typing import Any, Literal
 import msgspec
 
 from judge.io.table import Table
-from judge.records import Estimate
 
 Tone = Literal["plain", "good", "warn", "bad"]
 """How a sentence is to be taken; `plain` says nothing of it."""
@@ -32,35 +31,6 @@ class Facts(msgspec.Struct, frozen=True):
     lines: tuple[tuple[str, str], ...]
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """A value with its interval, drawn in a line of a table."""
-
-    estimate: Estimate
-    hollow: bool = False
-    """Whether it is the lesser one of two in a line, such as a mean before its correction."""
-
-
-class Plot(msgspec.Struct, frozen=True):
-    """A column of a table in which each line's values are drawn over one axis."""
-
-    name: str
-    low: float
-    high: float
-    lines: tuple[tuple[Mark, ...], ...]
-    """The marks of each line of the table."""
-
-
-class ReportTable(msgspec.Struct, frozen=True):
-    """A table, and how it is read."""
-
-    grid: Table[Any]
-    reading: str
-    """A sentence or two: what a line is, and what its numbers say."""
-    plot: Plot | None = None
-    shares: tuple[tuple[float | None, ...], ...] = ()
-    """For each cell how deep it is shaded, from 0 to 1; None is not shaded. Empty where no cell is."""
-
-
 class Quoted(msgspec.Struct, frozen=True):
     """A text that a stranger or a model wrote, and what it is."""
 
@@ -72,10 +42,11 @@ class Folded(msgspec.Struct, frozen=True):
     """Parts that are shown when asked for."""
 
     title: str
-    parts: "tuple[Said | Noted | Facts | ReportTable | Quoted, ...]"
+    parts: tuple[Said | Noted | Facts | Table[Any] | Quoted, ...]
 
 
-ReportPart = Said | Noted | Facts | ReportTable | Quoted | Folded
+ReportPart = Said | Noted | Facts | Table[Any] | Quoted | Folded
+"""The notes of a table say how it is read: what a line is, and what its numbers say."""
 
 
 class Section(msgspec.Struct, frozen=True):

@@ -8,10 +8,11 @@ from judge.calibrate.report.lookup import best_first, criteria, of
 from judge.calibrate.report.plots import confusion_maps, forest, raw_vs_corrected
 from judge.io.cells import count
 from judge.io.draw.intervals import interval_plot
+from judge.io.table import Table
 from judge.io.trec import safe_names
 from judge.records import Estimate
 from judge.report.folders import ReportedFolder, RunFolder
-from judge.report.parts import Content, ReportTable, Section
+from judge.report.parts import Content, Section
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import worded
 
@@ -76,14 +77,14 @@ def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
         kind = section.name.removesuffix(end)
         if kind not in ("by-topic", "by-depth"):
             continue
-        sheets = [part for part in section.parts if isinstance(part, ReportTable)]
+        sheets = [part for part in section.parts if isinstance(part, Table)]
         for number, sheet in enumerate(sheets, start=1):
-            if len(sheet.grid) > MOST_LINES:
+            if len(sheet) > MOST_LINES:
                 continue
-            rows = [(str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet.grid]
+            rows = [(str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet]
             name = kind if len(sheets) == 1 else f"{kind}-{number}"
-            about = f"{sheet.grid.title}: the average of the better runs; the table has the numbers."
-            forms = interval_plot(rows, "average grade", sheet.grid.title, sheet.grid.columns[1])
+            about = f"{sheet.title}: the average of the better runs; the table has the numbers."
+            forms = interval_plot(rows, "average grade", sheet.title, sheet.columns[1])
             yield _picture(kind, about, forms, name)
 
 

@@ -10,7 +10,7 @@ import pytest
 from markupsafe import Markup
 
 from judge.errors import InputError
-from judge.io.table import Table
+from judge.io.table import Mark, Plot, Table
 from judge.judges.journal import Journal
 from judge.judges.journal_tools import JournalSpending, read_spending
 from judge.judges.records import Completion
@@ -24,12 +24,9 @@ from judge.report.parts import (
     Content,
     Facts,
     Folded,
-    Mark,
     Noted,
-    Plot,
     Quoted,
     ReportPart,
-    ReportTable,
     Said,
     Section,
 )
@@ -155,7 +152,7 @@ EVERY_PART: tuple[ReportPart, ...] = (
     Said(HOSTILE, "warn"),
     Noted(HOSTILE, (HOSTILE,)),
     Facts(((HOSTILE, HOSTILE),)),
-    ReportTable(Table(((HOSTILE, HOSTILE),), ("run", HOSTILE), HOSTILE), HOSTILE),
+    Table(((HOSTILE, HOSTILE),), ("run", HOSTILE), HOSTILE, (HOSTILE,)),
     Folded(HOSTILE, (Quoted(HOSTILE, HOSTILE),)),
 )
 
@@ -197,9 +194,10 @@ def test_the_page_lets_only_its_own_style_take_effect() -> None:
 
 
 def test_a_table_is_announced_and_its_lines_are_named_by_the_run() -> None:
-    grid = Table(((1, "first", estimate(2.5, 2.0, 3.0)),), ("rank", "run", "mean"), "A board", (), 2)
-    plot = Plot("drawn", 0, 3, ((Mark(estimate(2.5, 2.0, 3.0)),),))
-    page = report_page(content(ReportTable(grid, "A line for each run.", plot)), NOTHING).decode()
+    mean = estimate(2.5, 2.0, 3.0)
+    plot = Plot("drawn", 0, 3, ((Mark(mean),),))
+    table = Table(((1, "first", mean),), ("rank", "run", "mean"), "A board", ("A line for each run.",), 2, plot)
+    page = report_page(content(table), NOTHING).decode()
     assert "<caption><span>A board</span></caption>" in page
     assert '<th scope="row" class="short">first</th>' in page
     assert '<td class="number">2.50 <span class="range">[2.00, 3.00]</span></td>' in page
@@ -209,8 +207,9 @@ def test_a_table_is_announced_and_its_lines_are_named_by_the_run() -> None:
 
 
 def test_a_cell_is_shaded_by_its_share() -> None:
-    grid = Table((("people: 0", 1, 3),), ("people", "judge: 0", "judge: 1"), "Grades")
-    page = report_page(content(ReportTable(grid, "-", shares=((None, 0.25, 0.75),))), NOTHING).decode()
+    shares = ((None, 0.25, 0.75),)
+    table = Table((("people: 0", 1, 3),), ("people", "judge: 0", "judge: 1"), "Grades", shares=shares)
+    page = report_page(content(table), NOTHING).decode()
     assert '<td class="number shade-2">1</td>' in page
     assert '<td class="number shade-6">3</td>' in page
 

@@ -29,7 +29,11 @@ def confusion(row: AgreementRow) -> Iterator[Finding]:
         for place, (grade, counts, total) in enumerate(zip(row.grades, row.confusion, totals, strict=True))
     ]
     columns = ("assessors", *(f"judge {grade}" for grade in row.grades), "all", Heading("recall", 2))
-    parts: list[str | Table[Any]] = [Table(lines, columns)]
+    shares = tuple(
+        (None, *(n / total if total else None for n in counts), None, None)
+        for counts, total in zip(row.confusion, totals, strict=True)
+    )
+    parts: list[str | Table[Any]] = [Table(lines, columns, shares=shares)]
     if row.without_grade:
         reasons = ", ".join(f"{n} {printable(reason)}" for reason, n in sorted(row.without_grade.items()))
         parts.append(f"Gold items without a grade by the judge: {reasons}.")
@@ -38,11 +42,7 @@ def confusion(row: AgreementRow) -> Iterator[Finding]:
         parts.append(
             f"Does it use the grades as often as assessors do? {tests} (items taken as independent of each other)."
         )
-    shares = tuple(
-        (None, *(n / total if total else None for n in counts), None, None)
-        for counts, total in zip(row.confusion, totals, strict=True)
-    )
-    yield Finding(f"Grades of {escape(row.name)} against the assessors'", tuple(parts), shares=shares)
+    yield Finding(f"Grades of {escape(row.name)} against the assessors'", tuple(parts))
 
 
 def _marginal(test: MarginalTest) -> str:

@@ -26,10 +26,6 @@ class Finding(NamedTuple):
     title: str
     parts: tuple[str | Table[Any], ...]
     """A sentence has words of judge's own with names in them, for `told`."""
-    drawn: tuple[tuple[Estimate | None, bool], ...] = ()
-    """For each line of the first table the estimate to draw, and whether it is a baseline's; empty to draw none."""
-    shares: tuple[tuple[float | None, ...], ...] = ()
-    """For each cell of the first table how deep it is shaded, from 0 to 1; empty to shade none."""
 
 
 class _OfCriterion(Protocol):

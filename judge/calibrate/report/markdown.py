@@ -38,7 +38,7 @@ from judge.calibrate.together import turned
 from judge.io.cells import count, interval, number
 from judge.io.markup import code, listed, name_of, prose, told
 from judge.io.safe import escape, printable
-from judge.io.table import Heading, Strong, Table, p_cell
+from judge.io.table import Heading, Mark, Plot, Strong, Table, p_cell
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 
@@ -142,7 +142,7 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[Fin
     columns = ("judge", "n/topics", Heading("coverage", 2), *heads, Heading("design effect", 2))
     parts: list[str | Table[Any]] = [
         f"Against {references}; best lower bound of {heading(primary)} first, the chosen judge in bold.",
-        Table(lines, columns, places=3),
+        Table(lines, columns, places=3, plot=_plot(rows)),
     ]
     reasons: dict[str, set[str]] = {}
     for row in rows:
@@ -153,8 +153,15 @@ def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[Fin
     undefined = [f"{reason} ({count(len(judges), 'judge')})" for reason, judges in reasons.items()]
     if undefined:
         parts.append(f"Without a value or an interval: {'; '.join(undefined)}.")
-    marks = tuple((row.statistics.get(primary), row.baseline) for row in rows)
-    yield Finding(f"Agreement on {grades_of(rows[0].split)}", tuple(parts), drawn=marks)
+    yield Finding(f"Agreement on {grades_of(rows[0].split)}", tuple(parts))
+
+
+def _plot(rows: Sequence[AgreementRow]) -> Plot:
+    """The primary statistic over one axis, from 0 or below to 1; baselines are hollow."""
+    estimates = [row.statistics.get(row.primary) for row in rows]
+    ends = [end for each in estimates if each for end in (each.value, each.low) if end is not None]
+    marks = tuple((Mark(each, row.baseline),) if each else () for each, row in zip(estimates, rows, strict=True))
+    return Plot("drawn", min([0.0, *ends]), 1.0, marks)
 
 
 def _statistic(row: AgreementRow, name: str, *, full: bool) -> Estimate | float | None:

@@ -10,7 +10,7 @@ from judge.io.markup import plain
 from judge.io.safe import printable
 from judge.io.table import Table
 from judge.io.trec import safe_names
-from judge.report.parts import Folded, Mark, Noted, Plot, ReportPart, ReportTable, Said, Section, Tone
+from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.sections.words import capped, titled
 
 _TONES: dict[Word, Tone] = {"TRUSTED": "good", "NOT TRUSTED": "bad", "INCONCLUSIVE": "warn"}
@@ -52,26 +52,18 @@ def agreements(calibration: Calibration) -> Iterator[Section]:
 def _parts(finding: Finding) -> Iterator[ReportPart]:
     """A finding as parts of the report: what is said before a table is how it is read."""
     said: list[str] = []
-    plot, shares, title = _plot(finding), finding.shares, finding.title
+    title = finding.title
     for part in finding.parts:
         if isinstance(part, str):
             said.append(plain(part))
             continue
-        table = Table(part, part.columns, finding.title, (), part.places)
         reading = " ".join(said)
         # Here a table stands above what is said of it.
-        yield ReportTable(table, f"{reading[:-1]}." if reading.endswith(":") else reading, plot, shares)
-        said, plot, shares, title = [], None, (), ""
+        notes = [f"{reading[:-1]}." if reading.endswith(":") else reading] if reading else []
+        yield Table(part, part.columns, finding.title, notes, part.places, part.plot, part.shares)
+        said, title = [], ""
     if said:
         yield Said(" ".join([f"{title}:", *said] if title else said))
-
-
-def _plot(finding: Finding) -> Plot | None:
-    """The estimates of a finding over one axis, from 0 or below to 1."""
-    estimates = [estimate for estimate, _ in finding.drawn if estimate is not None]
-    ends = [end for estimate in estimates for end in (estimate.value, estimate.low) if end is not None]
-    marks = tuple((Mark(estimate, hollow=hollow),) if estimate else () for estimate, hollow in finding.drawn)
-    return Plot("drawn", min([0.0, *ends]), 1.0, marks) if finding.drawn else None
 
 
 def called(statistic: str) -> str:

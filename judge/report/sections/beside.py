@@ -1,15 +1,16 @@
 """Several folders side by side: who judged each, the runs' means and ranks, and how far the grades agree. Pure."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from judge.extra.evaluate.sets.grades import SetsAgreement
 from judge.io.cells import count
-from judge.io.table import Cell, Table
+from judge.io.table import Cell, Mark, Plot, Table
 from judge.io.trec import safe_names
 from judge.records import Estimate
 from judge.report.between import FoldersCompared
 from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
-from judge.report.parts import Facts, Mark, Plot, ReportPart, ReportTable, Said, Section
+from judge.report.parts import Facts, ReportPart, Said, Section
 from judge.report.sections.agreement import called
 from judge.report.sections.summary import banner, lead
 from judge.report.sections.words import capped, titled
@@ -46,7 +47,7 @@ def about(folder: ReportedFolder) -> str:
     return lead(folder)
 
 
-def _means(folders: Sequence[RunFolder], criterion: str) -> ReportTable:
+def _means(folders: Sequence[RunFolder], criterion: str) -> Table[Any]:
     by_folder = [{row.run_id: row for row in folder.rows if row.criterion == criterion} for folder in folders]
     run_ids = list(dict.fromkeys(run_id for rows in by_folder for run_id in rows))
     columns = ["run"]
@@ -55,12 +56,11 @@ def _means(folders: Sequence[RunFolder], criterion: str) -> ReportTable:
         columns += [f"{folder.name}: mean grade", f"{folder.name}: rank"]
         found = [rows.get(run_id) for run_id in run_ids]
         cells += [list(map(_mean, found)), list(map(_rank, found))]
-    grid = Table(zip(*cells, strict=True), tuple(columns), f"{titled(criterion)} side by side", (), 2)
-    return ReportTable(
-        grid,
+    reading = (
         f"A line for each run in the order of {folders[0].name}, and its mean grade and rank in each folder. Grades "
-        "under two prompts may be on different scales; ranks can be compared all the same.",
+        "under two prompts may be on different scales; ranks can be compared all the same."
     )
+    return Table(zip(*cells, strict=True), columns, f"{titled(criterion)} side by side", [reading], 2)
 
 
 def _mean(row: LeaderboardRow | None) -> Estimate | None:
@@ -83,18 +83,18 @@ def _agreement(pair: FoldersCompared) -> Iterator[ReportPart]:
     marks = tuple(() if name == "bias" else (Mark(found.statistics[name]),) for name in names)
     low = min([0.0, *(value for name in names[1:-1] if (value := found.statistics[name].low) is not None)])
     weighted = "; weighted, so that a grade two off counts four times one off" if "wkappa" in names else ""
-    yield ReportTable(
-        Table(lines, ("measure", "value"), f"{pair.first} and {pair.second}: how far the grades agree", (), 2),
+    reading = (
         ("The scales differ, so grades count as positive (1) or not (0). " if pair.binary else "")
         + f"Of the {count(found.items, pair.unit)} that both graded. Same grade: the share with equal grades. Kappa: "
         f"agreement beyond chance, 1 is perfect{weighted}. Difference: the mean of {pair.second} less that of "
-        f"{pair.first}.",
-        Plot("drawn", low, 1.0, marks),
+        f"{pair.first}."
     )
+    title = f"{pair.first} and {pair.second}: how far the grades agree"
+    yield Table(lines, ("measure", "value"), title, [reading], 2, Plot("drawn", low, 1.0, marks))
     yield _table(pair, found)
 
 
-def _table(pair: FoldersCompared, found: SetsAgreement) -> ReportTable:
+def _table(pair: FoldersCompared, found: SetsAgreement) -> Table[Any]:
     totals = [sum(counts) for counts in found.confusion]
     lines: list[tuple[Cell, ...]] = [
         (f"{pair.first}: {grade}", *counts, total)
@@ -105,9 +105,8 @@ def _table(pair: FoldersCompared, found: SetsAgreement) -> ReportTable:
         for counts, total in zip(found.confusion, totals, strict=True)
     )
     columns = ("grade", *(f"{pair.second}: {grade}" for grade in found.b.scale), "in all")
-    return ReportTable(
-        Table(lines, columns, f"Grades of {pair.first} beside those of {pair.second}"),
+    reading = (
         f"A line for each grade of {pair.first}, a column for each of {pair.second}: how many {pair.unit}s have both. "
-        "On the diagonal they agree; the list of judgments begins with those on which they do not.",
-        shares=shares,
+        "On the diagonal they agree; the list of judgments begins with those on which they do not."
     )
+    return Table(lines, columns, f"Grades of {pair.first} beside those of {pair.second}", [reading], shares=shares)

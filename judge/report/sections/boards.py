@@ -1,16 +1,16 @@
 """The runs in their order: as the judge sees them, and corrected by gold. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from judge.io.cells import number
-from judge.io.table import Cell, Table
+from judge.io.table import Cell, Mark, Plot, Table
 from judge.io.trec import safe_names
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
-from judge.report.parts import Mark, Noted, Plot, ReportPart, ReportTable, Said, Section
+from judge.report.parts import Noted, ReportPart, Said, Section
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.corrected_tables import change_text
 from judge.results.details import by_run
@@ -49,18 +49,18 @@ def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) 
     return dict(zip(names, compact_letters(apart, range(len(names))), strict=True))
 
 
-def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> ReportTable:
+def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> Table[Any]:
     notes = [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) for row in rows]
-    columns: list[tuple[str, list[Cell]]] = [
-        ("rank", [row.rank for row in rows]),
-        ("run", [row.run_id for row in rows]),
-        ("mean grade", [row.mean for row in rows]),
-        ("not told apart", [letters.get(row.run_id) for row in rows]),
-        ("over all turns", [row.bound for row in rows]),
-        ("good responses", [_share(row) for row in rows]),
-        ("turns graded", [f"{row.n} of {row.turns}" for row in rows]),
-        ("note", [note or None for note in notes]),
-    ]
+    columns: dict[str, Sequence[Cell]] = {
+        "rank": [row.rank for row in rows],
+        "run": [row.run_id for row in rows],
+        "mean grade": [row.mean for row in rows],
+        "not told apart": [letters.get(row.run_id) for row in rows],
+        "over all turns": [row.bound for row in rows],
+        "good responses": [_share(row) for row in rows],
+        "turns graded": [f"{row.n} of {row.turns}" for row in rows],
+        "note": [note or None for note in notes],
+    }
     reading = (
         "A line for each run, the best first. Mean grade: over the turns that have a grade; in brackets, and as a bar "
         f"in the picture, the range that holds the mean on topics like these with 95 % confidence (over {_units(rows)})"
@@ -80,11 +80,8 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
     reasons = {row.mean.reason for row in rows if row.mean.reason}
     if reasons:
         reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
-    columns = [(worded(name, criterion.unit), cells) for name, cells in columns]
-    grid = _grid(f"{titled(criterion.name)}: {scale_of(criterion)}", columns)
-    grades = [level.grade for level in criterion.scale.levels]
-    plot = Plot("mean grade, drawn", min(grades), max(grades), tuple((Mark(row.mean),) for row in rows))
-    return ReportTable(grid, worded(reading, criterion.unit), plot)
+    marks = tuple((Mark(row.mean),) for row in rows)
+    return _table(criterion, f": {scale_of(criterion)}", columns, reading, "mean grade, drawn", marks)
 
 
 def _share(row: LeaderboardRow) -> str | None:
@@ -95,10 +92,25 @@ def _units(rows: Sequence[LeaderboardRow | CorrectedRow]) -> str:
     return f"{rows[0].cluster}s" if rows else "topics"
 
 
-def _grid(title: str, columns: Sequence[tuple[str, list[Cell]]]) -> Table[Any]:
-    """A table of columns; one without any value is left out."""
-    kept = [(name, cells) for name, cells in columns if any(cell not in (None, "") for cell in cells)]
-    return Table(zip(*(cells for _, cells in kept), strict=True), tuple(name for name, _ in kept), title, (), 2)
+def _table(
+    criterion: Criterion,
+    about: str,
+    columns: Mapping[str, Sequence[Cell]],
+    reading: str,
+    drawn: str,
+    marks: tuple[tuple[Mark, ...], ...],
+) -> Table[Any]:
+    """A table of columns in the nouns of the criterion's unit, drawn over its scale; an empty column is left out."""
+    grades = [level.grade for level in criterion.scale.levels]
+    kept = {worded(name, criterion.unit): cells for name, cells in columns.items() if {*cells} - {None, ""}}
+    return Table(
+        zip(*kept.values(), strict=True),
+        kept,
+        titled(criterion.name) + about,
+        [worded(reading, criterion.unit)],
+        places=2,
+        plot=Plot(drawn, min(grades), max(grades), marks),
+    )
 
 
 def corrected_boards(folder: RunFolder) -> Iterator[Section]:
@@ -134,23 +146,20 @@ def _changed(text: str) -> str:
     )
 
 
-def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> ReportTable:
-    columns: list[tuple[str, list[Cell]]] = [
-        ("rank", [row.rank for row in rows]),
-        ("run", [row.run_id for row in rows]),
-        ("corrected mean", [row.corrected for row in rows]),
-        ("by the judge", [_value(row.raw) for row in rows]),
-        ("judge minus people", [None if row.bias is None else number(row.bias, 2, signed=True) for row in rows]),
-        ("not told apart", [row.tie or None for row in rows]),
-        ("possible ranks", [_ranks(row) for row in rows]),
-        ("over all turns", [row.bound for row in rows]),
-        ("gold grades", [f"{row.gold} of {row.n}" for row in rows]),
-        ("note", [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows]),
-    ]
-    columns = [(worded(name, criterion.unit), cells) for name, cells in columns]
-    grid = _grid(f"{titled(criterion.name)}, corrected: {scale_of(criterion)}", columns)
-    grades = [level.grade for level in criterion.scale.levels]
-    lines = tuple((Mark(_alone(row.raw), hollow=True), Mark(row.corrected)) for row in rows)
+def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Table[Any]:
+    columns: dict[str, Sequence[Cell]] = {
+        "rank": [row.rank for row in rows],
+        "run": [row.run_id for row in rows],
+        "corrected mean": [row.corrected for row in rows],
+        "by the judge": [_value(row.raw) for row in rows],
+        "judge minus people": [None if row.bias is None else number(row.bias, 2, signed=True) for row in rows],
+        "not told apart": [row.tie or None for row in rows],
+        "possible ranks": [_ranks(row) for row in rows],
+        "over all turns": [row.bound for row in rows],
+        "gold grades": [f"{row.gold} of {row.n}" for row in rows],
+        "note": [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows],
+    }
+    marks = tuple((Mark(_alone(row.raw), hollow=True), Mark(row.corrected)) for row in rows)
     reading = (
         "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
         "one, and the bar its 95 % range. The range in the leaderboard above is about topics like these; this one is "
@@ -158,8 +167,8 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Repo
         "responses that both graded; above zero, the judge gave the higher grades. "
         "Over all turns: the corrected mean with the worst grade for each turn that has none; ranks go by it."
     )
-    plot = Plot("ring: judge, dot: corrected", min(grades), max(grades), lines)
-    return ReportTable(grid, worded(reading, criterion.unit), plot)
+    about = f", corrected: {scale_of(criterion)}"
+    return _table(criterion, about, columns, reading, "ring: judge, dot: corrected", marks)
 
 
 def _value(estimate: Estimate) -> str | None:
@@ -189,10 +198,10 @@ def sentence_labels(folder: RunFolder) -> Iterator[Section]:
                 cells += [by_label[label].share, by_label[label].with_label]
             lines.append(tuple(cells))
         columns = ("run", "responses", *(column for label in labels for column in (label, f"{label} in")))
-        table = ReportTable(
-            Table(lines, columns, f"{titled(name)}: labels of sentences", (), 2),
+        reading = (
             "A line for each run. Under each label: the share of a response's sentences that have it, on average, with "
             f"its 95 % interval over {group[0].cluster}s, and then in how many responses it occurs at all. Sentences "
-            "that claim nothing are left out.",
+            "that claim nothing are left out."
         )
+        table = Table(lines, columns, f"{titled(name)}: labels of sentences", [reading], 2)
         yield Section(f"sentences-{slugs[name]}", f"Sentence by sentence: {name}", (table,))

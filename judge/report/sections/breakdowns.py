@@ -1,16 +1,17 @@
 """The runs by topic and by the depth of the turn. Pure."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
 from judge.extra.evaluate.scores import MeasuredRun
 from judge.io.cells import count
 from judge.io.ids import cluster_of, topic_of
-from judge.io.table import Table
+from judge.io.table import Mark, Plot, Table
 from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate
 from judge.report.folders import RunFolder
-from judge.report.parts import Mark, Plot, ReportPart, ReportTable, Section
+from judge.report.parts import ReportPart, Section
 from judge.report.sections.words import titled
 from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade
@@ -61,7 +62,7 @@ def _bounds(criterion: Criterion) -> tuple[float, float]:
 
 def _sheet(
     folder: RunFolder, criterion: Criterion, runs: list[MeasuredRun], facts: dict[str, TurnFacts], kind: str
-) -> ReportTable | None:
+) -> Table[Any] | None:
     groups = groups_of(facts, "topic" if kind == "topic" else "depth")
     if len(set(groups.values())) < 2 or not any(run.turns for run in runs):
         return None
@@ -92,8 +93,6 @@ def _sheet(
         sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."
-    return ReportTable(
-        Table(lines, columns, f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}", (), 2),
-        worded(sentence, unit),
-        Plot(f"{columns[2]}, drawn", low, high, marks),
-    )
+    title = f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}"
+    plot = Plot(f"{columns[2]}, drawn", low, high, marks)
+    return Table(lines, columns, title, [worded(sentence, unit)], 2, plot)

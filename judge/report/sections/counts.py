@@ -12,7 +12,7 @@ from judge.io.safe import printable
 from judge.io.table import Cell, Table
 from judge.pool.records import SeenResponses, pool_places
 from judge.report.folders import RunFolder
-from judge.report.parts import Folded, Noted, Quoted, ReportPart, ReportTable, Said, Section
+from judge.report.parts import Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.sections.words import REASONS, capped
 
 SAMPLES = 3
@@ -31,13 +31,13 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
             about.add(result)
     lines = tuple((name, *about.cells(len(pool.responses))) for (name, _), about in said.items())
     columns = ("criterion", "graded", "how often each grade", "unable to judge", "missing", "not asked")
-    sheet = ReportTable(
-        Table(lines, columns, "Judgments by criterion"),
+    reading = (
         "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: no grade "
         "came of it, be it that no reply could be used or that the question could not be put. Not asked: left out of a "
-        "trial, or not judged at all. None of these is a grade.",
+        "trial, or not judged at all. None of these is a grade."
     )
-    yield Section("judgment-counts", "What became of the judgments", (sheet,))
+    table = Table(lines, columns, "Judgments by criterion", [reading])
+    yield Section("judgment-counts", "What became of the judgments", (table,))
 
 
 class _Said:
@@ -80,16 +80,13 @@ def failures(folder: RunFolder) -> Iterator[Section]:
     if not by_reason:
         return
     order = sorted(by_reason, key=lambda reason: (-by_reason[reason], reason))
-    sheet = ReportTable(
-        Table(
-            ((reason, by_reason[reason], REASONS[reason]) for reason in order),
-            ("reason", "judgments", "in words"),
-            "Missing judgments by reason",
-        ),
+    reading = (
         "A missing judgment is never taken for a grade. Those that the provider or the budget caused come back when "
-        "the same command is run again.",
+        "the same command is run again."
     )
-    parts: list[ReportPart] = [sheet]
+    lines = ((reason, by_reason[reason], REASONS[reason]) for reason in order)
+    table = Table(lines, ("reason", "judgments", "in words"), "Missing judgments by reason", [reading])
+    parts: list[ReportPart] = [table]
     for reason in order:
         some = nsmallest(
             SAMPLES,
@@ -99,12 +96,10 @@ def failures(folder: RunFolder) -> Iterator[Section]:
         inner: list[Said | Quoted] = []
         for failure in some:
             about = f"{failure.response_id} in turn {printable(failure.turn_id)}, {failure.criterion}"
+            inner.append(Said(f"{about}: {capped(printable(failure.detail))}"))
             if failure.raw:
                 cut = failure.raw[:_LONGEST]
-                inner.append(Said(f"{about}: {capped(printable(failure.detail))}"))
                 inner.append(Quoted("The reply", cut + ("…" if len(failure.raw) > len(cut) else "")))
-            else:
-                inner.append(Said(f"{about}: {capped(printable(failure.detail))}"))
         title = f"{capped(REASONS[reason])[:-1]}: {_some(len(some), by_reason[reason])}"
         parts.append(Folded(title, tuple(inner)))
     yield Section("failures", "Why judgments are missing", tuple(parts))
@@ -125,16 +120,14 @@ def rechecked(folder: RunFolder) -> Iterator[Section]:
     """The section; none where nothing was asked again."""
     if not folder.rechecked:
         return
-    lines = tuple(_line(row) for row in recheck_rows(folder.rechecked))
-    parts: list[ReportPart] = [
-        ReportTable(
-            Table(lines, _COLUMNS, "What the second answers say", places=3),
-            f"{count(len(folder.rechecked), 'question')}, drawn at random with seed {RECHECK_SEED}, went to the judge "
-            "a second time, each as a call of its own. Other answer: the share of second answers with another grade, "
-            "with its 95 % interval over topics. Distance: how far the two grades are apart on average. Second answers "
-            "count in no qrels and in no leaderboard.",
-        )
-    ]
+    lines = map(_line, recheck_rows(folder.rechecked))
+    reading = (
+        f"{count(len(folder.rechecked), 'question')}, drawn at random with seed {RECHECK_SEED}, went to the judge "
+        "a second time, each as a call of its own. Other answer: the share of second answers with another grade, "
+        "with its 95 % interval over topics. Distance: how far the two grades are apart on average. Second answers "
+        "count in no qrels and in no leaderboard."
+    )
+    parts: list[ReportPart] = [Table(lines, _COLUMNS, "What the second answers say", [reading], 3)]
     changes = change_lines(folder.rechecked, folder.recorded)
     if changes:
         parts.append(Noted("Something else answered the second time", tuple(f"{line}." for line in changes)))

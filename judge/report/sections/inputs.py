@@ -9,7 +9,7 @@ from judge.io.table import Cell, Table
 from judge.pool.build import lacking_texts
 from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
-from judge.report.parts import ReportPart, ReportTable, Said, Section
+from judge.report.parts import ReportPart, Said, Section
 from judge.report.sections.words import SCREENED, excluded_words, problem_words
 from judge.results.rows import worded
 
@@ -44,11 +44,11 @@ def _problems(folder: RunFolder) -> Iterator[ReportPart]:
         (code, severity, counts[severity, code], len(files[severity, code]), problem_words(code))
         for severity, code in sorted(counts)
     ]
-    yield ReportTable(
-        Table(lines, ("problem", "kind", "times", "files", "in words"), "Problems of the runs"),
+    reading = (
         f"A line for each kind of problem. {_JUDGED[folder.judged.pool.unit]} `judge validate` lists each with its "
-        "place.",
+        "place."
     )
+    yield Table(lines, ("problem", "kind", "times", "files", "in words"), "Problems of the runs", [reading])
 
 
 def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
@@ -58,20 +58,13 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
     runs: dict[str, set[str]] = defaultdict(set)
     for exclusion in folder.judged.pool.exclusions:
         runs[exclusion.reason].add(exclusion.run_id)
-    yield ReportTable(
-        Table(
-            (
-                (reason, reasons[reason], len(runs[reason]), excluded_words(reason, folder.judged.pool.unit))
-                for reason in sorted(reasons)
-            ),
-            ("reason", "entries", "runs", "in words"),
-            "What was not judged",
-        ),
-        worded(
-            "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
-            folder.judged.pool.unit,
-        ),
+    unit = folder.judged.pool.unit
+    reading = worded(
+        "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
+        unit,
     )
+    lines = ((reason, reasons[reason], len(runs[reason]), excluded_words(reason, unit)) for reason in sorted(reasons))
+    yield Table(lines, ("reason", "entries", "runs", "in words"), "What was not judged", [reading])
 
 
 def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
@@ -86,11 +79,12 @@ def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
         lines.append((words, len(over), len(runs), longest))
     if not any(line[1] for line in lines):
         return
-    yield ReportTable(
-        Table(lines, ("counted by", "responses over", "of runs", "longest"), f"Responses over {limit} tokens"),
+    reading = (
         "Each way of counting finds other lengths; `judge leaderboard OUT --token-sensitivity` says what leaving these "
-        "responses out would change.",
+        "responses out would change."
     )
+    columns = ("counted by", "responses over", "of runs", "longest")
+    yield Table(lines, columns, f"Responses over {limit} tokens", [reading])
     if cut := sum(response.truncated for response in responses):
         yield Said(f"{count(cut, 'response')} was judged in a shortened form, cut at the limit.", "warn")
 
@@ -115,10 +109,11 @@ def _screened(folder: RunFolder) -> Iterator[ReportPart]:
         most = min(runs, key=lambda run_id: (-runs[run_id], natural_key(run_id)), default=None)
         words = SCREENED.get(code, code)  # type: ignore[call-overload]
         lines.append((words, codes[code], len(runs), None if most is None else f"{most} ({runs[most]})"))
-    yield ReportTable(
-        Table(lines, (f"a {unit} that", f"{unit}s", "of runs", "most of one run"), "What the screen noticed"),
-        "Signs that can be counted without a judge. A flag is a reason to look, not a verdict; screen.tsv has each.",
+    reading = (
+        "Signs that can be counted without a judge. A flag is a reason to look, not a verdict; screen.tsv has each."
     )
+    columns = (f"a {unit} that", f"{unit}s", "of runs", "most of one run")
+    yield Table(lines, columns, "What the screen noticed", [reading])
 
 
 def _missing_texts(folder: RunFolder) -> Iterator[ReportPart]:

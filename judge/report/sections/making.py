@@ -10,7 +10,7 @@ from judge.io.safe import printable
 from judge.io.table import Cell, Table
 from judge.judges.journal_tools import JournalSpending
 from judge.report.folders import RunFolder
-from judge.report.parts import Facts, Folded, ReportPart, ReportTable, Said, Section
+from judge.report.parts import Facts, Folded, ReportPart, Said, Section
 
 
 def made(folder: RunFolder) -> Iterator[Section]:
@@ -19,19 +19,15 @@ def made(folder: RunFolder) -> Iterator[Section]:
     if not manifest:
         return
     configuration = manifest.get("configuration", {})
-    parts: list[Said | Facts | ReportTable] = [Facts(tuple(_facts(manifest, configuration)))]
+    parts: list[Said | Facts | Table[Any]] = [Facts(tuple(_facts(manifest, configuration)))]
     runs = configuration.get("runs")
     if isinstance(runs, dict) and runs:
         lines = tuple((printable(str(run_id)), printable(str(digest))) for run_id, digest in runs.items())
-        parts.append(
-            ReportTable(Table(lines, ("run", "SHA-256 of its file"), "The runs"), "The files as they were read.")
-        )
+        parts.append(Table(lines, ("run", "SHA-256 of its file"), "The runs", ["The files as they were read."]))
     options = configuration.get("options")
     if isinstance(options, dict) and options:
         lines = tuple((printable(name), _plain(value)) for name, value in options.items())
-        parts.append(
-            ReportTable(Table(lines, ("option", "value"), "How the judge was asked"), "The same for every question.")
-        )
+        parts.append(Table(lines, ("option", "value"), "How the judge was asked", ["The same for every question."]))
     argv = manifest.get("argv")
     words = " ".join(printable(str(word)) for word in argv) if isinstance(argv, list) else ""
     said = Said(
@@ -110,13 +106,12 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
     if isinstance(spending, str):
         yield Said(f"What the judging took is not known: {spending}.")
         return
-    lines = tuple(_line(row) for row in spending)
-    yield ReportTable(
-        Table(lines, _COLUMNS, "What each judge took"),
+    reading = (
         "A line for each model that was asked. The journal of this folder holds these calls, also those of an earlier "
         "configuration: what was paid for once is never asked again. Calls that ran at the same time count each in the "
-        "time of calls; times of day are UTC.",
+        "time of calls; times of day are UTC."
     )
+    yield Table(map(_line, spending), _COLUMNS, "What each judge took", [reading])
     unknown = [
         f"the {what} of {count(missing, 'call')}"
         for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))
