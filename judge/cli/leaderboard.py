@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 
 from judge.cli.declared import JsonOutput, refuse_unused
-from judge.cli.printing import USUAL, columns, print_json, print_table, print_text, progress, say
-from judge.cli.tables import print_leaderboard
+from judge.cli.printing import USUAL, print_json, print_table, print_text, progress, say
+from judge.cli.tables import print_corrected, print_leaderboard
 from judge.errors import UsageError
 from judge.io.cells import fold
 from judge.jobs.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.token_limit import TokenView, under_each_token_rule, under_token_rule
-from judge.results.corrected_tables import change_text, corrected_lines
+from judge.results.corrected_tables import change_text
 from judge.results.leaderboard import reading
 from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
 from judge.results.sensitivity import explained, sensitivity_cells, sensitivity_header
@@ -85,7 +85,7 @@ def _print(outcome: CorrectionOutcome) -> None:
         rows = [row for row in outcome.rows if row.criterion == criterion.name]
         print()
         print_text(reading(criterion), "heading")
-        print("\n".join(corrected_lines(rows, columns())))
+        print_corrected(rows)
         print_text(change_text(outcome.changes[criterion.name]))
     flags = flag_lines(outcome.rows, folder_unit(outcome.criteria), CORRECTED_FLAGS)
     print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)

@@ -15,9 +15,11 @@ from judge.jobs.recheck import Rechecked
 from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
+from judge.results.corrected_tables import ON_TERMINAL as CORRECTED_ON_TERMINAL
+from judge.results.corrected_tables import corrected_board
 from judge.results.differences import told_apart
-from judge.results.leaderboard import BOUND, HEADER, ON_TERMINAL, leaderboard_cells
-from judge.results.rows import LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
+from judge.results.leaderboard import BOUND, ON_TERMINAL, board
+from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
 
@@ -50,15 +52,21 @@ def print_leaderboard(
         grades = [level.grade for level in criterion.scale.levels]
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}, grades {min(grades)} to {max(grades)}, {better}")
-        cells = leaderboard_cells([row for row in rows if row.criterion == criterion.name])
-        below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in cells]
-        lines = [[row[HEADER.index(name)] for name in ON_TERMINAL] for row in cells]
-        print_table([worded(name, unit) for name in ON_TERMINAL], lines, words=2, keys=2, below=below)
+        table = board([row for row in rows if row.criterion == criterion.name], unit)
+        below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in table.cells()]
+        shown = table.pick(worded(name, unit) for name in ON_TERMINAL)
+        print_table(shown.columns, [*shown.cells()], words=2, keys=2, below=below)
         if criterion.name in apart:
             print_text(apart[criterion.name])
     for line in (worded(BOUND, unit), *flag_lines(rows, unit)):
         print()
         print_text(line)
+
+
+def print_corrected(rows: Sequence[CorrectedRow]) -> None:
+    """Print the table of one criterion, corrected by gold; flags stand below a row."""
+    table = corrected_board(rows, CORRECTED_ON_TERMINAL)
+    print_table(table.columns, [*table.cells()], words={2, 3}, keys=4, below=[" ".join(row.flags) for row in rows])
 
 
 def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:

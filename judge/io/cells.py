@@ -16,6 +16,8 @@ def markdown_cell(text: str) -> str:
     """Text that shows as itself in a Markdown cell: no markup, no HTML, no formula, no cell boundary."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = re.sub(r"([\\`*\[\]|~!#$])", r"\\\1", text)
+    # An interval is no link.
+    text = re.sub(r"\\\[([-+]?[0-9.]+, [-+]?[0-9.]+)\\\](?![\[(:])", r"[\1]", text)
     # Underscores inside a word are no markup, and common in run ids.
     return re.sub(r"(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])", r"\\_", text)
 

@@ -8,7 +8,6 @@ from judge.io.safe import escape, printable
 
 _CODE = "\ue000"
 """What stands before and after code."""
-_INTERVAL = re.compile(r"\\\[([-+]?[0-9.]+, [-+]?[0-9.]+)\\\](?![\[(:])")
 _MARKER = re.compile(r"([0-9]{0,9})([-+=.)])")
 """What makes a list or a heading of a line that begins with it; the other signs of markup are escaped anywhere."""
 
@@ -43,15 +42,14 @@ def plain(text: str) -> str:
 
 
 def told(text: str) -> str:
-    r"""Words of judge's own with names in them, where code and intervals show as such.
+    r"""Words of judge's own with names in them, where code shows as such.
 
     >>> told(f"{code('a*')} of b*: 0.5 [0.4, 0.6] and [x](y)")
     '`a*` of b\\*: 0.5 [0.4, 0.6] and \\[x\\](y)'
     """
     # An even part stands outside of code; no name holds the mark, which nobody can see.
     parts = text.split(_CODE)
-    shown = (f"`{part}`" if place % 2 else _INTERVAL.sub(r"[\1]", prose(part)) for place, part in enumerate(parts))
-    return "".join(shown)
+    return "".join(f"`{part}`" if place % 2 else prose(part) for place, part in enumerate(parts))
 
 
 def listed(texts: Iterable[str]) -> str:

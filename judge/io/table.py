@@ -174,6 +174,12 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         picked = super().__getitem__(key)
         return Table(picked, self.columns, self.title, self.notes, self.places) if isinstance(key, slice) else picked
 
+    def pick(self, columns: Iterable[str]) -> "Table[Any]":
+        """The table with some of its columns, in another order."""
+        places = [self.columns.index(column) for column in columns]
+        lines = (tuple(line[place] for place in places) for line in self._lines())
+        return Table(lines, (self.columns[place] for place in places), self.title, self.notes, self.places)
+
     def with_notes(self, *notes: str) -> "Table[_Row]":
         """The table with further notes."""
         return Table(self, self.columns, self.title, (*self.notes, *notes), self.places)

@@ -20,11 +20,12 @@ from judge.io.ids import Cluster
 from judge.io.paths import in_folders
 from judge.io.plan import Option
 from judge.io.stored import file_sha256, read_stored, sha256
+from judge.io.table import records_tsv
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.records import Criterion
 from judge.results.corrected import cautions, change, corrected
-from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, corrected_tsv, too_few_topics
+from judge.results.corrected_tables import COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
 from judge.results.gold import gold_grades
 from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import run_turns
@@ -233,7 +234,7 @@ def _undrawn(out: Path | None) -> tuple[str, ...]:
 
 
 def _write(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
-    table = corrected_tsv(outcome.rows).encode()
+    table = records_tsv(COLUMNS, outcome.rows, 4).encode()
     report = corrected_markdown(
         outcome.rows,
         outcome.criteria,

@@ -11,8 +11,9 @@ from judge.ask.returned import settled_notes
 from judge.errors import UsageError
 from judge.io.folder import make_folder, write_atomic
 from judge.io.plan import Option, Options, Positive
+from judge.io.table import records_tsv
 from judge.jobs.judged import JudgedFolder
-from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
+from judge.results.leaderboard import COLUMNS, leaderboard, leaderboard_markdown
 from judge.results.rows import LeaderboardRow
 from judge.results.sensitivity import (
     Sensitivity,
@@ -96,7 +97,7 @@ def under_token_rule(judged: JudgedFolder, view: TokenView, out: Path | None = N
         )
     rows = leaderboard(pool, judged.results, judged.criteria, expected=expected, cluster=judged.cluster)
     notes = [note, *settled_notes(judged.results), *(f"{line}." for line in judged.clustered)]
-    _write(out, leaderboard_tsv(rows), leaderboard_markdown(rows, judged.banner, judged.criteria, notes))
+    _write(out, records_tsv(COLUMNS, rows, 4), leaderboard_markdown(rows, judged.banner, judged.criteria, notes))
     return UnderTokenRule(rule, limit, view.over_limit or "flag", rows, note)
 
 

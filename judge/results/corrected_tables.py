@@ -1,12 +1,11 @@
 """The corrected leaderboard as TSV, as Markdown, and for a terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from judge.io.cells import count, interval, markdown_cell, number, shorten
-from judge.io.layout import table_lines
-from judge.io.markup import table
-from judge.io.safe import escape, printable
-from judge.io.table import TsvColumns, fields, records_tsv
+from judge.io.cells import count, markdown_cell, number
+from judge.io.safe import printable
+from judge.io.table import Heading, Table, TsvColumns, fields, records_table
 from judge.records import Criterion
 from judge.results.leaderboard import reading
 from judge.results.rows import CORRECTED_FLAGS, CorrectedRow, RankingChange, flag_lines, folder_unit, noted, worded
@@ -24,10 +23,27 @@ COLUMNS: TsvColumns = {
         row.corrected.reason or (TOO_FEW_TOPICS if too_few_topics(row) else row.raw.reason), row.cluster
     ),
 }
-HEADER = (
-    *("rank", "ranks", "tie", "run", "raw [95 %]", "corrected [95 %]", "bound", "bounds", "gold", "n", "method"),
-    *("lambda", "ESS", "bias", "flags"),
-)
+_SHOWN: TsvColumns = {
+    "rank": lambda row: row.rank,
+    "ranks": lambda row: "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}",
+    **fields("tie run=run_id raw=raw.value"),
+    Heading("raw [95 %]"): lambda row: row.raw,
+    Heading("corrected [95 %]"): lambda row: row.corrected,
+    "bound": lambda row: row.bound,
+    "bounds": lambda row: (
+        f"[{number(row.bound_low)}, {number(row.bound_high)}]" if row.missing and row.bound_low is not None else None
+    ),
+    "gold": lambda row: row.gold,
+    "n": lambda row: f"{row.n}/{row.n + row.missing}",
+    "method": lambda row: row.method,
+    Heading("lambda", 2): lambda row: row.weight,
+    Heading("ESS", 1): lambda row: row.effective_n,
+    Heading("bias", 2, signed=True): lambda row: row.bias,
+    "flags": lambda row: " ".join(row.flags),
+}
+"""For people."""
+IN_FILE = tuple(name for name in _SHOWN if name != "raw")
+ON_TERMINAL = ("rank", "ranks", "tie", "run", "raw", "corrected [95 %]", "bound", "gold", "n")
 _TARGETS = {
     "pool": "Corrected means are of the responses judged here; intervals are about the result of grading them all.",
     "topics": "Corrected means are of the runs on topics like these; their intervals are over topics.",
@@ -49,9 +65,9 @@ def too_few_topics(row: CorrectedRow) -> bool:
     return row.rank is not None and row.rank_low is None
 
 
-def corrected_tsv(rows: Iterable[CorrectedRow]) -> str:
-    """All rows under one header, four decimals; undefined numbers are empty, the reason is the note."""
-    return records_tsv(COLUMNS, rows, 4)
+def corrected_board(rows: Iterable[CorrectedRow], columns: Sequence[str] = IN_FILE) -> Table[Any]:
+    """The rows of one criterion for people."""
+    return records_table(_SHOWN, rows, "", places=3).pick(columns)
 
 
 def corrected_markdown(
@@ -79,54 +95,12 @@ def corrected_markdown(
     parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]
     for criterion in criteria:
         parts.append(f"\n## {markdown_cell(criterion.name)}\n\n{markdown_cell(reading(criterion))}.\n\n")
-        cells = [_markdown_cells(row) for row in rows if row.criterion == criterion.name]
-        parts.append(table(HEADER, cells, words={2, 3, len(HEADER) - 1}))
+        board = corrected_board(row for row in rows if row.criterion == criterion.name)
+        parts.append(board.body(words={2, 3, len(IN_FILE) - 1}))
         parts.append(f"\n\n{change_text(changes[criterion.name])}\n")
     parts.append(worded(_NOTES, unit))
     parts += [f"\n{line}.\n" for line in flag_lines(rows, unit, CORRECTED_FLAGS)]
     return "".join(parts)
-
-
-def _markdown_cells(row: CorrectedRow) -> list[str]:
-    bounds = "-" if row.bound_low is None else f"[{number(row.bound_low)}, {number(row.bound_high)}]"
-    return [
-        str(row.rank or "-"),
-        _ranks(row),
-        row.tie or "-",
-        markdown_cell(escape(row.run_id)),
-        interval(row.raw),
-        interval(row.corrected),
-        number(row.bound),
-        bounds if row.missing else "-",
-        str(row.gold),
-        f"{row.n}/{row.n + row.missing}",
-        row.method,
-        number(row.weight, 2),
-        number(row.effective_n, 1),
-        number(row.bias, 2, signed=True),
-        " ".join(row.flags) or "-",
-    ]
-
-
-def corrected_lines(rows: Sequence[CorrectedRow], columns: int) -> list[str]:
-    """The rows of one criterion for a terminal of so many columns; flags stand below a row."""
-    header = ("rank", "ranks", "tie", "run", "raw", "corrected", "[95 %]", "bound", "gold")
-    cells = [
-        (
-            str(row.rank or "-"),
-            _ranks(row),
-            shorten(row.tie or "-", 6),
-            printable(row.run_id),
-            number(row.raw.value, 2),
-            number(row.corrected.value, 2),
-            _spread(row),
-            number(row.bound, 2),
-            f"{row.gold}/{row.n}",
-        )
-        for row in rows
-    ]
-    flags = [" ".join(row.flags) for row in rows]
-    return [line.text for line in table_lines(header, cells, columns, words={2, 3}, keys=4, below=flags)]
 
 
 def change_text(change: RankingChange) -> str:
@@ -140,12 +114,3 @@ def change_text(change: RankingChange) -> str:
     parts += [f"top {k} {number(share, 2)}" for k, share in change.top.items()]
     pairs = count(change.pairs, "pair")
     return f"Raw against corrected order: {', '.join(parts)}; {change.flips} of {pairs} of runs change places."
-
-
-def _ranks(row: CorrectedRow) -> str:
-    return "-" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}"
-
-
-def _spread(row: CorrectedRow) -> str:
-    low, high = row.corrected.low, row.corrected.high
-    return "-" if low is None or high is None else f"[{number(low, 2)}, {number(high, 2)}]"

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from judge.io.cells import decimals, markdown_cell
+from judge.io.cells import markdown_cell, number
 from judge.io.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
-from judge.io.markup import table
-from judge.io.table import fields, records_tsv
+from judge.io.table import Table, TsvColumns, fields
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Estimate, Record
 from judge.results.rows import noted
@@ -174,29 +173,17 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def sentences_tsv(rows: Iterable[SentenceRow]) -> str:
-    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
-    columns = {
-        **fields("run_id criterion label responses with_label sentences share=share.value low=share.low"),
-        **fields("high=share.high topics=share.topics"),
-        "note": lambda row: noted(row.share.reason if row.share else "does not count towards the grade", row.cluster),
-    }
-    return records_tsv(columns, rows, 4)
-
-
-def citations_tsv(rows: Iterable[CitationRow]) -> str:
-    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
-    columns = {
-        **fields("run_id criterion measure responses=mean.n mean=mean.value low=mean.low high=mean.high"),
-        **fields("topics=mean.topics"),
-        "note": lambda row: noted(row.mean.reason, row.cluster),
-    }
-    return records_tsv(columns, rows, 4)
-
-
-def topics_tsv(rows: Iterable[TopicRow]) -> str:
-    """The rows under a header, four decimals, undefined numbers empty."""
-    return records_tsv(fields(" ".join(TopicRow.__struct_fields__)), rows, 4)
+SENTENCES: TsvColumns = {
+    **fields("run_id criterion label responses with_label sentences share=share.value low=share.low"),
+    **fields("high=share.high topics=share.topics"),
+    "note": lambda row: noted(row.share.reason if row.share else "does not count towards the grade", row.cluster),
+}
+CITATIONS: TsvColumns = {
+    **fields("run_id criterion measure responses=mean.n mean=mean.value low=mean.low high=mean.high"),
+    **fields("topics=mean.topics"),
+    "note": lambda row: noted(row.mean.reason, row.cluster),
+}
+TOPICS: TsvColumns = fields(" ".join(TopicRow.__struct_fields__))
 
 
 def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
@@ -208,9 +195,9 @@ def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
         lines = []
         for run_id, by_label in by_run(group).items():
             responses = next(iter(by_label.values())).responses
-            lines.append([markdown_cell(run_id), str(responses), *(_share_text(by_label[label]) for label in labels)])
+            lines.append([run_id, responses, *(_share_text(by_label[label]) for label in labels)])
         parts.append(f"\n## {markdown_cell(criterion)}: sentences\n\n{READING}\n\n")
-        parts.append(table(("run", "responses", *labels), lines) + "\n")
+        parts.append(Table(lines, ("run", "responses", *labels)).body(words={0}) + "\n")
     return "".join(parts)
 
 
@@ -224,4 +211,4 @@ def by_run(rows: Iterable[SentenceRow]) -> dict[str, dict[str, SentenceRow]]:
 
 def _share_text(row: SentenceRow) -> str:
     """A share as text: `0.25 (in 3)`, a quarter of the sentences, and some in 3 responses."""
-    return f"{decimals(row.share.value if row.share else None, 2) or '-'} (in {row.with_label})"
+    return f"{number(row.share.value if row.share else None, 2)} (in {row.with_label})"

@@ -6,7 +6,7 @@ import numpy as np
 
 from judge.io.cells import count
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.io.table import TsvColumns, fields, records_tsv
+from judge.io.table import TsvColumns, fields
 from judge.records import Criterion
 from judge.results.rows import RunDifference, noted
 from judge.results.turns import RunTurns, worst_grade
@@ -52,11 +52,6 @@ def differences(
         )
         for found in run_differences(grades, [cluster_of(topic_of(turn_id), cluster) for turn_id in turns], rng)
     ]
-
-
-def differences_tsv(rows: Iterable[RunDifference]) -> str:
-    """All pairs under one header, four decimals; undefined numbers are empty, the reason is the note."""
-    return records_tsv(COLUMNS, rows, 4)
 
 
 def told_apart(rows: Iterable[RunDifference]) -> dict[str, str]:

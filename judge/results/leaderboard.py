@@ -3,15 +3,14 @@
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.io.cells import decimals, markdown_cell
 from judge.io.ids import Cluster, natural_key
-from judge.io.markup import table
-from judge.io.safe import escape
-from judge.io.table import Table, TsvColumns, fields, records_tsv
+from judge.io.table import Table, TsvColumns, fields, records_table
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
 from judge.results.details import SentenceRow, sentences_markdown
@@ -28,10 +27,18 @@ COLUMNS: TsvColumns = {
     "flags": lambda row: " ".join(row.flags),
     "note": lambda row: noted(row.mean.reason, row.cluster),
 }
-HEADER = (
-    *("rank", "run", "mean", "95 % interval", "bound", "positive", "all turns", "expected", "n/turns", "coverage"),
-    *("no grade", "flags"),
-)
+_SHOWN: TsvColumns = {
+    **fields("rank run=run_id mean=mean.value"),
+    "95 % interval": lambda row: _interval(row.mean),
+    "bound": lambda row: row.bound,
+    "positive": lambda row: _share(row),
+    "all turns": lambda row: decimals(row.share_of_turns, 2),
+    "expected": lambda row: row.expected_mean,
+    "n/turns": lambda row: f"{row.n}/{row.turns}",
+    "coverage": lambda row: decimals(row.coverage, 2),
+    "no grade": lambda row: _without_grade(row),
+    "flags": lambda row: " ".join(row.flags),
+}
 """For people: `positive` is the share with its counts, `expected` the mean under the label probabilities."""
 ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive")
 """The columns that a terminal shows, the important ones first; those of no grade and flags stand below a row."""
@@ -162,36 +169,15 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
     )
 
 
-def leaderboard_tsv(rows: Iterable[LeaderboardRow]) -> str:
-    """All rows under one header, four decimals, undefined numbers empty with the reason as `note`."""
-    return records_tsv(COLUMNS, rows, 4)
-
-
 def by_criterion(rows: Iterable[LeaderboardRow]) -> Iterator[tuple[str, list[LeaderboardRow]]]:
     """The rows of each criterion, in the rows' order."""
     for criterion, group in groupby(rows, key=lambda row: row.criterion):
         yield criterion, list(group)
 
 
-def leaderboard_cells(rows: Iterable[LeaderboardRow]) -> list[list[str]]:
-    """The rows of one criterion as text for a table, under HEADER; run ids without control characters."""
-    return [
-        [
-            str(row.rank or "-"),
-            escape(row.run_id),
-            decimals(row.mean.value, 3) or "-",
-            _interval(row.mean),
-            decimals(row.bound, 3) or "-",
-            _share(row),
-            decimals(row.share_of_turns, 2) or "-",
-            decimals(row.expected_mean, 3) or "-",
-            f"{row.n}/{row.turns}",
-            decimals(row.coverage, 2),
-            _without_grade(row),
-            " ".join(row.flags) or "-",
-        ]
-        for row in rows
-    ]
+def board(rows: Iterable[LeaderboardRow], unit: JudgedUnit = "response") -> Table[Any]:
+    """The rows of one criterion for people, in the nouns of the unit."""
+    return records_table({worded(name, unit): cell for name, cell in _SHOWN.items()}, rows, "", places=3)
 
 
 def leaderboard_markdown(
@@ -214,16 +200,14 @@ def leaderboard_markdown(
     """
     prompts = {criterion.name: criterion for criterion in criteria}
     unit = folder_unit(criteria)
-    header = [worded(name, unit) for name in HEADER]
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):
-        cells = [[rank, markdown_cell(run_id), *numbers] for rank, run_id, *numbers in leaderboard_cells(group)]
         parts.append(f"\n## {markdown_cell(name)}\n\n")
         if name in prompts:
             positive = ", ".join(map(str, sorted(prompts[name].scale.positive)))
             said = f"Prompt {reading(prompts[name])}; positive: {positive} (share, then positive and other counts)."
             parts.append(f"{markdown_cell(said)}\n\n")
-        parts.append(table(header, cells, words={1, len(header) - 1}) + "\n")
+        parts.append(board(group, unit).body(words={1, len(_SHOWN) - 1}) + "\n")
         parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
     clustered = _CLUSTERED[unit, next((row.cluster for row in rows), "topic")]
     parts += [sentences_markdown(sentences), worded(_NOTES, unit), _UNANSWERED[unit], clustered]
@@ -238,17 +222,17 @@ def reading(criterion: Criterion) -> str:
 
 def _interval(mean: Estimate) -> str:
     if mean.low is None or mean.high is None:
-        return mean.reason or "-"
+        return mean.reason or ""
     return f"[{decimals(mean.low, 3)}, {decimals(mean.high, 3)}]"
 
 
 def _share(row: LeaderboardRow) -> str:
     """The share as iKAT 2023 prints it: `0.89 (65/8)`, 65 positive and 8 not."""
-    return f"{decimals(row.share_positive, 2)} ({row.positive}/{row.n - row.positive})" if row.n else "-"
+    return f"{decimals(row.share_positive, 2)} ({row.positive}/{row.n - row.positive})" if row.n else ""
 
 
 def _without_grade(row: LeaderboardRow) -> str:
-    """Why turns have no grade, with counts, or a dash; failures of the harness stand apart."""
+    """Why turns have no grade, with counts; failures of the harness stand apart."""
     counts = {
         "unable": row.unable,
         f"missing ({_reasons(row.reasons, harness=False)})": row.missing - row.harness,
@@ -256,7 +240,7 @@ def _without_grade(row: LeaderboardRow) -> str:
         "not asked": row.not_asked,
         "unanswered": row.unanswered,
     }
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "-"
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def _reasons(reasons: Mapping[FailureReason, int], harness: bool | None = None) -> str:

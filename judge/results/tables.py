@@ -1,28 +1,19 @@
 """Every table of a judged pool, made of one look at the results of each criterion. Pure."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster
-from judge.io.table import Table
+from judge.io.table import Table, TsvColumns, records_tsv
 from judge.pool.records import Pool
 from judge.records import Criterion
-from judge.results.details import (
-    CitationRow,
-    SentenceRow,
-    TopicRow,
-    citation_rows,
-    citations_tsv,
-    sentence_rows,
-    sentences_tsv,
-    topic_rows,
-    topics_tsv,
-)
-from judge.results.differences import differences, differences_tsv, told_apart
-from judge.results.leaderboard import leaderboard_markdown, leaderboard_tsv, ranked_runs
+from judge.results import details, leaderboard
+from judge.results.details import CitationRow, SentenceRow, TopicRow, citation_rows, sentence_rows, topic_rows
+from judge.results.differences import COLUMNS, differences, told_apart
+from judge.results.leaderboard import leaderboard_markdown, ranked_runs
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.turns import turns_by_criterion
 
@@ -52,15 +43,20 @@ class ResultTables(NamedTuple):
             notes: What else to know.
         """
         apart = told_apart(self.differences)
-        files = {
-            "leaderboard.tsv": leaderboard_tsv(self.leaderboard),
-            "leaderboard.md": leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences),
-            "differences.tsv": differences_tsv(self.differences),
-            "sentences.tsv": sentences_tsv(self.sentences) if self.sentences else None,
-            "citations.tsv": citations_tsv(self.citations) if self.citations else None,
-            "interactive.tsv": topics_tsv(self.topics) if self.topics else None,
+        board = leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences)
+        tables: dict[str, tuple[TsvColumns, Table[Any]]] = {
+            "leaderboard.tsv": (leaderboard.COLUMNS, self.leaderboard),
+            "differences.tsv": (COLUMNS, self.differences),
+            "sentences.tsv": (details.SENTENCES, self.sentences),
+            "citations.tsv": (details.CITATIONS, self.citations),
+            "interactive.tsv": (details.TOPICS, self.topics),
         }
-        return {name: text.encode() for name, text in files.items() if text is not None}
+        files = {
+            name: records_tsv(columns, rows, 4).encode()
+            for name, (columns, rows) in tables.items()
+            if rows or name in ("leaderboard.tsv", "differences.tsv")
+        }
+        return {**files, "leaderboard.md": board.encode()}
 
 
 def result_tables(

@@ -2,8 +2,9 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Judgment, SentenceSupport
+from judge.io.table import records_tsv
 from judge.pool.records import PooledResponse
-from judge.results.details import citations_tsv
+from judge.results.details import CITATIONS
 from judge.results.tables import result_tables
 from tests.results.test_leaderboard import judgment, pool, pooled
 
@@ -35,7 +36,7 @@ def test_precision_is_over_passages_and_recall_over_sentences() -> None:
         ("x", "precision", (2 / 3 + 0) / 2, 2),
         ("x", "recall", (2 / 4 + 0) / 2, 2),
     ]
-    head, first, _ = citations_tsv(rows).splitlines()
+    head, first, _ = records_tsv(CITATIONS, rows, 4).splitlines()
     assert head.split() == "run_id criterion measure responses mean low high topics note".split()
     assert first.split("\t")[:5] == ["x", "groundedness", "precision", "2", "0.3333"]
 

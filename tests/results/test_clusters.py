@@ -10,12 +10,14 @@ import pytest
 from judge.ask.records import Judgment
 from judge.gold.rows import GoldRow
 from judge.io.ids import Cluster
+from judge.io.table import records_tsv
 from judge.pool.records import Pool
+from judge.results import corrected_tables, differences
 from judge.results.corrected import corrected
-from judge.results.corrected_tables import corrected_markdown, corrected_tsv
-from judge.results.differences import differences_tsv, told_apart
+from judge.results.corrected_tables import corrected_markdown
+from judge.results.differences import told_apart
 from judge.results.gold import gold_grades
-from judge.results.leaderboard import leaderboard, leaderboard_markdown, leaderboard_tsv
+from judge.results.leaderboard import COLUMNS, leaderboard, leaderboard_markdown
 from judge.results.tables import result_tables
 from judge.results.turns import run_turns
 from tests.results.test_leaderboard import criterion, judgment, pooled
@@ -80,7 +82,7 @@ def test_a_leaderboard_over_themes_is_that_of_topics_renamed_to_themes() -> None
 def test_every_format_of_a_leaderboard_says_that_it_is_over_themes() -> None:
     here = made(two_topics, a=FOUR, b=[(1, 1)] * 4)
     rows = leaderboard(*here, [criterion()], cluster="theme")
-    head, *lines = (line.split("\t") for line in leaderboard_tsv(rows).splitlines())
+    head, *lines = (line.split("\t") for line in records_tsv(COLUMNS, rows, 4).splitlines())
     assert [(dict(zip(head, line, strict=True))["topics"], line[-1]) for line in lines] == [
         ("4", "clustered by theme"),
         ("4", "all grades equal; clustered by theme"),
@@ -114,7 +116,11 @@ def test_seven_themes_tell_nothing_apart_though_they_have_fourteen_topics() -> N
     (themes,), (topics,) = compared(two_topics, "theme", 7), compared(two_topics, themes=7)
     assert (themes.p, topics.p is None) == (None, False)
     assert told_apart([themes]) == {"groundedness": "No run is told apart from another: that needs 8 themes in common."}
-    assert differences_tsv([themes]).splitlines()[1].endswith("\t14\t7\tfewer than 8 topics; clustered by theme")
+    assert (
+        records_tsv(differences.COLUMNS, [themes], 4)
+        .splitlines()[1]
+        .endswith("\t14\t7\tfewer than 8 topics; clustered by theme")
+    )
 
 
 def graded(name: Naming, target: str, cluster: Cluster = "topic") -> list[object]:
@@ -144,7 +150,9 @@ def test_corrected_means_over_themes_are_those_of_topics_renamed_to_themes(targe
 
 def test_a_corrected_leaderboard_says_that_it_is_over_themes() -> None:
     rows = graded(two_topics, "pool", "theme")
-    assert [line.split("\t")[-1] for line in corrected_tsv(rows).splitlines()[1:]] == ["clustered by theme"] * 2
+    assert [line.split("\t")[-1] for line in records_tsv(corrected_tables.COLUMNS, rows, 4).splitlines()[1:]] == [
+        "clustered by theme"
+    ] * 2
     text = corrected_markdown(rows, (), {}, target="pool", clustered=("clustered by theme: 8 themes of 16 topics",))
     assert "\nclustered by theme: 8 themes of 16 topics.\n" in text
 

@@ -7,19 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
+from judge.cli.tables import print_corrected
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
+from judge.io.cells import columns_of
 from judge.io.ids import topic_of
+from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.corrected import cautions, change, corrected
 from judge.results.corrected_tables import (
     COLUMNS,
-    HEADER,
+    IN_FILE,
     change_text,
-    corrected_lines,
     corrected_markdown,
-    corrected_tsv,
 )
 from judge.results.gold import gold_grades
 from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
@@ -413,9 +414,8 @@ def test_the_tsv_has_the_announced_columns() -> None:
         "rank rank_lo rank_hi tie run family n missing raw raw_lo raw_hi raw_bound gold_n corrected lo hi bound "
         "bound_lo bound_hi method lambda ess bias flags".split()
     )
-    header, first, second = corrected_tsv(
-        [row("a\tb", 2.5, 2.0, family="gpt", flags=("SELF", "MISSING")), RAW]
-    ).splitlines()
+    rows = [row("a\tb", 2.5, 2.0, family="gpt", flags=("SELF", "MISSING")), RAW]
+    header, first, second = records_tsv(COLUMNS, rows, 4).splitlines()
     assert header.split("\t") == list(COLUMNS)
     assert first.split("\t") == [
         "groundedness", "1", "1", "2", "a", r"a\tb", "gpt", "80", "0", "2.5000", "2.4000", "2.6000", "2.5000", "20",
@@ -431,7 +431,7 @@ def test_the_tsv_has_the_announced_columns() -> None:
 HOSTILE = "a|b\n<img src=x> [x](y) `c` $m$ \x1b[31m\u202e"
 
 
-def test_hostile_names_stay_in_their_cells() -> None:
+def test_hostile_names_stay_in_their_cells(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [row(HOSTILE, 2.5, 2.0, missing=3, flags=("MISSING",)), RAW]
     markdown = corrected_markdown(
         rows, [criterion()], {"groundedness": change(rows, higher_is_better=True)}, target="pool",
@@ -439,8 +439,9 @@ def test_hostile_names_stay_in_their_cells() -> None:
     )  # fmt: skip
     table = [line for line in markdown.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 2
-    assert all(len(line.replace(r"\|", "").split("|")) == len(HEADER) + 2 for line in table)
-    for text in (markdown, "\n".join(corrected_lines(rows, 80)), corrected_tsv(rows)):
+    assert all(len(line.replace(r"\|", "").split("|")) == len(IN_FILE) + 2 for line in table)
+    print_corrected(rows)
+    for text in (markdown, capsys.readouterr().out, records_tsv(COLUMNS, rows, 4)):
         assert "\x1b" not in text
         assert "\u202e" not in text
     assert "<img" not in markdown
@@ -448,14 +449,15 @@ def test_hostile_names_stay_in_their_cells() -> None:
     assert "SELF" not in markdown
 
 
-def test_the_terminal_table_fits_80_columns() -> None:
+def test_the_terminal_table_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     long = "team-with-a-very-long-name_and-a-run-with-one-too"
     rows = [
         row(f"{long}{i}", 2.5, 2.0, rank=i, rank_low=1, rank_high=120, tie="abcdefghijklm", flags=tuple(FLAGS), n=1000)
         for i in range(98, 102)
     ]
-    lines = corrected_lines([*rows, RAW, row("字" * 40, 1, 1)], 80)
-    assert max(map(len, lines)) <= 80
+    print_corrected([*rows, RAW, row("字" * 40, 1, 1)])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(columns_of, lines)) <= 80
     assert any(line.strip() == " ".join(FLAGS) for line in lines)
     assert all("…" in line for line in lines if "team" in line)
 
@@ -499,7 +501,7 @@ def test_on_few_topics_nothing_says_that_runs_differ() -> None:
         (1, None, None, ""),
         (2, None, None, ""),
     ]
-    assert "no run is told apart from another, since that needs 8 topics" in corrected_tsv(rows.values())
+    assert "no run is told apart from another, since that needs 8 topics" in records_tsv(COLUMNS, rows.values(), 4)
     assert [row.tie for row in World(1.0, a=[(3, 3)] * 16, b=[(0, 0)] * 16).rows().values()] == ["a", "b"]
 
 

@@ -2,10 +2,10 @@ import pytest
 
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
-from judge.io.table import Table
+from judge.io.table import Table, records_tsv
 from judge.pool.records import Pool
 from judge.records import Estimate
-from judge.results.differences import COLUMNS, differences_tsv, told_apart
+from judge.results.differences import COLUMNS, told_apart
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.rows import RunDifference
 from judge.results.tables import result_tables
@@ -59,7 +59,7 @@ def test_on_few_topics_nothing_is_told_apart_and_every_format_says_why(capsys: p
     assert (rows[0].p, rows[0].p_adjusted, rows[0].difference.low) == (None, None, None)
     sentence = "No run is told apart from another: that needs 8 topics in common."
     assert told_apart(rows) == {"groundedness": sentence}
-    assert differences_tsv(rows).splitlines()[1].endswith("\t7\t7\tfewer than 8 topics")
+    assert records_tsv(COLUMNS, rows, 4).splitlines()[1].endswith("\t7\t7\tfewer than 8 topics")
     print_leaderboard(leaderboard(pool, results, [criterion()]), [criterion()], "banner", rows)
     assert sentence in capsys.readouterr().out
 
@@ -72,7 +72,7 @@ def test_one_run_is_compared_with_nobody() -> None:
 
 def test_the_tsv_has_four_decimals_and_hostile_names_stay_in_their_cells() -> None:
     row = RunDifference("groundedness", "a\tb", "c\x1b", Estimate(0.5, 0.25, 0.75, 73, 23), 0.0001, 0.02)
-    head, line = differences_tsv([row]).splitlines()
+    head, line = records_tsv(COLUMNS, [row], 4).splitlines()
     assert tuple(head.split("\t")) == tuple(COLUMNS)
     assert line.split("\t") == [
         "groundedness", r"a\tb", r"c\x1b", "0.5000", "0.2500", "0.7500", "0.0001", "0.0200", "73", "23", "",

@@ -2,8 +2,9 @@
 
 import pytest
 
+from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledRun
-from judge.results.details import TopicRow, topics_tsv
+from judge.results.details import TOPICS, TopicRow
 from judge.results.leaderboard import leaderboard
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
@@ -111,7 +112,7 @@ def test_topics_are_shown_one_by_one():
         TopicRow("gull", "groundedness", "3", 1, 0, 0, 0, None, 0.0),
         TopicRow("gull", "groundedness", "all", 3, 2, 4, 3, (5 / 2 + 1) / 2, (5 / 3 + 1 + 0) / 3),
     )
-    lines = topics_tsv(rows).splitlines()
+    lines = records_tsv(TOPICS, rows, 4).splitlines()
     assert lines[0].split() == "run_id criterion topic_id topics reached turns n mean bound".split()
     assert lines[3] == "gull\tgroundedness\t3\t1\t0\t0\t0\t\t0.0000"
     assert result_tables(Pool((pooled("R0", "1_1", ("auto", 1)),), {}, ()), [], [criterion()]).topics == ()

@@ -12,17 +12,16 @@ from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
 from judge.io.ids import topic_of
 from judge.io.safe import escape
+from judge.io.table import records_tsv
 from judge.io.trec import response_run
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.leaderboard import (
     COLUMNS,
-    HEADER,
+    board,
     by_criterion,
     leaderboard,
-    leaderboard_cells,
     leaderboard_markdown,
-    leaderboard_tsv,
 )
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
@@ -284,7 +283,7 @@ def test_a_trial_ranks_by_its_sample_and_keeps_the_share_of_unanswered_turns() -
 
 def test_every_format_shows_both_means_and_the_flag() -> None:
     rows = leaderboard(*ungradable("no_passages"), [criterion()])
-    line = [line.split("\t") for line in leaderboard_tsv(rows).splitlines()][2]
+    line = [line.split("\t") for line in records_tsv(COLUMNS, rows, 4).splitlines()][2]
     assert {"3.0000", "0.1875", "15 no_passages", "MISSING"} <= set(line)
     markdown = leaderboard_markdown(rows, "banner", [criterion()])
     assert "| 2 | own | 3.000 |" in markdown
@@ -391,7 +390,7 @@ def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
             flags=("MISSING", "TRIAL"),
         ),
     ]
-    head, first, second = (line.split("\t") for line in leaderboard_tsv(rows).splitlines())
+    head, first, second = (line.split("\t") for line in records_tsv(COLUMNS, rows, 4).splitlines())
     assert tuple(head) == tuple(COLUMNS)
     assert dict(zip(head, first, strict=True)) == {
         "run_id": "x", "criterion": "groundedness", "rank": "1", "turns": "84", "n": "73", "unable": "3",
@@ -410,12 +409,12 @@ def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
 
 
 def test_a_negative_zero_loses_its_sign() -> None:
-    assert "-0.0000" not in leaderboard_tsv([row("x", expected_mean=-0.00001)])
+    assert "-0.0000" not in records_tsv(COLUMNS, [row("x", expected_mean=-0.00001)], 4)
 
 
 def test_the_share_is_printed_with_positive_and_other_counts() -> None:
-    (cells,) = leaderboard_cells([row("run-4", mean=Estimate(2.5, None, None, 73, 23, "all grades equal"))])
-    assert dict(zip(HEADER, cells, strict=True)) == {
+    table = board([row("run-4", mean=Estimate(2.5, None, None, 73, 23, "all grades equal"))])
+    assert dict(zip(table.columns, *table.cells(), strict=True)) == {
         "rank": "1", "run": "run-4", "mean": "2.500", "95 % interval": "all grades equal", "bound": "2.173",
         "positive": "0.89 (65/8)", "all turns": "0.30", "expected": "2.438", "n/turns": "73/84", "coverage": "0.90",
         "no grade": "3 unable, 3 missing (refused), 1 harness (provider_error), 4 unanswered",
@@ -482,7 +481,7 @@ def test_printable_text_tells_a_line_break_from_a_backslash_and_n() -> None:
 
 @given(st.text())
 def test_a_hostile_run_id_breaks_no_line_of_the_tsv(run_id: str) -> None:
-    text = leaderboard_tsv([row(run_id)])
+    text = records_tsv(COLUMNS, [row(run_id)], 4)
     assert len(text.splitlines()) == 2
     assert text.splitlines()[1].count("\t") == len(COLUMNS) - 1
     assert escape(run_id).isprintable()
@@ -540,7 +539,7 @@ def ikat_2023(shared: Path, name: str, positive: tuple[int, ...], grades: range,
 
 def test_ikat_2023_groundedness_has_the_published_order_only_with_its_inverted_polarity(shared: Path) -> None:
     rows = ikat_2023(shared, "groundedness", (0,), range(2), "lower")
-    assert [(one.run_id.lower(), leaderboard_cells([one])[0][5]) for one in rows] == [
+    assert [(one.run_id.lower(), next(board([one]).cells())[5]) for one in rows] == [
         ("run-4-gpt-4", "0.89 (65/8)"),
         ("georgetown_infosense_ikat_run_3", "0.68 (50/23)"),
         ("uot-yahoo_run_llmnoptkb", "0.67 (49/24)"),

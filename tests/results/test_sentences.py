@@ -2,8 +2,9 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Judgment
+from judge.io.table import records_tsv
 from judge.pool.records import PooledResponse
-from judge.results.details import sentences_markdown, sentences_tsv
+from judge.results.details import SENTENCES, sentences_markdown
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.qrels import sidecar
 from judge.results.tables import result_tables
@@ -67,7 +68,7 @@ def test_shares_have_intervals_over_topics() -> None:
 
 
 def test_the_table_says_why_a_number_is_missing() -> None:
-    head, *lines = sentences_tsv(result_tables(POOL, RESULTS, [CRITERION]).sentences).splitlines()
+    head, *lines = records_tsv(SENTENCES, result_tables(POOL, RESULTS, [CRITERION]).sentences, 4).splitlines()
     assert head.split() == "run_id criterion label responses with_label sentences share low high topics note".split()
     assert lines[1].split("\t") == [
         *("x", "groundedness", CONTRADICTED, "2", "1", "1", "0.2500", "", "", "2", "fewer than 3 topics"),
