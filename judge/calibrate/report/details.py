@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from judge.calibrate.equivalence import ASSESSORS
-from judge.calibrate.findings import AgreementRow, Calibration, CascadeBounds, CascadeCost, CascadeRow, GroupCost
+from judge.calibrate.findings import AgreementRow, Calibration, CascadeBounds, CascadeCost, CascadeRow
 from judge.calibrate.report.lookup import Finding, grades_of, heading, of, over
 from judge.calibrate.report.tables import merged
-from judge.io.cells import count, interval, number, p_value
+from judge.io.cells import interval, number, p_value
 from judge.io.markup import code
 from judge.io.safe import escape, printable
 from judge.io.table import Heading, Table, p_cell
@@ -192,7 +192,7 @@ def systems(calibration: Calibration, criterion: str) -> Iterator[Finding]:
 
 
 def cascades(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """What cascades save and what they cost in agreement under one criterion, and what other bounds would."""
+    """What cascades save and what they cost in agreement under one criterion."""
     if rows := of(calibration.cascades, criterion):
         text = (
             f"{heading(rows[0].statistic)} of a judge alone and of a cascade, on the same items: a checker settles "
@@ -201,7 +201,8 @@ def cascades(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         )
         lines = [
             (
-                *(row.judge, row.prompt, _settled(row), row.value_alone, row.value_cascade, row.difference),
+                *(row.judge, row.prompt, f"{row.settled} of {row.items} ({_percent(row)})"),
+                *(row.value_alone, row.value_cascade, row.difference),
                 *(over(row.difference), p_cell(row.p_max_t), *_saved(row.cost)),
             )
             for row in rows
@@ -211,6 +212,10 @@ def cascades(calibration: Calibration, criterion: str) -> Iterator[Finding]:
             *("calls to the judge", "calls to the checker", "cost of both"),
         )
         yield Finding("Cascades", (text, Table(lines, columns, places=3)))
+
+
+def cascade_bounds(calibration: Calibration, criterion: str) -> Iterator[Finding]:
+    """What cascades would be with other bounds."""
     if tried := of(calibration.cascade_bounds, criterion):
         parts: list[str | Table[Any]] = [
             "The same answers under other bounds, so nothing was asked for this: the share that the checker would "
@@ -222,31 +227,6 @@ def cascades(calibration: Calibration, criterion: str) -> Iterator[Finding]:
             parts.append("{} before {} under {}:".format(*map(escape, pair)))
             parts.append(_bounds([row for row in tried if (row.checker, row.alone, row.prompt) == pair]))
         yield Finding("Other bounds of the cascades", tuple(parts))
-
-
-def cascade_line(row: CascadeRow, values: str, difference: str) -> str:
-    """What one cascade saves and costs, in a line.
-
-    Args:
-        row: The cascade.
-        values: The statistic alone and in the cascade, as text.
-        difference: Their difference, as text.
-    """
-    said = f"{printable(row.judge)} {printable(row.prompt.partition('/')[2])}: settles {_settled(row)}; {values}"
-    cost = row.cost
-    if cost is None:
-        return f"{said}, difference {difference}"
-    calls = (
-        f"{printable(row.alone)} is called {_times(cost.calls_cascade)} in place of {cost.calls_alone}, and the "
-        f"checker {_times(cost.calls_checker)}"
-    )
-    money = _money(cost)
-    together = f", for {money[0]} together in place of {money[1]}" if money else ""
-    return f"{said}, difference {difference}; {calls}{together}"
-
-
-def _times(calls: int) -> str:
-    return count(calls, "time")
 
 
 def _bounds(rows: Sequence[CascadeBounds]) -> Table[Any]:
@@ -262,32 +242,18 @@ def _cell(row: CascadeBounds | None) -> str:
     return "" if row is None else f"{_percent(row)}, {number(row.difference.value, signed=True)}"
 
 
-def _share(row: CascadeRow | CascadeBounds) -> float | None:
-    return row.settled / row.items if row.items else None
-
-
 def _percent(row: CascadeRow | CascadeBounds) -> str:
-    share = _share(row)
-    return "-" if share is None else f"{100 * share:.0f} %"
+    return f"{100 * row.settled / row.items:.0f} %" if row.items else "-"
 
 
-def _settled(row: CascadeRow) -> str:
-    return f"{row.settled} of {row.items} ({_percent(row)})"
-
-
-def _saved(cost: CascadeCost | None) -> tuple[str, str, str]:
+def _saved(cost: CascadeCost | None) -> tuple[str | None, int | None, str | None]:
     """Calls to the judge, to the checker, and money: of the cascade, and of the judge alone."""
     if cost is None:
-        return "-", "-", "-"
-    money = _money(cost)
-    calls = f"{cost.calls_cascade} in place of {cost.calls_alone}"
-    return calls, str(cost.calls_checker), f"{money[0]} in place of {money[1]}" if money else "-"
-
-
-def _money(cost: CascadeCost) -> tuple[str, str] | None:
-    if cost.cost_alone is None or cost.cost_cascade is None or not (cost.cost_alone or cost.cost_cascade):
-        return None
-    return f"${cost.cost_cascade:.4g}", f"${cost.cost_alone:.4g}"
+        return None, None, None
+    calls, money = f"{cost.calls_cascade} in place of {cost.calls_alone}", None
+    if cost.cost_alone is not None and cost.cost_cascade is not None and (cost.cost_alone or cost.cost_cascade):
+        money = f"${cost.cost_cascade:.4g} in place of ${cost.cost_alone:.4g}"
+    return calls, cost.calls_checker, money
 
 
 def asked_together(calibration: Calibration, criterion: str) -> Iterator[Finding]:
@@ -333,12 +299,3 @@ def group_costs(calibration: Calibration) -> Iterator[Finding]:
         *("reply tokens alone", "together"),
     )
     yield Finding("What asking together saves", (text, Table(lines, columns)))
-
-
-def group_cost(cost: GroupCost) -> str:
-    """What asking together saves for one judge, in a sentence."""
-    return (
-        f"asked together, {printable(cost.judge)} needs {count(cost.calls_together, 'call')} in place of "
-        f"{cost.calls_alone}, {cost.prompt_tokens_together} prompt tokens in place of {cost.prompt_tokens_alone}, and "
-        f"{cost.reply_tokens_together} tokens of replies in place of {cost.reply_tokens_alone}"
-    )

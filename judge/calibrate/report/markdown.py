@@ -9,6 +9,7 @@ from judge.calibrate.report.details import (
     DIFFERENCE,
     alternative,
     asked_together,
+    cascade_bounds,
     cascades,
     confusion,
     diagnostics,
@@ -95,6 +96,7 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
     yield from asked_together(calibration, criterion)
     yield from cascades(calibration, criterion)
+    yield from cascade_bounds(calibration, criterion)
     yield from equivalence(calibration, criterion)
     if row:
         yield from confusion(row)

@@ -1,20 +1,13 @@
 """The summary that a terminal shows: plain text in its width, a verdict line for each criterion at the end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from judge.calibrate.equivalence import ASSESSORS
-from judge.calibrate.findings import (
-    AgreementRow,
-    Calibration,
-    CascadeRow,
-    Choice,
-    EquivalenceRow,
-    TogetherRow,
-    TrustVerdict,
-)
-from judge.calibrate.report.details import cascade_line, group_cost
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, EquivalenceRow, TrustVerdict
+from judge.calibrate.report.details import asked_together, cascades, group_costs
 from judge.calibrate.report.lookup import (
     ON_TERMINAL,
+    Finding,
     best_first,
     chosen_of,
     criteria,
@@ -29,6 +22,7 @@ from judge.calibrate.report.lookup import (
 from judge.io.cells import columns_of, count, fold, number, shorten
 from judge.io.layout import table_lines
 from judge.io.safe import printable
+from judge.io.table import Table
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 
@@ -47,8 +41,8 @@ def summary(calibration: Calibration, columns: int = 80) -> str:
     names = criteria(calibration)
     for name in names:
         lines += ["", *_criterion(calibration, name, columns)]
-    for cost in calibration.group_costs:
-        lines += ["", *fold(group_cost(cost), columns)]
+    for finding in group_costs(calibration):
+        lines += ["", *_finding(finding, columns)]
     lines.append("")
     for name in names:
         lines += _verdict_line(calibration, name, columns)
@@ -71,10 +65,8 @@ def _criterion(calibration: Calibration, criterion: str, columns: int) -> list[s
         lines += fold(selected, columns)
     if equivalence := of(calibration.equivalence, criterion):
         lines += fold(_equivalent(equivalence), columns)
-    for row in of(calibration.together, criterion):
-        lines += fold(_together(row), columns)
-    for beside in of(calibration.cascades, criterion):
-        lines += fold(_cascade(beside), columns)
+    for finding in (*asked_together(calibration, criterion), *cascades(calibration, criterion)):
+        lines += _finding(finding, columns)
     for look in of(calibration.looks, criterion):
         lines += fold(looked_at(look), columns) if look.ledger != "seal" else []
     if verdict := verdict_of(calibration, criterion):
@@ -159,6 +151,14 @@ def _selected(selection: Choice) -> str:
     return "; ".join(parts)
 
 
+def _finding(finding: Finding, columns: int) -> Iterator[str]:
+    """The tables of a finding under its title; how they are read says calibration.md."""
+    for table in finding.parts:
+        if isinstance(table, Table):
+            yield f"{finding.title}:"
+            yield from (line.text for line in table_lines(table.columns, [*table.cells()], columns, words={0, 1}))
+
+
 def _equivalent(rows: Sequence[EquivalenceRow]) -> str:
     """How many of the others the chosen judge is equivalent to, and what it is to the assessors."""
     judges = [row for row in rows if row.b != ASSESSORS]
@@ -166,24 +166,6 @@ def _equivalent(rows: Sequence[EquivalenceRow]) -> str:
     parts = [f"equivalent within {short(rows[0].margin)} to {alike} of {count(len(judges), 'other')}"]
     parts += [f"to the {ASSESSORS} among themselves: {row.word}" for row in rows if row.b == ASSESSORS]
     return "; ".join(parts)
-
-
-def _together(row: TogetherRow) -> str:
-    """What asking together changes for one judge and prompt."""
-    values = f"{row.statistic} {short(row.value_alone)} alone, {short(row.value_together)} together"
-    name = f"{printable(row.judge)} {printable(row.together.partition('/')[2])}"
-    return f"{name}: {values}, difference {_difference(row.difference)}"
-
-
-def _cascade(row: CascadeRow) -> str:
-    """What a cascade saves, and what it changes."""
-    values = f"{row.statistic} {short(row.value_alone)} alone, {short(row.value_cascade)} in the cascade"
-    return cascade_line(row, values, _difference(row.difference))
-
-
-def _difference(difference: Estimate) -> str:
-    value, *ends = (short(end, signed=True) for end in (difference.value, difference.low, difference.high))
-    return f"{value} [{', '.join(ends)}]" if difference.low is not None else value
 
 
 def _verdict_line(calibration: Calibration, criterion: str, columns: int) -> list[str]:

@@ -80,7 +80,7 @@ def test_a_cascade_is_compared_with_its_judge_alone(found: Calibration) -> None:
 
 @pytest.mark.parametrize(
     ("alone", "cascade", "told"),
-    [(0.0, 0.17, "for $0.17 together in place of $0"), (0.0, 0.0, None), (0.03, None, None), (None, 0.02, None)],
+    [(0.0, 0.17, "$0.17 in place of $0"), (0.0, 0.0, None), (0.03, None, None), (None, 0.02, None)],
 )
 def test_dollars_are_said_where_those_of_both_are_known_and_one_costs_something(found, alone, cascade, told) -> None:
     cost = msgspec.structs.replace(COST, cost_alone=alone, cost_cascade=cascade)
@@ -123,9 +123,7 @@ def test_every_output_says_what_it_saves_and_what_it_costs(found: Calibration) -
     report, told = calibration_markdown(found), " ".join(summary(found).split())
     assert "40 of 120 (33 %)" in report and "| 80 in place of 120 | 118 | \\$0.02 in" in report
     assert "| 0.1 | 33 %, -" in report
-    assert f"{NAME} sentences: settles 40 of 120 (33 %)" in told
-    assert "server/m is called 80 times in place of 120, and the checker 118 times" in told
-    assert "for $0.02 together in place of $0.03" in told
+    assert "40 of 120 (33 %)" in told and "$0.02 in place of $0.03" in told, told
     assert {"cascades.tsv", "cascade_bounds.tsv"} <= calibration_files(found).keys()
     assert (
         not {"cascades.tsv", "cascade_bounds.tsv"}
