@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -89,6 +90,12 @@ def pool(world: Iterable[Item], *, shift: int = 0, words: Callable[[Item], int] 
     return Pool(tuple(responses), passages, ())
 
 
+@cache
+def prompt_digest(prompt: str) -> str:
+    """Of a bundled prompt, whose file no test of this world changes."""
+    return find_criterion(prompt).digest
+
+
 def judgment(
     turn_id: str, response_id: str, grade: int, judge: str = "server/m", prompt: str = "groundedness/graded",
     *, unable: bool = False, expected: float | None = None, sample: int = 0, digest: str | None = None,
@@ -96,15 +103,15 @@ def judgment(
     criterion, _, variant = prompt.partition("/")
     return Judgment(
         response_id, turn_id, topic_of(turn_id), criterion, variant, grade, unable, expected, None, None, (), judge,
-        "m-2026", digest or find_criterion(prompt).digest, "r" * 64, "json", False, sample,
+        "m-2026", digest or prompt_digest(prompt), "r" * 64, "json", False, sample,
     )  # fmt: skip
 
 
 def failure(turn_id: str, response_id: str, reason: str, judge: str = "server/m") -> Failure:
-    digest = find_criterion("groundedness/graded").digest
+    digest = prompt_digest("groundedness/graded")
     return Failure(
         response_id, turn_id, topic_of(turn_id), "groundedness", "graded", reason, "", None, judge, digest, None, 0
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
 
 
 def jsonl(records: Iterable[object]) -> bytes:

@@ -1,9 +1,11 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
 import math
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,24 +68,55 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
 
 
-@pytest.fixture(scope="module")
+INPUTS = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json"), "--passages",
+          str(PROJECT / "examples/passages.jsonl")]  # fmt: skip
+"""The options that name the bundled example."""
+
+
+@pytest.fixture(scope="session")
 def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the pool of the bundled example."""
+    """A folder with the pool of the bundled example, to be read only."""
     out = tmp_path_factory.mktemp("pooled") / "out"
-    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
-    runs += ["--passages", str(PROJECT / "examples/passages.jsonl")]
-    assert main(["pool", *runs, "--out", str(out)]) == 0
+    assert main(["pool", *INPUTS, "--out", str(out)]) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the bundled example as word overlap judges its groundedness, to be read only."""
+    out = tmp_path_factory.mktemp("judged") / "out"
+    asked = ["--criteria", "groundedness", "--model", "baseline/overlap"]
+    assert main(["run", *INPUTS, *asked, "--out", str(out)]) == 0
+    return out
+
+
+@cache
+def _is_slow(module: Path) -> bool:
+    """Whether all tests of a module are slow: it says so, calls whole commands, or has a server answer."""
+    text = module.read_text(encoding="utf-8")
+    return bool(
+        re.search(r"^pytestmark = .*(slow|long)|^from (judge\.cli import .*main|tests\.(mock|scoring))\b", text, re.M)
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """After an edit, do not even import the modules of slow tests."""
+    name = collection_path.name
+    fast = config.option.markexpr == "fast" and name.startswith("test_") and name.endswith(".py")
+    return True if fast and _is_slow(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test as fast or slow, so that nobody keeps a list.
 
-    Slow is what says so itself, what takes many examples (hypothesis) and what reads the real data. The rest is fast.
+    Slow is what says so itself, what takes many examples (hypothesis), what reads the real data, and every test of a
+    module that calls whole commands or has a server answer. The rest is fast.
     Long is what says so itself and what needs a browser or PostgreSQL; it is slow too.
     """
     for item in items:
+        if item.path.name.startswith("test_") and _is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
         if {"page", "browser", "postgres"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.long)
         if item.get_closest_marker("long") is not None:
@@ -123,7 +156,7 @@ def shared() -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def process() -> Iterator[Mock]:
     with start_mock() as mock:
         yield mock

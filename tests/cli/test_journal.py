@@ -27,13 +27,6 @@ def run(out: Path, *more: str) -> int:
 OVERLAP = ("--model", "baseline/overlap")
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("judged") / "out"
-    assert run(out, *OVERLAP) == 0
-    return out
-
-
 @pytest.fixture
 def out(judged: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(judged, tmp_path / "out"))

@@ -24,7 +24,7 @@ from judge.jobs.doctor.judges import caching, clock, structured
 from judge.judges.backends.server import ServerModel
 from judge.judges.connection import Pinged
 from judge.judges.records import Completion, Request
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 
 
 @pytest.fixture(autouse=True)
@@ -177,18 +177,6 @@ def test_what_a_provider_says_of_its_cache(monkeypatch: pytest.MonkeyPatch, cach
     found = finding_of(caching, ExaminedJudge("server/m", "http://localhost:1"))
     assert found is not None
     assert (found.state, found.found) == ("ok", said)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 def of_server(base_url: str, name: str = "server/m") -> dict[str, CheckFinding]:

@@ -30,15 +30,6 @@ BEGIN = (
 )
 
 
-@pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The pool of the example's runs."""
-    out, examples = str(tmp_path_factory.mktemp("gold") / "pool"), PROJECT / "examples"
-    sources = ["--topics", str(examples / "topics.json"), "--passages", str(examples / "passages.jsonl")]
-    main(["pool", "--runs", str(examples / "runs"), *sources, "--out", out])
-    return out
-
-
 @pytest.fixture
 def begin(tmp_path: Path) -> str:
     path = tmp_path / "begin.tsv"
@@ -46,9 +37,9 @@ def begin(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_check_finds_what_the_command_lists(pool: str, capsys: pytest.CaptureFixture[str]) -> None:
-    checked = check_gold_files(GoldCheckPlan(files=[EXAMPLE], pool=pool))
-    assert main(["gold", "check", EXAMPLE, "--pool", pool, "--json"]) == 0
+def test_a_check_finds_what_the_command_lists(pooled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checked = check_gold_files(GoldCheckPlan(files=[EXAMPLE], pool=pooled))
+    assert main(["gold", "check", EXAMPLE, "--pool", str(pooled), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(msgspec.json.encode(checked.problems))
     assert (len(checked.rows), checked.unmatched) == (153, 0)
     assert [problem.code for problem in checked.problems] == ["not_blind"]
@@ -107,19 +98,19 @@ def test_a_table_is_imported_by_its_columns_with_the_texts_of_a_bank(tmp_path: P
     assert (tmp_path / "job").read_bytes() == (tmp_path / "command").read_bytes()
 
 
-def test_an_import_replaces_neither_its_input_nor_another_pool(begin: str, pool: str, tmp_path: Path) -> None:
+def test_an_import_replaces_neither_its_input_nor_another_pool(begin: str, pooled: Path, tmp_path: Path) -> None:
     def refused(error: type[Exception], message: str, **fields: object) -> None:
         plan = {"source": "begin", "files": [begin], "out": str(tmp_path / "out"), **fields}
         with pytest.raises(error, match=message):
             import_gold_files(GoldImportPlan(**plan))
 
-    before = (Path(pool) / "pool.jsonl").read_bytes()
-    refused(InputError, "holds another pool", pool_out=pool)
+    before = (pooled / "pool.jsonl").read_bytes()
+    refused(InputError, "holds another pool", pool_out=pooled)
     refused(UsageError, "would be written over what it is made of", out=begin)
     refused(UsageError, "invalid choice: 'nist'", source="nist")
     refused(UsageError, "given twice: criterion", criterion="c", constants={"criterion": "d"})
     refused(UsageError, "x is given twice", constants=["x=1", "x=1"])
-    assert (Path(pool) / "pool.jsonl").read_bytes() == before
+    assert (pooled / "pool.jsonl").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["begin.tsv"]
 
 
@@ -134,19 +125,19 @@ def test_a_split_is_that_of_the_command(tmp_path: Path) -> None:
     assert read_seal(tmp_path / "job" / "seal.json") == seal
 
 
-def test_a_plan_is_that_of_the_command_and_replaces_no_other(pool: str, tmp_path: Path) -> None:
+def test_a_plan_is_that_of_the_command_and_replaces_no_other(pooled: Path, tmp_path: Path) -> None:
     def drawn(seed: int) -> None:
-        plan = draw_gold_plan(GoldDrawPlan(pool=pool, n=40, per_run=2, seed=seed, out=str(tmp_path / "job")))
+        plan = draw_gold_plan(GoldDrawPlan(pool=pooled, n=40, per_run=2, seed=seed, out=str(tmp_path / "job")))
         assert (plan.frame, plan.frame_turns, plan.graded) == (77, 16, 0)
         assert len(plan.rows) == len((tmp_path / "job").read_bytes().splitlines())
 
     drawn(1)
     options = ["--n", "40", "--per-run", "2", "--seed", "1", "--out", str(tmp_path / "command")]
-    assert main(["gold", "plan", "--pool", pool, *options]) == 0
+    assert main(["gold", "plan", "--pool", str(pooled), *options]) == 0
     before = (tmp_path / "command").read_bytes()
     assert (tmp_path / "job").read_bytes() == before
     with pytest.raises(UsageError, match="too few for 10 responses of every run"):
-        draw_gold_plan(GoldDrawPlan(pool=pool, n=40, seed=1, out=tmp_path / "other"))
+        draw_gold_plan(GoldDrawPlan(pool=pooled, n=40, seed=1, out=tmp_path / "other"))
     with pytest.raises(InputError, match="holds another plan"):
         drawn(2)
     drawn(1)

@@ -24,7 +24,7 @@ from judge.jobs.release.job import ReleaseOutcome, ReleasePlan, release_folder
 from judge.jobs.release.pseudonyms import Pseudonyms, completed, read_pseudonyms, write_pseudonyms
 from judge.jobs.release.search import remaining
 from tests.conftest import PROJECT
-from tests.mock import start_mock
+from tests.mock import Mock
 
 NAMES = st.dictionaries(st.text(min_size=1, max_size=MAX_ID), st.none(), min_size=1, max_size=20).map(tuple)
 WORDS = st.sampled_from(["run", "1", "run01", "a.b", "a.b.c", "(x|y)+", "response", "Überlauf", "my run", 'say "hi"'])
@@ -109,16 +109,6 @@ def test_whatever_a_name_is_made_of_it_is_found(name: str, around: str) -> None:
     for line in (f" {name} ", json.dumps({"x": f". {name} ."}), json.dumps({"x": f". {name} ."}, ensure_ascii=False)):
         content = f"{around}\n{line}\n".encode("utf-8", "replace")
         assert any(problem.message for problem in remaining({"f": content}, [name])), line
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("judged") / "out"
-    example = PROJECT / "examples"
-    arguments = ["run", "--runs", str(example / "runs"), "--topics", str(example / "topics.json")]
-    arguments += ["--passages", str(example / "passages.jsonl"), "--criteria", "groundedness"]
-    assert main([*arguments, "--model", "baseline/overlap", "--out", str(out)]) == 0
-    return out
 
 
 def release(judged: Path, out: Path, **options: object) -> ReleaseOutcome:
@@ -371,12 +361,11 @@ def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path
 
 
 @pytest.mark.slow
-def test_prompts_that_were_asked_together_are_published_each(tmp_path: Path) -> None:
+def test_prompts_that_were_asked_together_are_published_each(tmp_path: Path, mock: Mock) -> None:
     example, out = PROJECT / "examples", tmp_path / "out"
     arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl"), "--together"]
-    with start_mock() as mock:
-        arguments += ["--model", "server/a", "--base-url", mock.base_url, "--limit", "5", "--out", str(out)]
-        assert main(arguments) == 0
+    arguments += ["--model", "server/a", "--base-url", mock.base_url, "--limit", "5", "--out", str(out)]
+    assert main(arguments) == 0
     outcome = release(out, tmp_path / "bundle")
     assert [name for name in outcome.files if name.startswith("prompts/")] == [
         "prompts/groundedness/graded.md",

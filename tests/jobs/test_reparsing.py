@@ -18,13 +18,6 @@ from tests.cli.test_journal import OVERLAP, run
 from tests.mock import start_mock
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("judged") / "out"
-    assert run(out, *OVERLAP) == 0
-    return out
-
-
 def test_the_same_parser_changes_nothing(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = reparse(ReparsePlan(folder=judged))
     assert (outcome.read, outcome.without_reply, outcome.changes, outcome.warnings) == (76, 1, (), ())

@@ -15,7 +15,7 @@ import pytest
 
 from judge.cli import main
 from tests.conftest import PROJECT
-from tests.mock import start_mock
+from tests.mock import Mock
 from tests.scoring import ScoreServer
 from tests.time_limit import PATIENCE
 
@@ -143,13 +143,12 @@ def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(tmp_path, capsy
     assert "no_score" in capsys.readouterr().out
 
 
-def test_a_model_that_never_says_yes_or_no_is_asked_once_for_each_response(tmp_path: Path) -> None:
-    with start_mock() as mock:
-        options = (*COMMAND, "--model", "checker/chat/mock", "--base-url", mock.base_url, "--limit", "12")
-        assert main(["run", *options, "--out", str(tmp_path / "out")]) == 1
-        paid = mock.stats()["paid"]
-        assert main(["run", *options, "--out", str(tmp_path / "out")]) == 1
-        assert mock.stats()["paid"] == paid == 12
+def test_a_model_that_never_says_yes_or_no_is_asked_once_for_each_response(tmp_path: Path, mock: Mock) -> None:
+    options = (*COMMAND, "--model", "checker/chat/mock", "--base-url", mock.base_url, "--limit", "12")
+    assert main(["run", *options, "--out", str(tmp_path / "out")]) == 1
+    paid = mock.stats()["paid"]
+    assert main(["run", *options, "--out", str(tmp_path / "out")]) == 1
+    assert mock.stats()["paid"] == paid == 12
     reasons = [json.loads(line)["reason"] for line in (tmp_path / "out/failures.jsonl").read_text().splitlines()]
     assert reasons == ["unreadable"] * 12
 

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,7 +39,7 @@ from tests.calibration_world import (
 )
 from tests.extra.desk.visiting import Visitor
 from tests.jobs.test_calibration import GRADED, tried
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 
 SEAT = Seat("review", "Review", "a" * 32)
 WORLD = items()
@@ -228,9 +227,8 @@ def world(tmp_path: Path, no_pictures: None) -> World:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, no_pictures: None) -> Iterator[World]:
-    with start_mock() as mock:
-        yield World(tmp_path, mock)
+def asked(tmp_path: Path, no_pictures: None, mock: Mock) -> World:
+    return World(tmp_path, mock)
 
 
 def ended(review: Review) -> Review:

@@ -21,23 +21,6 @@ from tests.conftest import PROJECT
 TOPICS = PROJECT / "examples/topics.json"
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example, judged by word overlap."""
-    out = tmp_path_factory.mktemp("judged") / "out"
-    example = PROJECT / "examples"
-    plan = judge.Plan(
-        runs=example / "runs",
-        topics=TOPICS,
-        passages=example / "passages.jsonl",
-        criteria="groundedness",
-        model="baseline/overlap",
-        out=out,
-    )
-    judge.run(plan)
-    return out
-
-
 def qrels_of(path: Path) -> dict[str, dict[str, int]]:
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     for row in parse_qrels(path.read_text(encoding="utf-8"), path.name):

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from judge.extra.nuggets.jobs.questions import (
 from judge.io.ids import is_own_turn
 from judge.io.sentences import split_sentences
 from tests.conftest import PROJECT
-from tests.mock import Mock, start_mock, wait_for_paid
+from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -50,12 +50,6 @@ CLAIMS = Asked(NuggetClaimsPlan, label_claims, RESPONSES, "nugget_precision/pass
 both = pytest.mark.parametrize("asked", [MATCH, CLAIMS], ids=["match", "claims"])
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
 def plan(mock: Mock, pooled: Path, out: Path, asked: Asked = MATCH, **more: object) -> Any:
     return asked.plan(pool=pooled, bank=BANK, model="server/mock", out=out, base_url=mock.base_url, **more)
 
@@ -66,110 +60,104 @@ def results(folder: Path, asked: Asked) -> dict[str, bytes]:
 
 
 @both
-def test_every_question_is_asked_once_and_never_again(server: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
-    server.reset()
-    given = plan(server, pooled, tmp_path / "out", asked)
+def test_every_question_is_asked_once_and_never_again(mock: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
+    given = plan(mock, pooled, tmp_path / "out", asked)
     forecast = forecast_nuggets(given)
     assert forecast.counts == {"responses": RESPONSES, "nuggets": 44}
     assert forecast.models[0].calls <= asked.questions
     assert not (tmp_path / "out").exists()
     first = asked.ask(given)
     assert len(first.answers) == asked.questions and not first.failures
-    paid, written = server.stats()["paid"], results(tmp_path / "out", asked)
-    assert set(server.paid_per_item().values()) == {1}
+    paid, written = mock.stats()["paid"], results(tmp_path / "out", asked)
+    assert set(mock.paid_per_item().values()) == {1}
     again = asked.ask(given)
     assert again.answers == first.answers
-    assert server.stats()["paid"] == paid
+    assert mock.stats()["paid"] == paid
     assert results(tmp_path / "out", asked) == written
     assert forecast_nuggets(given).models[0].calls == 0
 
 
-def test_each_sentence_of_a_response_has_a_label(server: Mock, pooled: Path, tmp_path: Path) -> None:
-    server.reset()
+def test_each_sentence_of_a_response_has_a_label(mock: Mock, pooled: Path, tmp_path: Path) -> None:
     texts = {
         row["response_id"]: row["text"] for row in map(json.loads, (pooled / "pool.jsonl").read_text().splitlines())
     }
-    claims = label_claims(plan(server, pooled, tmp_path, CLAIMS)).answers
+    claims = label_claims(plan(mock, pooled, tmp_path, CLAIMS)).answers
     assert all(len(row.labels) == len(split_sentences(texts[row.response_id])) for row in claims)
 
 
 @both
-def test_what_one_folder_asked_another_finds_in_a_shared_journal(server, pooled, tmp_path, postgres, asked) -> None:
-    server.reset()
+def test_what_one_folder_asked_another_finds_in_a_shared_journal(mock, pooled, tmp_path, postgres, asked) -> None:
     url = postgres.database()
-    asked.ask(plan(server, pooled, tmp_path / "one", asked, journal=url))
-    paid = server.stats()["paid"]
-    other = plan(server, pooled, tmp_path / "two", asked, journal=url)
+    asked.ask(plan(mock, pooled, tmp_path / "one", asked, journal=url))
+    paid = mock.stats()["paid"]
+    other = plan(mock, pooled, tmp_path / "two", asked, journal=url)
     assert paid and forecast_nuggets(other).models[0].calls == 0
     asked.ask(other)
-    assert server.stats()["paid"] == paid
+    assert mock.stats()["paid"] == paid
     assert results(tmp_path / "two", asked) == results(tmp_path / "one", asked)
     assert not (tmp_path / "one" / "journal.sqlite").exists()
 
 
 @both
-def test_a_budget_leaves_failures_and_the_next_call_goes_on(server: Mock, pooled: Path, tmp_path, asked: Asked) -> None:
-    server.reset()
-    short = asked.ask(plan(server, pooled, tmp_path, asked, max_cost=1.0, price="100/100", concurrency=4))
+def test_a_budget_leaves_failures_and_the_next_call_goes_on(mock: Mock, pooled: Path, tmp_path, asked: Asked) -> None:
+    short = asked.ask(plan(mock, pooled, tmp_path, asked, max_cost=1.0, price="100/100", concurrency=4))
     assert {failed.reason for failed in short.failures} == {"budget"}
     assert len(short.answers) + len(short.failures) == asked.questions
-    assert len(asked.ask(plan(server, pooled, tmp_path, asked)).answers) == asked.questions
-    assert set(server.paid_per_item().values()) == {1}
+    assert len(asked.ask(plan(mock, pooled, tmp_path, asked)).answers) == asked.questions
+    assert set(mock.paid_per_item().values()) == {1}
 
 
 @both
-def test_a_reply_without_a_label_is_a_failure(server: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
-    server.reset()
+def test_a_reply_without_a_label_is_a_failure(mock: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
     body = {"choices": [{"message": {"content": "1: nugget"}, "finish_reason": "stop"}], "model": "m"}
-    server.script(*[{"status": 200, "body": json.dumps(body)}] * 2)
-    outcome = asked.ask(plan(server, pooled, tmp_path, asked, limit=1))
+    mock.script(*[{"status": 200, "body": json.dumps(body)}] * 2)
+    outcome = asked.ask(plan(mock, pooled, tmp_path, asked, limit=1))
     assert [failed.reason for failed in outcome.failures] == ["unreadable"]
     assert not outcome.answers
     assert (tmp_path / asked.plan.command.answers_file).read_bytes() == b""
 
 
-def ask_until_killed(server: Mock, pooled: Path, out: Path, command: str, concurrency: int, paid: int) -> None:
+def ask_until_killed(mock: Mock, pooled: Path, out: Path, command: str, concurrency: int, paid: int) -> None:
     """Kill a command of `judge nuggets` once so many of its calls are paid."""
     arguments = [
         sys.executable, "-m", "judge", "nuggets", command, "--pool", str(pooled), "--bank", str(BANK), "--model",
-        "server/mock", "--base-url", server.base_url, "--concurrency", str(concurrency), "--out", str(out),
+        "server/mock", "--base-url", mock.base_url, "--concurrency", str(concurrency), "--out", str(out),
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(
         arguments, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    wait_for_paid(server, process, paid)
+    wait_for_paid(mock, process, paid)
     process.kill()
     process.wait(timeout=PATIENCE)
 
 
 @pytest.mark.long
 @both
-def test_a_killed_run_goes_on_with_the_same_bytes(server: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
-    server.reset()
-    asked.ask(plan(server, pooled, tmp_path / "whole", asked))
-    server.reset()
-    server.config(latency=0.05)
-    ask_until_killed(server, pooled, tmp_path / "out", asked.plan.command.command.split()[-1], 2, 10)
-    server.config(latency=0.0)
+def test_a_killed_run_goes_on_with_the_same_bytes(mock: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
+    asked.ask(plan(mock, pooled, tmp_path / "whole", asked))
+    mock.reset()
+    mock.config(latency=0.05)
+    ask_until_killed(mock, pooled, tmp_path / "out", asked.plan.command.command.split()[-1], 2, 10)
+    mock.config(latency=0.0)
     assert not (tmp_path / "out" / asked.plan.command.answers_file).exists()
-    asked.ask(plan(server, pooled, tmp_path / "out", asked))
+    asked.ask(plan(mock, pooled, tmp_path / "out", asked))
     assert results(tmp_path / "out", asked) == results(tmp_path / "whole", asked)
     # A kill costs at most the calls in flight, and those that were not yet on the disk.
-    assert sum(server.paid_per_item().values()) - len(server.paid_per_item()) <= 4
+    assert sum(mock.paid_per_item().values()) - len(mock.paid_per_item()) <= 4
 
 
 @both
-def test_a_folder_with_other_answers_is_refused_before_anything_is_sent(server, pooled, tmp_path, asked) -> None:
+def test_a_folder_with_other_answers_is_refused_before_anything_is_sent(mock, pooled, tmp_path, asked) -> None:
     row = asked.plan.command
-    asked.ask(plan(server, pooled, tmp_path, asked, limit=3))
-    server.reset()
+    asked.ask(plan(mock, pooled, tmp_path, asked, limit=3))
+    mock.reset()
     with pytest.raises(InputError, match=f"holds {row.what} made with another prompt: choose another --out"):
-        asked.ask(plan(server, pooled, tmp_path, asked, prompt=asked.other_prompt))
-    assert server.stats()["paid"] == 0
+        asked.ask(plan(mock, pooled, tmp_path, asked, prompt=asked.other_prompt))
+    assert mock.stats()["paid"] == 0
     (tmp_path / "nuggets.json").write_text("[")
     with pytest.raises(InputError, match=f"not as `{row.command}` writes it"):
-        asked.ask(plan(server, pooled, tmp_path, asked))
+        asked.ask(plan(mock, pooled, tmp_path, asked))
 
 
 def test_a_server_that_is_not_there_ends_the_run(pooled: Path, tmp_path: Path) -> None:
@@ -178,8 +166,8 @@ def test_a_server_that_is_not_there_ends_the_run(pooled: Path, tmp_path: Path) -
         match_nuggets(gone)
 
 
-def test_matches_of_judges_are_scored_and_several_vote(server: Mock, pooled: Path, tmp_path, capsys) -> None:
-    match_nuggets(plan(server, pooled, tmp_path / "a"))
+def test_matches_of_judges_are_scored_and_several_vote(mock: Mock, pooled: Path, tmp_path, capsys) -> None:
+    match_nuggets(plan(mock, pooled, tmp_path / "a"))
     overlap = ["--model", "baseline/overlap", "--out", str(tmp_path / "b")]
     assert main(["nuggets", "match", "--pool", str(pooled), "--bank", str(BANK), *overlap]) == 0
     capsys.readouterr()
@@ -190,8 +178,7 @@ def test_matches_of_judges_are_scored_and_several_vote(server: Mock, pooled: Pat
     assert all(row["matched"] + row["unanswered"] == row["units"] for row in runs)
 
 
-def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Mock, tmp_path: Path) -> None:
-    server.reset()
+def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(mock: Mock, tmp_path: Path) -> None:
     prompt, bank, topics = tmp_path / "mine.md", tmp_path / "bank.jsonl", PROJECT / "examples/topics.json"
     text = (PROJECT / "prompts/nugget/graded.md").read_text()
     text = text.replace("inputs = [", 'inputs = ["context", "utterance", ')
@@ -204,7 +191,7 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(server: Moc
 
     def of(name: str, **more: object) -> NuggetMatchPlan:
         out = tmp_path / f"out-{name}"
-        of = {"pool": tmp_path / name, "bank": bank, "prompt": prompt, "base_url": server.base_url} | more
+        of = {"pool": tmp_path / name, "bank": bank, "prompt": prompt, "base_url": mock.base_url} | more
         return NuggetMatchPlan(model="server/mock", out=out, **of)
 
     prepared = read_questions(of("alone"))

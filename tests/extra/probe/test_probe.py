@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from tests.calibration_world import FAST, contents
 from tests.conftest import PROJECT
 from tests.extra.bench.bench_world import Ruled
 from tests.jobs.test_crash import wait_for_paid
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 
 pytestmark = pytest.mark.long
 
@@ -372,17 +372,10 @@ def test_a_probe_in_a_certificate_that_was_edited_is_refused(calibrated: tuple[P
 # ---------------------------------------------------------------- a real server
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
 @pytest.mark.slow
-def test_a_gullible_server_is_caught_by_the_whole_command(folder: Path, server: Mock, capsys) -> None:
-    server.reset()
-    server.config(gullible=True)
-    asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", server.base_url, "--items", "18"]
+def test_a_gullible_server_is_caught_by_the_whole_command(folder: Path, mock: Mock, capsys) -> None:
+    mock.config(gullible=True)
+    asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", mock.base_url, "--items", "18"]
     assert probe(folder, *asked, "-o", folder.parent / "out") == 1
     card = msgspec.json.decode((folder.parent / "out" / "probe.json").read_bytes(), type=ProbeCard)
     found = {row.probe: row for row in card.judges[0].rows}
@@ -398,30 +391,28 @@ def test_a_gullible_server_is_caught_by_the_whole_command(folder: Path, server: 
     assert found["padding"].word == "holds"
     assert found["number altered"].no_room + found["number altered"].inapplicable == 18
     assert "fails" in capsys.readouterr().out
-    assert server.stats()["repeated_paid"] == 0
+    assert mock.stats()["repeated_paid"] == 0
 
 
 @pytest.mark.slow
-def test_white_space_under_a_schema_is_said(folder: Path, server: Mock, capsys: pytest.CaptureFixture[str]) -> None:
-    server.reset()
-    server.config(faults={"white-space": 1.0})
-    asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", server.base_url, "--items", "3"]
+def test_white_space_under_a_schema_is_said(folder: Path, mock: Mock, capsys: pytest.CaptureFixture[str]) -> None:
+    mock.config(faults={"white-space": 1.0})
+    asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", mock.base_url, "--items", "3"]
     probe(folder, *asked, "-o", folder.parent / "out")
     said = " ".join("".join(capsys.readouterr()).split())
     assert "server/m: replies to the JSON schema were white space up to the token limit" in said
 
 
 @pytest.mark.slow
-def test_a_probe_that_was_killed_goes_on_and_pays_for_nothing_twice(folder: Path, server: Mock) -> None:
-    server.reset()
-    server.config(latency=0.02)
+def test_a_probe_that_was_killed_goes_on_and_pays_for_nothing_twice(folder: Path, mock: Mock) -> None:
+    mock.config(latency=0.02)
     out = folder.parent / "out"
     command = [
         sys.executable, "-m", "judge", "probe", str(folder), "--criteria", "groundedness", "--model", "server/m",
-        "--base-url", server.base_url, "--items", "12", "--concurrency", "2", "-o", str(out),
+        "--base-url", mock.base_url, "--items", "12", "--concurrency", "2", "-o", str(out),
     ]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    wait_for_paid(server, process, 60)
+    wait_for_paid(mock, process, 60)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (out / "probe.json").exists()
@@ -429,7 +420,7 @@ def test_a_probe_that_was_killed_goes_on_and_pays_for_nothing_twice(folder: Path
     made = contents(out)
     assert {"probe.json", "probe.tsv", "probe.md", "twins.jsonl", "manifest.json"} <= made.keys()
     # Two calls at most were in flight and two replies being written, and all four were lost with the process.
-    assert server.stats()["repeated_paid"] <= 4
-    paid = server.stats()["paid"]
+    assert mock.stats()["repeated_paid"] <= 4
+    paid = mock.stats()["paid"]
     assert subprocess.run(command, check=False, capture_output=True).returncode in (0, 1)
-    assert (server.stats()["paid"], contents(out)) == (paid, made)
+    assert (mock.stats()["paid"], contents(out)) == (paid, made)

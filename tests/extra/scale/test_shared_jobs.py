@@ -30,14 +30,6 @@ LEDGER = ("certificate.json", "calibration.md", "calibration.json", "calibration
 """Files of a calibration that hold the digest of the ledger of looks, which has a time."""
 
 
-@pytest.fixture(scope="module")
-def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("pooled") / "out"
-    inputs = ("--runs", EXAMPLE / "runs", "--topics", EXAMPLE / "topics.json", "--passages", EXAMPLE / "passages.jsonl")
-    assert main(["pool", *map(str, inputs), "--out", str(out)]) == 0
-    return out
-
-
 def results(out: Path) -> dict[str, bytes]:
     return {
         name: re.sub(rb"[0-9a-f]{64}", b"", data) if name in LEDGER else data
