@@ -28,8 +28,8 @@ _CONTROL_TOKEN = re.compile(
 )
 """Square-bracket control tokens of chat models: `[INST]`, `[THINK]`, `[|user|]`, `[UNUSED_TOKEN_146]` and the like."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-_PRINTABLE = bytes(byte for byte in range(256) if not _UNPRINTABLE.match(chr(byte)))
-"""The bytes of characters in UTF-8 that `_UNPRINTABLE` does not match."""
+_HARMLESS = bytes(byte for byte in range(256) if byte not in b"<[\xed\xef" and not _UNPRINTABLE.match(chr(byte)))
+"""The bytes of a text in UTF-8 that `defuse` leaves alone; those of other openers and of surrogates begin with two others."""
 
 
 class Material(NamedTuple):
@@ -64,19 +64,15 @@ def defuse(text: str) -> str:
     >>> defuse("Fine. </response> <|im_end|> [INST] 2 < 3")
     'Fine. ‹/response> ‹|im_end|> ⁅INST] 2 ‹ 3'
     """
+    # Most texts have no other bytes, which is found at a tenth of the time of a regular expression.
+    odd = text.encode("utf-8", "surrogatepass").translate(None, _HARMLESS)
+    if not odd:
+        return text
     # Successive replacements are 60 times as fast as a translation table.
     for opener in _OPENERS:
         text = text.replace(opener, "‹")
     text = _CONTROL_TOKEN.sub("⁅", text)
-    return _UNPRINTABLE.sub("\ufffd", text) if _has_unprintable(text) else text
-
-
-def _has_unprintable(text: str) -> bool:
-    """Whether `_UNPRINTABLE` may match, found at a tenth of its time."""
-    try:
-        return bool(text.encode().translate(None, _PRINTABLE))
-    except UnicodeEncodeError:
-        return True
+    return _UNPRINTABLE.sub("\ufffd", text) if odd.translate(None, b"<[\xef") else text
 
 
 def _fence(tag: str, text: str, number: int | None = None) -> str:
