@@ -17,6 +17,7 @@ loop     `judge.assess` with a journal on the disk: what `judge run` does once i
 import argparse
 import asyncio
 import contextlib
+import gc
 import os
 import random
 import statistics
@@ -36,6 +37,7 @@ from judge.ask.loop import assess
 from judge.ask.prompt import render
 from judge.ask.settings import Settings
 from judge.ask.tasks import Task, tasks
+from judge.cli import OBJECTS_BETWEEN_COLLECTIONS
 from judge.judges.backends import open_model
 from judge.judges.backends.litellm import load_litellm
 from judge.judges.journal import Journal
@@ -235,6 +237,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jitter", type=float, default=0.0, help="sigma of a lognormal latency with the same mean")
     given = parser.parse_args()
+    # As the command does.
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     cases = [Case(int(a), float(b), int(c)) for a, b, c in given.case or CASES]
     for case in cases:
         with mock_server(case.latency, given.jitter) as base_url, tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,7 @@ _CONTROL_TOKEN = re.compile(
 """Square-bracket control tokens of chat models: `[INST]`, `[THINK]`, `[|user|]`, `[UNUSED_TOKEN_146]` and the like."""
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _HARMLESS = bytes(byte for byte in range(256) if byte not in b"<[\xed\xef" and not _UNPRINTABLE.match(chr(byte)))
-"""The bytes of a text in UTF-8 that `defuse` leaves alone; those of other openers and of surrogates begin with two others."""
+"""The bytes in UTF-8 that `defuse` leaves alone; other openers and surrogates begin with the two that are no ASCII."""
 
 
 class Material(NamedTuple):

@@ -7,6 +7,7 @@ there, ours gets a thread of its own, and this thread waits.
 import asyncio
 import contextlib
 import signal
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -77,18 +78,12 @@ def _in_thread(work: Callable[[], _Result]) -> _Result:
 @contextlib.contextmanager
 def _handled(handler: Callable[[int, object], None]) -> Iterator[None]:
     """Let each signal call the handler."""
-    before = {}
-    try:
-        for number in _SIGNALS:
+    with contextlib.ExitStack() as before:
+        # In another thread than the main one, no signal arrives.
+        for number in _SIGNALS if threading.current_thread() is threading.main_thread() else ():
+            handler_before = signal.getsignal(number)
             # `nohup` ignores the end of the terminal, and so do we then.
-            if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, handler)
-    except ValueError:
-        # This is not the main thread, so no signal arrives here.
+            if number == signal.SIGINT or handler_before is not signal.SIG_IGN:
+                before.callback(signal.signal, number, signal.SIG_DFL if handler_before is None else handler_before)
+                signal.signal(number, handler)
         yield
-        return
-    try:
-        yield
-    finally:
-        for number, handler_before in before.items():
-            signal.signal(number, signal.SIG_DFL if handler_before is None else handler_before)

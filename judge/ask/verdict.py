@@ -259,7 +259,7 @@ def _of_part(
     if not isinstance(member, dict) or "grade" not in member:
         raise _NoVerdict(f'"{name}" is no object with a "grade"')
     grades = [other.get("grade") if isinstance(other, dict) else None for other in before]
-    _refuse_contradiction(name, member["grade"], grades, claims - {on_menu(member["grade"], part.scale.labels)})
+    _refuse_contradiction(name, member["grade"], grades, claims, part.scale.labels)
     return _graded(member["grade"], _rationale(member), part.scale)
 
 
@@ -329,15 +329,17 @@ def _answer(reply: str, key: str, menu: Sequence[str]) -> dict[str, Any] | None:
         return None
     answer = objects[-1]
     claims = _claims(outside, _CLAIM, "grade", menu) if menu else set()
-    _refuse_contradiction(key, answer[key], [other[key] for other in objects], claims - {on_menu(answer[key], menu)})
+    _refuse_contradiction(key, answer[key], [other[key] for other in objects], claims, menu)
     return answer
 
 
-def _refuse_contradiction(key: str, claimed: object, others: Sequence[object], claims: Set[str]) -> None:
-    """Refuse what other objects, or claims in the text outside of them, contradict."""
+def _refuse_contradiction(
+    key: str, claimed: object, others: Sequence[object], claims: Set[str], menu: Sequence[str]
+) -> None:
+    """Refuse what other objects, or claims of labels in the text outside of them, contradict."""
     if any(other != claimed for other in others):
         raise _NoVerdict(f'the reply has two JSON objects that differ in "{key}"')
-    if claims:
+    if claims and claims != {on_menu(claimed, menu)}:
         raise _NoVerdict("the reply claims another grade than its JSON object")
 
 
@@ -429,7 +431,7 @@ def _rationale(answer: Mapping[str, Any]) -> str | None:
 
 def _clean(text: str) -> str | None:
     """A text without outer whitespace and with lone surrogates replaced, as UTF-8 needs; None if it is empty."""
-    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    whole = text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return whole.strip() or None
 
 

@@ -24,7 +24,7 @@ from judge.errors import (
     TransientError,
 )
 from judge.judges.address import origin
-from judge.judges.limits import read_limits, reset_of_used_up, retry_after, seconds_until, wish_in_words
+from judge.judges.limits import read_limits, read_seconds, reset_of_used_up, retry_after, wish_in_words
 from judge.judges.secrets import redact
 
 _LONGEST = 300
@@ -113,7 +113,7 @@ def read_refusal(status: int, body: bytes | str) -> Refusal:
     # Gemini sends a list of typed objects, google.rpc.RetryInfo and google.rpc.QuotaFailure.
     for detail in map(members, entries(details)):
         if isinstance(delay := detail.get("retryDelay"), str):
-            wait = seconds_until(delay, datetime.now(UTC))
+            wait = read_seconds(delay, datetime.now(UTC)) or None
         codes += [f"quota:{members(violation).get('quotaId')}" for violation in entries(detail.get("violations"))]
     return Refusal(
         status,

@@ -77,7 +77,7 @@ def read_limits(headers: Mapping[str, str]) -> RateLimits | None:
     allowances: dict[str, list[Allowance]] = {}
     for (_, unit), fields in named.items():
         limit, left = _count(fields.get("limit"), least=1), _count(fields.get("remaining"), least=0)
-        allowance = Allowance(limit, left, seconds_until(fields.get("reset", ""), now))
+        allowance = Allowance(limit, left, read_seconds(fields.get("reset", ""), now) or None)
         if allowance != Allowance():
             allowances.setdefault(unit, []).append(allowance)
     return RateLimits(**{unit: min(each, key=_tightness) for unit, each in allowances.items()}) if allowances else None
@@ -96,23 +96,8 @@ def _count(text: str | None, least: int) -> int | None:
     return int(number) if math.isfinite(number) and number >= least else None
 
 
-def seconds_until(text: str, now: datetime) -> float | None:
-    """The seconds of a reset header; None for what is not above 0 or cannot be read.
-
-    Args:
-        text: As of `read_seconds`.
-        now: The present time, for a reset that is a time.
-
-    >>> present = datetime(2025, 1, 31, 12, tzinfo=UTC)
-    >>> [seconds_until(text, present) for text in ("6m0s", "120ms", "55", "2025-01-31T12:00:30Z", "0", "-1", "soon")]
-    [360.0, 0.12, 55.0, 30.0, None, None, None]
-    """
-    seconds = read_seconds(text, now)
-    return seconds if seconds is not None and 0 < seconds < math.inf else None
-
-
 def read_seconds(text: str, now: datetime) -> float | None:
-    """The seconds that a provider writes; None if the text says none.
+    """The seconds that a provider writes, 0 or more; None if the text says none.
 
     Args:
         text: A Go duration as OpenAI sends it (`1h2m3.5s`, `120ms`), seconds as Azure sends them, or a time: in the
@@ -120,17 +105,18 @@ def read_seconds(text: str, now: datetime) -> float | None:
         now: The present time; a time before it is 0 seconds away.
 
     >>> present = datetime(2025, 1, 31, 12, tzinfo=UTC)
-    >>> [read_seconds(text, present) for text in ("1h2m3.5s", "31s", "-1", "Fri, 31 Jan 2025 12:00:09 GMT")]
-    [3723.5, 31.0, -1.0, 9.0]
+    >>> [read_seconds(text, present) for text in ("1h2m3.5s", "31s", "-1", "Fri, 31 Jan 2025 12:00:09 GMT", "soon")]
+    [3723.5, 31.0, None, 9.0, None]
     """
     text = text.strip()
     if text and len(text) <= 64 and not _PART.sub("", text):
         return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
         then = read_time(text)
-    return None if then is None else max(0.0, (then - now).total_seconds())
+        return None if then is None else max(0.0, (then - now).total_seconds())
+    return seconds if 0 <= seconds < math.inf else None
 
 
 @functools.lru_cache(maxsize=64)
@@ -159,7 +145,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     for mark in ("", _PASSED_ON):
         for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
             seconds = read_seconds(lower.get(mark + name, ""), now)
-            if seconds is not None and 0 <= seconds < math.inf:
+            if seconds is not None:
                 return seconds / scale
     return None
 
