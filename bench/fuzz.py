@@ -46,15 +46,16 @@ from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrad
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict
 from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
 from judge.calibrate.report.disagreements import parse_disagreements
+from judge.crowd.cone_rag import read_study
 from judge.crowd.known_file import read_known
 from judge.crowd.layout import Layout
 from judge.crowd.regin.resource import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, JudgeError
-from judge.extra.bench.cards.card import parse_card
-from judge.extra.bench.cards.comparison import ReadCard, compare_cards
-from judge.extra.bench.datasets.catalog import DATASETS
+from judge.extra.bench.card import parse_card
+from judge.extra.bench.listing import DATASETS
+from judge.extra.bench.page import ReadCard, compare_cards
 from judge.extra.checkers.onnx import open_tokenizer, read_model_files, windows
 from judge.extra.checkers.server import read_scores
 from judge.extra.desk.assess.store import DeskItem, DeskLabel, LabelStore
@@ -62,7 +63,7 @@ from judge.extra.desk.review.cases import Cases, filter_of
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.extra.nuggets.forms.edits import edited, edits_jsonl, parse_edits
-from judge.extra.nuggets.label_files import parse_claims, read_matches, read_study
+from judge.extra.nuggets.label_files import parse_claims, read_matches
 from judge.extra.nuggets.labels import join, join_claims
 from judge.extra.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
 from judge.extra.reproduce.published import reproduce_publication
@@ -412,9 +413,7 @@ def _dataset(folder: Path, content: bytes, *, name: str, file: str) -> None:
     """A dataset of one file, with what judges said of it; labels may be of its own responses only."""
     _file(folder, content, file)
     dataset = DATASETS[name]
-    known = {response.item_id for response in dataset.read(folder)}
-    if dataset.skipped:
-        dataset.skipped(folder)
+    known = dataset.read(folder).responses.keys()
     for labels in dataset.stored(folder).values() if dataset.stored else ():
         if labels.keys() - known:
             raise AssertionError("a judge has a label of a response that is not in the dataset")

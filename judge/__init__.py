@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from judge.errors import JudgeError as JudgeError
     from judge.errors import OperationalError as OperationalError
     from judge.errors import UsageError as UsageError
-    from judge.extra.bench.comparing import CardsPlan as CardsPlan
-    from judge.extra.bench.comparing import compare_bench as compare_bench
     from judge.extra.bench.job import BenchPlan as BenchPlan
     from judge.extra.bench.job import bench_judges as bench_judges
     from judge.extra.bench.listing import DatasetsPlan as DatasetsPlan
     from judge.extra.bench.listing import list_datasets as list_datasets
+    from judge.extra.bench.page import CardsPlan as CardsPlan
+    from judge.extra.bench.page import compare_bench as compare_bench
     from judge.extra.desk.assess.plan import AssessPlan as AssessPlan
     from judge.extra.desk.assess.serve import serve_assess as serve_assess
     from judge.extra.desk.review.desk import serve_review as serve_review

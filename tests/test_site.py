@@ -17,7 +17,7 @@ from docs.site.rows import reasons
 from docs.site.statistics import modules, public_functions
 from judge.ask.criteria import bundled_criteria
 from judge.cli import COMMANDS
-from judge.extra.bench.datasets.catalog import DATASETS
+from judge.extra.bench.listing import DATASETS
 from judge.records import FailureReason
 from judge.report.sections.words import EXCLUDED
 from judge.runs.check.codes import CODES

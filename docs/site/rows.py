@@ -8,10 +8,9 @@ from docs.site.docstrings import first_sentence
 from docs.site.markdown import cell, code, escaped, facts, fenced, table
 from docs.site.pages import DOCS
 from judge.ask.criteria import bundled_criteria, default_prompts
-from judge.extra.bench.cards.card import parse_card
-from judge.extra.bench.cards.page import card_page
-from judge.extra.bench.comparing import CardsPlan, compare_bench
-from judge.extra.bench.datasets.catalog import DATASETS
+from judge.extra.bench.card import parse_card
+from judge.extra.bench.listing import DATASETS
+from judge.extra.bench.page import CardsPlan, card_page, compare_bench
 from judge.records import Criterion, Level
 from judge.report.sections.words import EXCLUDED
 from judge.runs.check.codes import SECTIONS

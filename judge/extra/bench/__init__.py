@@ -1,6 +1,7 @@
 """Bench: judges on public labels by people.
 
-datasets   a reader a family of labels, and the table of them in `catalog`
-cards      a judge on such labels: its card, and cards compared
-job        `judge bench`; listing, comparing: its datasets, and cards side by side
+datasets    how labels are read; grounded, graded: a reader a family of them
+listing     the table of datasets, their items drawn, and these as a pool
+card        the judge card; making: from answers; page: as Markdown, and cards side by side
+job         `judge bench`
 """

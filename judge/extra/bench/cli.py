@@ -8,12 +8,10 @@ from judge.cli.declared import FileOfOptions, refuse_unused
 from judge.cli.printing import TableFormat, print_fact, print_grids, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
 from judge.errors import UsageError
-from judge.extra.bench.cards.card import JudgeCard
-from judge.extra.bench.cards.comparison import ReadCard, judge_grids
-from judge.extra.bench.cards.page import card_grids, verdict
-from judge.extra.bench.comparing import CardsPlan, compare_bench
+from judge.extra.bench.card import JudgeCard
 from judge.extra.bench.job import BenchOutcome, BenchPlan, bench_judges, forecast_bench
 from judge.extra.bench.listing import DatasetsPlan, list_datasets
+from judge.extra.bench.page import CardsPlan, ReadCard, card_grids, compare_bench, judge_grids, verdict
 from judge.io.cells import count
 from judge.io.plan import Options
 from judge.io.table import Table

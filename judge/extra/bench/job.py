@@ -17,13 +17,11 @@ from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
-from judge.extra.bench.cards.card import CARD, ITEMS, PAGE, Expense, JudgeCard, card_bytes, parse_card
-from judge.extra.bench.cards.making import Answers, dataset_card, items_bytes, rung_cards
-from judge.extra.bench.cards.measured import Basis, BenchItem, asked_items, basis, stored_items
-from judge.extra.bench.cards.page import card_page
-from judge.extra.bench.cards.pooled import Drawn, bench_pool
+from judge.extra.bench.card import CARD, ITEMS, PAGE, Basis, BenchItem, Expense, JudgeCard, parse_card
 from judge.extra.bench.datasets import Dataset
-from judge.extra.bench.listing import choose_datasets, read_dataset
+from judge.extra.bench.listing import Drawn, bench_pool, choose_datasets, read_dataset
+from judge.extra.bench.making import Answers, asked_items, basis, dataset_card, items_bytes, rung_cards, stored_items
+from judge.extra.bench.page import card_page
 from judge.io.bundle import __version__
 from judge.io.folder import check_apart, recorded, replace_folder
 from judge.io.ids import natural_key
@@ -340,7 +338,7 @@ def _card(judge: str, kind: Any, plan: BenchPlan, answers: Sequence[Answers], **
 
 def card_files(card: JudgeCard, answers: Sequence[Answers]) -> dict[str, bytes]:
     """The files of a card, by name."""
-    return {CARD: card_bytes(card), PAGE: card_page(card).encode(), ITEMS: items_bytes(answers)}
+    return {CARD: json_bytes(card), PAGE: card_page(card).encode(), ITEMS: items_bytes(answers)}
 
 
 def _check_out(out: Path, judge: str | None) -> None:

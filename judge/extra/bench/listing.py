@@ -1,23 +1,27 @@
-"""The public datasets below a folder: which are there, how to get the others, and the items that a judge is asked."""
+"""The public datasets: which are below a folder, how to get the others, and their items as a pool for a judge."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import numpy as np
 
 from judge.errors import InputError, UsageError
-from judge.extra.bench.cards.pooled import Drawn, draw
-from judge.extra.bench.datasets import Dataset, Rung
-from judge.extra.bench.datasets.catalog import DATASETS
-from judge.extra.bench.datasets.finding import find_files, is_there
+from judge.extra.bench.datasets import Dataset, LabeledResponse, Rung, find_files, is_there
+from judge.extra.bench.datasets.graded import GRADED
+from judge.extra.bench.datasets.grounded import GROUNDED
 from judge.io.hints import did_you_mean
+from judge.io.ids import natural_key
+from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Options
+from judge.io.safe import digest
 from judge.io.stored import read_stored, sha256
-from judge.records import Record
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Passage, Record
+from judge.runs.records import Exchange, TokenCount, Turn
 
-LISTING = "`judge bench datasets` says where each comes from"
+DATASETS = {dataset.name: dataset for dataset in (*GROUNDED, *GRADED)}
+"""By name, from the rung on which word overlap does best; a new one is its reader and its row beside the others."""
 
 
 class DatasetsPlan(Options):
@@ -43,7 +47,7 @@ class ListedDataset(Record, frozen=True):
 
 
 def list_datasets(plan: DatasetsPlan) -> tuple[ListedDataset, ...]:
-    """Every dataset that judge can read, in the order of the catalog.
+    """Every dataset that judge can read, in the order of `DATASETS`.
 
     Raises:
         InputError: The folder cannot be read.
@@ -80,18 +84,99 @@ def choose_datasets(folder: Path, names: Sequence[str]) -> tuple[Dataset, ...]:
     if names and absent:
         raise InputError("; ".join(f"{folder}: {each.name} is not there: get {each.source}" for each in absent))
     if not there:
-        raise InputError(f"{folder}: none of the {len(wanted)} datasets is there; {LISTING}")
+        raise InputError(
+            f"{folder}: none of the {len(wanted)} datasets is there; `judge bench datasets` says where each comes from"
+        )
     return tuple(there)
 
 
+class Drawn(Record, frozen=True):
+    """A dataset with the items of it that a judge is measured on."""
+
+    dataset: Dataset
+    every: tuple[LabeledResponse, ...]
+    places: tuple[int, ...]
+    """Which of `every` are drawn, ascending."""
+    digest: str
+    """SHA-256 of every item as read: labels and texts."""
+    files: Mapping[str, str]
+    """File below the folder, to its SHA-256."""
+    skipped: Mapping[str, int]
+    """Why rows of the files are no items, and how many."""
+
+    @property
+    def items(self) -> tuple[LabeledResponse, ...]:
+        """The drawn items."""
+        return tuple(self.every[place] for place in self.places)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The response id of each drawn item; the same whichever other items are drawn."""
+        return tuple(f"{self.dataset.name}.{place + 1}" for place in self.places)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether a judge can be asked about the items."""
+        return all(item.response is not None for item in self.every)
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether some item has the conversation before it."""
+        return any(item.utterance or item.context for item in self.every)
+
+
 def read_dataset(dataset: Dataset, folder: Path, limit: int | None, seed: int) -> Drawn:
-    """Read a dataset and draw items of it.
+    """Read a dataset and draw items of it without replacement; all of them without a limit, or if there are no more.
 
     Raises:
         InputError: The files have problems; all are listed.
     """
-    drawn = draw(dataset, dataset.read(folder), limit, np.random.default_rng(seed))
+    reading = dataset.read(folder)
+    every = tuple(reading.responses.values())
+    size = len(every) if limit is None else min(limit, len(every))
+    rng = np.random.default_rng(seed)
+    places = range(size) if size == len(every) else sorted(rng.choice(len(every), size, replace=False).tolist())
     paths = dict.fromkeys(path for pattern in dataset.files for path in find_files(folder, pattern))
-    files = {path.relative_to(folder).as_posix(): sha256(read_stored(path)) for path in paths}
-    skipped = dict(dataset.skipped(folder)) if dataset.skipped else {}
-    return msgspec.structs.replace(drawn, files=files, skipped=skipped)
+    return Drawn(
+        dataset=dataset,
+        every=every,
+        places=tuple(places),
+        digest=digest(jsonl_bytes(every).decode()),
+        files={path.relative_to(folder).as_posix(): sha256(read_stored(path)) for path in paths},
+        skipped=dict(sorted(reading.skipped.items())),
+    )
+
+
+def bench_pool(samples: Sequence[Drawn]) -> tuple[Pool, dict[str, Turn]]:
+    """The drawn items of all datasets as one pool, each with a turn of its own, and these turns by id.
+
+    The ids are made here, since those of the data may be any text; a unit of a dataset is a topic.
+    """
+    keys: dict[str, str] = {}
+    passages: dict[str, Passage] = {}
+    responses: list[PooledResponse] = []
+    turns: dict[str, Turn] = {}
+    for drawn in samples:
+        units = sorted({item.unit for item in drawn.every}, key=natural_key)
+        topics = {unit: f"{drawn.dataset.name}.{number}" for number, unit in enumerate(units, 1)}
+        for item, place, response_id in zip(drawn.items, drawn.places, drawn.ids, strict=True):
+            for text in item.passages:
+                key = keys.setdefault(text, f"P{len(keys) + 1:06d}")
+                passages.setdefault(key, Passage(key, text, "collection"))
+            text, topic_id = item.response or "", topics[item.unit]
+            turn_id, words = f"{topic_id}_{place + 1}", len(text.split())
+            responses.append(
+                PooledResponse(
+                    response_id=response_id,
+                    turn_id=turn_id,
+                    topic_id=topic_id,
+                    text=text,
+                    passages=tuple(dict.fromkeys(keys[passage] for passage in item.passages)),
+                    tokens=TokenCount(words, words, words, None),
+                    truncated=False,
+                    runs=(),
+                )
+            )
+            context = tuple(Exchange(utterance, response) for utterance, response in item.context)
+            turns[turn_id] = Turn(turn_id, topic_id, item.utterance, None, context, ())
+    return Pool(tuple(responses), passages, ()), turns

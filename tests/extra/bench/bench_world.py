@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from judge.errors import UsageError
-from judge.extra.bench.datasets import Dataset, LabeledResponse, Rung
+from judge.extra.bench.datasets import Dataset, DatasetReading, LabeledResponse, Rung
 from judge.judges.model import Model, Price
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
@@ -16,14 +17,11 @@ from judge.records import Criterion
 WORDS = ("trains", "ramps", "stations", "platforms", "doors", "seats", "tickets", "timetables")
 
 
-def read(name: str) -> Callable[[Path], tuple[LabeledResponse, ...]]:
-    """A reader of lines of LabeledResponse."""
-
-    def lines(folder: Path) -> tuple[LabeledResponse, ...]:
-        text = (folder / f"{name}.jsonl").read_bytes()
-        return tuple(msgspec.json.decode(line, type=LabeledResponse) for line in text.splitlines())
-
-    return lines
+def fill(name: str, folder: Path, reading: DatasetReading) -> None:
+    """Read lines of LabeledResponse."""
+    for line in (folder / f"{name}.jsonl").read_bytes().splitlines():
+        row = msgspec.json.decode(line, type=LabeledResponse)
+        reading.responses[row.item_id] = row
 
 
 def dataset(
@@ -47,7 +45,7 @@ def dataset(
         source=f"example/{name}",
         files=(f"{name}.jsonl",),
         rung=rung,
-        read=read(name),
+        fill=partial(fill, name),
         stored=(lambda folder: stored) if stored is not None else None,
     )
 

@@ -13,9 +13,10 @@ from scipy.stats import t
 from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, roc_auc_score
 
 from judge.cli import main
-from judge.extra.bench.cards.card import JudgeCard, card_bytes, parse_card
-from judge.extra.bench.cards.page import card_page
-from judge.extra.bench.datasets import Dataset, LabeledResponse
+from judge.extra.bench.card import JudgeCard, parse_card
+from judge.extra.bench.datasets import Dataset
+from judge.extra.bench.page import card_page
+from judge.io.line_stream import json_bytes
 from judge.io.stored import sha256
 from judge.judges.records import Request
 from judge.records import Estimate
@@ -451,23 +452,6 @@ def test_prompts_with_the_conversation_need_a_dataset_that_has_it(
     assert all("And trains?" in text and "User: Hi.\nSystem: Hello." in text for text in seen)
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([], "tiny: the files hold no item"),
-        ([*items(1), items(1)[0]], "duplicate_item at '0-0': two items have this id"),
-        ([msgspec.structs.replace(items(1)[0], grade=5)], "off_scale at '0-0': grade 5: the scale has 0, 1"),
-        ([msgspec.structs.replace(items(1)[0], response="a\0b")], "unstorable_text at '0-0': a text has a NUL"),
-    ],
-)
-def test_a_bad_item_is_told(
-    rows: list[LabeledResponse], said: str, known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    known(dataset(), judge=Ruled(lambda request: "1"))
-    assert bench(write(tmp_path / "data", rows), tmp_path / "out") == 2
-    assert said in capsys.readouterr().err
-
-
 def test_nothing_there_is_told_with_the_way_to_the_list(
     known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -514,7 +498,7 @@ def test_a_card_survives_the_way_through_json(known: Known, tmp_path: Path) -> N
     assert bench(write(tmp_path / "data", items()), tmp_path / "out") == 0
     content = (tmp_path / "out" / "card.json").read_bytes()
     card = parse_card(content, "card.json")
-    assert card_bytes(card) == content
+    assert json_bytes(card) == content
     assert card_page(card) == (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
     assert json.loads(content)["schema"] == 1
     assert isinstance(card.datasets[0].judge["auc"], Estimate)

@@ -11,9 +11,9 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from judge.cli import main
-from judge.extra.bench.cards.card import card_bytes, parse_card
-from judge.extra.bench.cards.comparison import ReadCard, judge_grids
-from judge.extra.bench.cards.page import verdict
+from judge.extra.bench.card import parse_card
+from judge.extra.bench.page import ReadCard, judge_grids, verdict
+from judge.io.line_stream import json_bytes
 from judge.records import Estimate
 from tests.conftest import PROJECT
 from tests.extra.bench.bench_world import Ruled, dataset, items, lines, write
@@ -254,7 +254,7 @@ def test_names_of_a_strangers_card_are_texts_in_every_form(cards: Path, capsys: 
     path = cards / "b" / "card.json"
     card = parse_card(path.read_bytes(), "card.json")
     hostile = msgspec.structs.replace(card.datasets[0], name="=x\x1b[31m\n\ty")
-    path.write_bytes(card_bytes(msgspec.structs.replace(card, datasets=(hostile,))))
+    path.write_bytes(json_bytes(msgspec.structs.replace(card, datasets=(hostile,))))
     assert main(["bench", "compare", str(cards / "a" / "card.json"), str(path), "--format", "tsv"]) == 0
     header = capsys.readouterr().out.splitlines()[0].split("\t")
     assert header[-3:] == [r"\=x\x1b[31m\n\ty" + end for end in ("", "_low", "_high")]

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from judge.errors import InputError
-from judge.extra.bench.datasets import LabeledResponse
-from judge.extra.bench.datasets.catalog import DATASETS
-from judge.extra.bench.datasets.finding import find_file, find_files, is_there
+from judge.extra.bench.datasets import LabeledResponse, find_file, find_files, is_there
+from judge.extra.bench.listing import DATASETS
 from tests.conftest import PROJECT
 
 
@@ -19,6 +18,10 @@ def write(folder: Path, path: str, content: Any) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return file
+
+
+def read(dataset: str, folder: Path) -> tuple[LabeledResponse, ...]:
+    return tuple(DATASETS[dataset].read(folder).responses.values())
 
 
 def problems(dataset: str, folder: Path) -> list[str]:
@@ -70,9 +73,9 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_folder_of_very_many_files_is_no_folder_of_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in "abc":
         write(tmp_path, f"{name}.txt", "x")
-    monkeypatch.setattr("judge.extra.bench.datasets.finding.MOST_ENTRIES", 3)
+    monkeypatch.setattr("judge.extra.bench.datasets.MOST_ENTRIES", 3)
     assert not is_there(tmp_path, ("d.txt",))
-    monkeypatch.setattr("judge.extra.bench.datasets.finding.MOST_ENTRIES", 2)
+    monkeypatch.setattr("judge.extra.bench.datasets.MOST_ENTRIES", 2)
     with pytest.raises(InputError, match="more than 2 files: name a folder nearer to the data"):
         is_there(tmp_path, ("d.txt",))
 
@@ -108,7 +111,7 @@ def test_begin_is_read_with_the_evidence_as_unit(tmp_path: Path) -> None:
     ]
     write(tmp_path, "BEGIN-dataset/wow/begin_dev_wow.tsv", BEGIN + "".join(rows))
     first = "begin_dev_wow.tsv:2"
-    assert DATASETS["begin-wow"].read(tmp_path) == (
+    assert read("begin-wow", tmp_path) == (
         LabeledResponse(first, first, 1, (), 'He said "yes', ("Ferries sail.",), "hi"),
         LabeledResponse("begin_dev_wow.tsv:3", "begin_dev_wow.tsv:3", 0, (), "Well.", ("Mills grind.",), "hi"),
         LabeledResponse("begin_dev_wow.tsv:4", first, 0, (), "They fly.", ("Ferries sail.",), "hi"),
@@ -124,10 +127,8 @@ def test_rows_without_label_evidence_or_response_are_counted(tmp_path: Path) -> 
         begin_row("Ferries sail.", "They sail.", ""),
     ]
     write(tmp_path, "begin_dev_cmu.tsv", BEGIN + "".join(rows))
-    dataset = DATASETS["begin-cmu"]
-    assert [response.item_id for response in dataset.read(tmp_path)] == ["begin_dev_cmu.tsv:2"]
-    assert dataset.skipped is not None
-    assert dataset.skipped(tmp_path) == {"empty evidence": 1, "empty response": 1, "no label": 2}
+    assert [response.item_id for response in read("begin-cmu", tmp_path)] == ["begin_dev_cmu.tsv:2"]
+    assert DATASETS["begin-cmu"].read(tmp_path).skipped == {"empty evidence": 1, "empty response": 1, "no label": 2}
 
 
 def test_all_problems_of_a_table_are_listed(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_all_problems_of_a_table_are_listed(tmp_path: Path) -> None:
 
 
 def test_very_many_problems_are_not_all_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.extra.bench.datasets.reading.MAX_PROBLEMS", 2)
+    monkeypatch.setattr("judge.extra.bench.datasets.MAX_PROBLEMS", 2)
     write(tmp_path, "begin_dev_wow.tsv", BEGIN + begin_row("a", "b", "x") * 5)
     assert [message.partition(":")[0] for message in problems("begin-wow", tmp_path)] == [
         "wrong_label line 2",
@@ -154,7 +155,7 @@ def test_very_many_problems_are_not_all_listed(tmp_path: Path, monkeypatch: pyte
 def test_a_dataset_without_a_usable_response_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "begin_dev_wow.tsv", BEGIN + begin_row("a", "b", ""))
     with pytest.raises(InputError, match="no usable response in the dataset: 1 with no label"):
-        DATASETS["begin-wow"].read(tmp_path)
+        read("begin-wow", tmp_path)
 
 
 # AttributionBench.
@@ -172,12 +173,11 @@ def jsonl(*rows: dict[str, Any]) -> str:
 def test_attributionbench_is_read_with_the_question_as_unit(tmp_path: Path) -> None:
     rows = jsonl(claim(1, "attributable"), claim(2, "not attributable"), claim(3, "attributable", references=[]))
     write(tmp_path, "AttributionBench/data/dev_all_subset_balanced.jsonl", rows)
-    dataset = DATASETS["attributionbench"]
-    assert dataset.read(tmp_path) == (
+    assert read("attributionbench", tmp_path) == (
         LabeledResponse("ExpertQA_1", "ExpertQA_1", 1, (), "Ferries sail.", ("They do.",), "Why?"),
         LabeledResponse("ExpertQA_2", "ExpertQA_1", 0, (), "Ferries sail.", ("They do.",), "Why?"),
     )
-    assert dataset.skipped is not None and dataset.skipped(tmp_path) == {"empty evidence": 1}
+    assert DATASETS["attributionbench"].read(tmp_path).skipped == {"empty evidence": 1}
 
 
 def test_all_problems_of_lines_are_listed(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_faithbench_takes_the_worst_label_of_any_span(tmp_path: Path) -> None:
     write(tmp_path, "FaithBench/data_for_release/batch_2.json", {"samples": samples[:2]})
     # The authors' repository also has this file of another shape.
     write(tmp_path, "FaithBench/annot/batch_2_annotation.json", [])
-    responses = DATASETS["faithbench"].read(tmp_path)
+    responses = read("faithbench", tmp_path)
     assert [(response.item_id, response.grade) for response in responses] == [
         ("batch_2/0", 3), ("batch_2/1", 2), ("batch_10/2", 1), ("batch_10/3", 0),
     ]  # fmt: skip
@@ -271,13 +271,12 @@ def test_summedits_reads_every_domain_with_the_shared_document_as_unit(tmp_path:
     folder = "factualNLG/data/summedits"
     write(tmp_path, f"{folder}/summedits_samsum.json", [row("a_og", 1), row("a_0", 0), row("a_1", None)])
     write(tmp_path, f"{folder}/summedits_news.json", [row("a_og", 1, "E")])
-    dataset = DATASETS["summedits"]
-    assert dataset.read(tmp_path) == (
+    assert read("summedits", tmp_path) == (
         LabeledResponse("news/a_og", "news/a_og", 1, (), "S a_og", ("E",)),
         LabeledResponse("samsum/a_og", "samsum/a_og", 1, (), "S a_og", ("D",)),
         LabeledResponse("samsum/a_0", "samsum/a_og", 0, (), "S a_0", ("D",)),
     )
-    assert dataset.skipped is not None and dataset.skipped(tmp_path) == {"no label": 1}
+    assert DATASETS["summedits"].read(tmp_path).skipped == {"no label": 1}
     write(tmp_path, f"{folder}/summedits_news.json", [row("a_og", 2)])
     assert problems("summedits", tmp_path) == ["wrong_type $[0].label: Invalid enum value 2"]
 
@@ -287,7 +286,7 @@ def test_summedits_reads_every_domain_with_the_shared_document_as_unit(tmp_path:
 
 def test_llmjudge_reads_qrels_and_the_labels_of_judges(tmp_path: Path) -> None:
     write(tmp_path, "LLMJudge/data/llmjudge_test_qrel_idx.txt", "q1 0 p1 3\nq1 0 p2 0\nq2 0 p1 1\n")
-    assert DATASETS["llmjudge"].read(tmp_path) == (
+    assert read("llmjudge", tmp_path) == (
         LabeledResponse("q1/p1", "q1", 3),
         LabeledResponse("q1/p2", "q1", 0),
         LabeledResponse("q2/p1", "q2", 1),
@@ -352,10 +351,9 @@ def test_cast_regin_is_read_with_the_conversation(tmp_path: Path) -> None:
     judgments = judged("132_1-3", "R00001", " At noon.") | judged("132_1-1", "R00001", "")
     write(tmp_path, "CAsT-ReGIn/response_evaluation/qrels/response_judgments.json", judgments)
     expected = LabeledResponse("132_1-3/R00001", "132", 3, (), " At noon.", (), "When?", (("Ferries?", "Yes."),))
-    assert DATASETS["cast-regin-relevance"].read(tmp_path) == (expected,)
-    assert [DATASETS[f"cast-regin-{name}"].read(tmp_path)[0].grade for name in ("naturalness", "conciseness")] == [1, 0]
-    skipped = DATASETS["cast-regin-relevance"].skipped
-    assert skipped is not None and skipped(tmp_path) == {"empty response": 1}
+    assert read("cast-regin-relevance", tmp_path) == (expected,)
+    assert [read(f"cast-regin-{name}", tmp_path)[0].grade for name in ("naturalness", "conciseness")] == [1, 0]
+    assert DATASETS["cast-regin-relevance"].read(tmp_path).skipped == {"empty response": 1}
 
 
 def test_cast_regin_tells_of_turns_without_a_topic_and_bad_grades(tmp_path: Path) -> None:
@@ -382,14 +380,13 @@ def test_usr_is_read_with_three_grades_and_the_turns_of_the_dialogue(tmp_path: P
         {"context": "hello\nwhy ?\n", "fact": "f\n", "responses": [given("so", 1, 2, 2), given("no")]},
     ]
     write(tmp_path, "pc_usr_data.json", dialogues)
-    dataset = DATASETS["usr-persona"]
-    assert dataset.read(tmp_path) == (
+    assert read("usr-persona", tmp_path) == (
         # Two of three, the mean where all differ, two of three.
         LabeledResponse("0/0", "0", 3, (3, 3, 1), "so", (), "why ?", (("hi", "hello"),)),
         LabeledResponse("0/1", "0", 2, (1, 2, 3), "ok", (), "why ?", (("hi", "hello"),)),
         LabeledResponse("1/0", "1", 2, (1, 2, 2), "so", (), "why ?", (("", "hello"),)),
     )
-    assert dataset.skipped is not None and dataset.skipped(tmp_path) == {"no label": 1}
+    assert DATASETS["usr-persona"].read(tmp_path).skipped == {"no label": 1}
     write(tmp_path, "tc_usr_data.json", [{"context": "hi", "responses": [given("so", 4)]}, {"context": 1}])
     assert problems("usr-topical", tmp_path) == [
         "off_scale $[0].responses[0].Natural: [4]: expected grades of 1 to 3",
@@ -419,9 +416,12 @@ def test_transparentcis_is_read_from_both_tables(tmp_path: Path) -> None:
     header = ",questions_ids,questions,answers,answers_ids,relevance\n"
     wide = header + "3,1,When?,Noon.,EC1,\"['4', '4', '3']\"\n4,1,When?,At noon.,EC2,\"['2', '4', '3']\"\n"
     write(tmp_path, "transparentCIS/results/user_study_output/output_processed.csv", wide)
-    dataset = DATASETS["transparentcis-relevance"]
-    assert dataset.read(tmp_path / "long") == dataset.read(tmp_path / "transparentCIS") == expected
-    assert dataset.read(tmp_path) == expected
+    assert (
+        read("transparentcis-relevance", tmp_path / "long")
+        == read("transparentcis-relevance", tmp_path / "transparentCIS")
+        == expected
+    )
+    assert read("transparentcis-relevance", tmp_path) == expected
 
 
 def test_transparentcis_lists_its_problems(tmp_path: Path) -> None:

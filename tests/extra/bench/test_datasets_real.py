@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from judge.extra.bench.datasets import LabeledResponse
-from judge.extra.bench.datasets.catalog import DATASETS
+from judge.extra.bench.listing import DATASETS
 from judge.io.words import containment
 
 REAL = [
@@ -29,11 +29,11 @@ REAL = [
 @pytest.mark.parametrize(("name", "n", "units", "positive"), REAL, ids=[row[0] for row in REAL])
 def test_rows_units_and_positives(shared: Path, name: str, n: int, units: int, positive: int) -> None:
     dataset = DATASETS[name]
-    responses = dataset.read(shared)
+    responses = tuple(dataset.read(shared).responses.values())
     assert len(responses) == n and len({response.unit for response in responses}) == units
     assert sum(response.grade in dataset.positive for response in responses) == positive
     assert {response.grade for response in responses} <= set(dataset.grades)
-    assert dataset.skipped is None or dataset.skipped(shared) == {}
+    assert not dataset.read(shared).skipped
 
 
 def overlap(responses: tuple[LabeledResponse, ...], positive: tuple[int, ...]) -> float:
@@ -54,7 +54,7 @@ def overlap(responses: tuple[LabeledResponse, ...], positive: tuple[int, ...]) -
 )
 def test_how_far_overlap_goes(shared: Path, name: str, auc: float) -> None:
     dataset = DATASETS[name]
-    responses = dataset.read(shared)
+    responses = tuple(dataset.read(shared).responses.values())
     assert overlap(responses, dataset.positive) == pytest.approx(auc, abs=5e-5)
     # With every label turned around, each pair that was won is lost.
     turned = tuple(grade for grade in dataset.grades if grade not in dataset.positive)
@@ -66,13 +66,13 @@ def test_how_far_overlap_goes(shared: Path, name: str, auc: float) -> None:
 )
 def test_overlap_is_blind_to_one_edited_fact(shared: Path, domain: str, auc: float) -> None:
     dataset = DATASETS["summedits"]
-    responses = tuple(item for item in dataset.read(shared) if item.item_id.startswith(f"{domain}/"))
+    responses = tuple(item for item in dataset.read(shared).responses.values() if item.item_id.startswith(f"{domain}/"))
     assert overlap(responses, dataset.positive) == pytest.approx(auc, abs=5e-5)
 
 
 def test_the_detectors_of_faithbench(shared: Path) -> None:
     dataset = DATASETS["faithbench"]
-    responses = dataset.read(shared)
+    responses = tuple(dataset.read(shared).responses.values())
     assert dataset.stored is not None
     stored = dataset.stored(shared)
     assert {judge: len(scores) for judge, scores in stored.items()} == dict.fromkeys(stored, 400) and len(stored) == 8
@@ -96,5 +96,5 @@ def test_the_judges_of_llmjudge(shared: Path) -> None:
 
 
 def test_a_ceiling_can_be_had_from_the_workers(shared: Path) -> None:
-    responses = DATASETS["transparentcis-relevance"].read(shared)
+    responses = DATASETS["transparentcis-relevance"].read(shared).responses.values()
     assert {len(response.grades) for response in responses} == {16}

@@ -1,15 +1,29 @@
-"""Datasets: public labels by people, each read from the folder that a user downloaded; a module for each family.
+"""Datasets: public labels by people, each read from the folder that a user downloaded.
 
-A module has a `Dataset` for each criterion that people judged, or for each part of a release; `catalog` has the table
-of them all. Nothing is shipped: a dataset is read where its files are below the user's folder.
+A `Dataset` is the labels of one criterion, or of one part of a release; `grounded` has those of responses and their
+evidence, `graded` those of the other criteria. Nothing is shipped: a dataset is read where its files are below the
+user's folder, whether that is one download or holds several clones of repositories.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
-from judge.records import Record
+import msgspec
 
+from judge.errors import InputError
+from judge.io.below import distinct, files_below
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.limits import MAX_PROBLEMS
+from judge.io.safe import has_content, printable_id, shown, storable
+from judge.io.stored import read_stored, unpack
+from judge.records import Problem, Record
+from judge.runs.document import decode
+
+_Row = TypeVar("_Row")
+_Container = TypeVar("_Container", list[Any], dict[str, Any])
 Rung = Literal["easy", "middle", "hard"]
 """How far word overlap alone already goes; a judge is worth its price above the first rung."""
 
@@ -53,8 +67,8 @@ class Dataset(Record, frozen=True):
     files: tuple[str, ...]
     """Patterns of the files below the folder of the data; the dataset is there if each matches."""
     rung: Rung | None
-    read: Callable[[Path], tuple[LabeledResponse, ...]]
-    """The responses below the folder, in the order of the files; raises InputError with every problem."""
+    fill: "Fill"
+    """Adds what the files below the folder hold."""
     stored: Callable[[Path], Mapping[str, Mapping[str, float]]] | None = None
     """Name of a judge to item to the label or score that was released with the dataset, where there are any.
 
@@ -62,5 +76,192 @@ class Dataset(Record, frozen=True):
     """
     size: int = 0
     """Labeled responses of the whole release, as its authors give it; a folder may have a part of it."""
-    skipped: Callable[[Path], Mapping[str, int]] | None = None
-    """Why rows of the files are not among the responses, and how many: no label, an empty text. None: no row can be."""
+
+    def read(self, folder: Path) -> "DatasetReading":
+        """What a folder comes to: responses in the order of the files, and rows without a label or a text.
+
+        Raises:
+            InputError: A file is missing, or the files have problems; all of them are listed.
+        """
+        reading = DatasetReading()
+        self.fill(folder, reading)
+        reading.check()
+        return reading
+
+
+class DatasetReading:
+    """What has been read so far."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.responses: dict[str, LabeledResponse] = {}
+        self.skipped: Counter[str] = Counter()
+        self.problems: list[Problem] = []
+        self._units: dict[str, str] = {}
+
+    def unit(self, shared: str, item_id: str) -> str:
+        """A name for the text that items share, since a whole document is none: the id of its first item."""
+        return self._units.setdefault(shared, item_id)
+
+    def add(self, file: Path, where: str, response: LabeledResponse) -> None:
+        """Add a response, or count it as skipped if a text of it is empty; an id that is there already is a problem."""
+        texts = (response.utterance, *response.passages, *(text for pair in response.context for text in pair))
+        if printable_id(response.item_id) != response.item_id:
+            self.problem("unusable_id", file, where, f"id {shown(response.item_id)}: unprintable or too long")
+        elif not all(map(storable, (response.response or "", *texts))):
+            self.problem("wrong_text", file, where, f"{response.item_id}: a text with NUL or a lone surrogate")
+        elif response.response is not None and not has_content(response.response):
+            self.skipped["empty response"] += 1
+        elif response.passages and not any(map(has_content, response.passages)):
+            self.skipped["empty evidence"] += 1
+        elif response.item_id in self.responses:
+            self.problem("repeated_item", file, where, f"{response.item_id} stands in the files more than once")
+        else:
+            self.responses[response.item_id] = response
+
+    def grade(self, file: Path, where: str, grades: Mapping[str, int], label: str) -> int | None:
+        """The grade of a label; None where there is none, which is counted, or where it is none of the scale."""
+        if not label.strip():
+            self.skipped["no label"] += 1
+            return None
+        if label not in grades:
+            self.problem("wrong_label", file, where, f"label {shown(label)}: expected {' or '.join(map(repr, grades))}")
+            return None
+        return grades[label]
+
+    def problem(self, code: str, file: Path, where: str, message: str) -> None:
+        """Add an error; after very many, one that says that the rest are not listed."""
+        if len(self.problems) == MAX_PROBLEMS:
+            code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest are not listed"
+        if len(self.problems) <= MAX_PROBLEMS:
+            self.problems.append(Problem(code, "error", str(file), None, where, message))
+
+    def entries(self, file: Path, at: str, row_type: type[_Row]) -> Iterator[tuple[str, _Row]]:
+        """The sound entries of a JSON list, each with its JSON path; the others are problems.
+
+        Args:
+            file: The file.
+            at: The field of the file's object that holds the list; "" if the file is the list.
+            row_type: The record that an entry must be; unknown fields are ignored.
+        """
+        value = self._value(file, list, at)
+        for number, entry in enumerate(value or ()):
+            where = f"${'.' * bool(at)}{at}[{number}]"
+            if (row := self._converted(file, where, entry, row_type)) is not None:
+                yield where, row
+
+    def members(self, file: Path, row_type: type[_Row]) -> dict[str, _Row]:
+        """The sound members of a JSON object; the others are problems."""
+        value = self._value(file, dict)
+        rows = {key: self._converted(file, f"$[{shown(key)}]", entry, row_type) for key, entry in (value or {}).items()}
+        return {key: row for key, row in rows.items() if row is not None}
+
+    def _value(self, file: Path, kind: type[_Container], at: str = "") -> _Container | None:
+        """The list or object of a JSON file, or at a field of its object; None, and a problem, if it is not there."""
+        value, problem = decode(unpack(read_stored(file), str(file)).removeprefix(b"\xef\xbb\xbf"), str(file))
+        if problem:
+            self.problems.append(problem)
+            return None
+        if at:
+            value = value.get(at) if isinstance(value, dict) else None
+        if not isinstance(value, kind):
+            expected = "a list" if kind is list else "an object"
+            self.problem("wrong_type", file, f"$.{at}" if at else "$", f"expected {expected}, found {shown(value)}")
+            return None
+        return value
+
+    def _converted(self, file: Path, where: str, entry: Any, row_type: type[_Row]) -> _Row | None:
+        try:
+            return msgspec.convert(entry, row_type)
+        except msgspec.ValidationError as error:
+            message, _, path = str(error).partition(" - at `$")
+            self.problem("wrong_type", file, where + path.rstrip("`"), message)
+        except UnicodeEncodeError:
+            self.problem("wrong_text", file, where, "the name of a field has a lone surrogate")
+        return None
+
+    def check(self) -> None:
+        """Refuse the files if they have a problem, or if no response is left.
+
+        Raises:
+            InputError: With every problem.
+        """
+        if self.problems:
+            file = self.problems[0].file
+            raise InputError(f"{file}: not usable: {count(len(self.problems), 'problem')}", self.problems)
+        if not self.responses:
+            reasons = ", ".join(f"{number} with {reason}" for reason, number in sorted(self.skipped.items()))
+            raise InputError(f"no usable response in the dataset: {reasons or 'its files have no rows'}")
+
+
+Fill = Callable[[Path, DatasetReading], None]
+"""Adds to a reading what the files below a folder hold."""
+
+
+DEPTH = 4
+"""The most folders between the given folder and a file."""
+MOST_ENTRIES = 200_000
+"""The most files and folders that are looked at; more is no folder of datasets."""
+
+
+def is_there(folder: Path, patterns: Sequence[str]) -> bool:
+    """Whether each pattern, such as those of a dataset, has a file below the folder.
+
+    Raises:
+        InputError: The folder cannot be read or has more entries than a folder of datasets.
+    """
+    paths = _below(folder)
+    return all(any(_matching(paths, pattern)) for pattern in patterns)
+
+
+def find_file(folder: Path, pattern: str) -> Path:
+    """The file of a pattern; of equal copies the first in natural order.
+
+    Args:
+        folder: The folder of the data.
+        pattern: The end of a path below it, such as `begin_dev_wow.tsv` or `qrels/*.json`. Several patterns stand
+            between `|`; the first of them that has a file is taken.
+
+    Raises:
+        InputError: There is no such file, or two of different content.
+    """
+    files = find_files(folder, pattern)
+    if len(files) > 1:
+        raise InputError(f"{files[0]} and {files[1]}: expected one file {pattern}")
+    return files[0]
+
+
+def find_files(folder: Path, pattern: str) -> tuple[Path, ...]:
+    """The files of a pattern in natural order of their names, each name once.
+
+    Args:
+        folder: The folder of the data.
+        pattern: As for `find_file`.
+
+    Raises:
+        InputError: There is no such file, or a name has two files of different content.
+    """
+    named: dict[str, list[Path]] = defaultdict(list)
+    for path in _matching(_below(folder), pattern):
+        named[path.name].append(path)
+    if not named:
+        raise InputError(f"{folder}: no file {pattern.replace('|', ' or ')} at most {DEPTH} folders below")
+    files = [distinct(named[name]) for name in sorted(named, key=natural_key)]
+    for first, *others in files:
+        if others:
+            raise InputError(f"{first} and {others[0]}: two files of one name that differ; keep one of them")
+    return tuple(first for first, *_ in files)
+
+
+def _matching(paths: tuple[Path, ...], pattern: str) -> list[Path]:
+    """The files of the first alternative that has any."""
+    for alternative in pattern.split("|"):
+        if matches := [path for path in paths if path.match(alternative)]:
+            return matches
+    return []
+
+
+def _below(folder: Path) -> tuple[Path, ...]:
+    """Every file at most DEPTH folders below the folder, in natural order of the paths."""
+    paths = files_below(folder, DEPTH, MOST_ENTRIES)
+    return tuple(sorted(paths, key=lambda path: natural_key(path.relative_to(folder).as_posix())))

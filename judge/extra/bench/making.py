@@ -1,19 +1,29 @@
-"""A judge's grades of one public dataset measured against people's, and beside the baselines. Pure."""
+"""A judge card made of answers to public datasets, measured against people's and beside the baselines. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from judge.ask.records import Failure, Judgment
-from judge.extra.bench.cards.pooled import Drawn
+from judge.extra.bench.card import (
+    ALPHA,
+    DECIMALS,
+    RUNGS,
+    Against,
+    Basis,
+    BenchItem,
+    CardMeasures,
+    DatasetCard,
+    RungCard,
+)
 from judge.extra.bench.datasets import Dataset, LabeledResponse
+from judge.extra.bench.listing import Drawn
 from judge.io.ids import natural_key
+from judge.io.line_stream import jsonl_bytes
 from judge.records import Criterion, Estimate, Record, Scale
-from judge.stats.discrimination import auc_interval
+from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
 from judge.stats.means import consensus
 from judge.stats.resampling import resampled
 from judge.stats.tables import topic_tables
@@ -25,31 +35,6 @@ OF_TWO = ("percent", "kappa")
 POSITIVE = "kappa_positive"
 """Kappa of positive or not, beside the statistics of grades; of two grades it is `kappa`."""
 REPLICATES = 2000
-
-
-class BenchItem(Record, frozen=True):
-    """What a judge said of one item, beside what people said: a line of `items.jsonl`."""
-
-    dataset: str
-    item_id: str
-    unit: str
-    gold: int
-    positive: bool
-    """Whether the gold grade is positive."""
-    grade: int | None
-    """None where there is none."""
-    says_positive: bool | None
-    """Whether the judge's grade is positive on the judge's scale."""
-    score: float | None
-    """What items are ranked by, the higher the better: the expected grade, else the grade, or a released score."""
-    reason: str | None = None
-    """Why there is no score."""
-
-
-CardMeasures = dict[str, Estimate]
-"""Statistic to its estimate."""
-Basis = Literal["grades", "positive", "scores"]
-"""What agreement is of: grades of one scale of three or more, positive or not, nothing where there are only scores."""
 
 
 def basis(dataset: Dataset, scale: Scale) -> Basis:
@@ -220,8 +205,11 @@ def measure(dataset: Dataset, items: Iterable[BenchItem], of: Basis, seed: int) 
 def _agreement(
     names: Sequence[str], units: Sequence[str], pairs: Sequence[tuple[int, int]], scale: Sequence[int], seed: int
 ) -> CardMeasures:
-    """Statistics of codes of people and of the judge."""
-    tables = _tables(units, pairs, len(scale))
+    """Statistics of codes of people and of the judge, whose tables are by unit in natural order."""
+    places = {unit: place for place, unit in enumerate(sorted(set(units), key=natural_key))}
+    topics = np.array([places[unit] for unit in units], dtype=np.int64)
+    human, judge = np.array(pairs, dtype=np.int64).T
+    tables = topic_tables(human, judge, topics, len(scale), len(places))
     return {
         name: resampled(name, tables, scale, np.random.default_rng(seed), replicates=REPLICATES).estimate
         for name in names
@@ -232,14 +220,125 @@ def _auc(items: Sequence[BenchItem], scores: Sequence[float]) -> Estimate:
     return auc_interval(scores, [item.positive for item in items], [item.unit for item in items])
 
 
-def _tables(units: Sequence[str], pairs: Sequence[tuple[int, int]], k: int) -> NDArray[np.int64]:
-    """The table of each unit, in natural order, from the codes of people and of the judge."""
-    places = {unit: place for place, unit in enumerate(sorted(set(units), key=natural_key))}
-    topics = np.array([places[unit] for unit in units], dtype=np.int64)
-    human, judge = np.array(pairs, dtype=np.int64).T
-    return np.asarray(topic_tables(human, judge, topics, k, len(places)))
-
-
 def _rises(dataset: Dataset) -> bool:
     """Whether high grades are good."""
     return dataset.grades[-1] > dataset.grades[0]
+
+
+class Answers(Record, frozen=True):
+    """A judge's answers to a dataset, from which a `DatasetCard` is made."""
+
+    drawn: Drawn
+    items: tuple[BenchItem, ...]
+    compared: Basis
+    expected: int = 0
+    prompt: Criterion | None = None
+    """None for stored labels, which are on the scale of the dataset."""
+    overlap: tuple[BenchItem, ...] | None = None
+    """Word overlap on the same items; None where it cannot grade them, or is the judge."""
+    overlap_prompt: Criterion | None = None
+
+
+def dataset_card(answers: Answers, seed: int) -> DatasetCard:
+    """What the answers to a dataset say of the judge."""
+    drawn, prompt, items = answers.drawn, answers.prompt, answers.items
+    dataset, of = drawn.dataset, answers.compared
+
+    def measured(rows: Sequence[BenchItem], of: Basis = of) -> CardMeasures:
+        return {name: _rounded(estimate) for name, estimate in measure(dataset, rows, of, seed).items()}
+
+    def values(measures: CardMeasures) -> dict[str, float | None]:
+        return {name: estimate.value for name, estimate in measures.items()}
+
+    missing = Counter(item.reason or "" for item in items if item.score is None)
+    judge, (people, beside) = measured(items), people_items(drawn, items)
+    overlap_of = basis(dataset, answers.overlap_prompt.scale) if answers.overlap_prompt else of
+    over = None
+    if answers.overlap is not None:
+        over = _rounded(auc_difference([contest(items, answers.overlap)]))
+    return DatasetCard(
+        name=dataset.name,
+        title=dataset.title,
+        criterion=dataset.criterion,
+        rung=dataset.rung,
+        unit=dataset.unit,
+        licence=dataset.licence,
+        source=dataset.source,
+        files=dict(drawn.files),
+        digest=drawn.digest,
+        skipped=dict(drawn.skipped),
+        grades=dataset.grades,
+        positive=dataset.positive,
+        released=dataset.size,
+        total=len(drawn.every),
+        items=len(items),
+        units=len({item.unit for item in items}),
+        positives=sum(item.positive for item in items),
+        prompt=prompt.prompt_id if prompt else None,
+        prompt_digest=prompt.digest if prompt else None,
+        compared=of,
+        answered=len(items) - missing.total(),
+        expected=answers.expected,
+        missing=dict(sorted(missing.items())),
+        judge=judge,
+        worst_case=values(measured(worst_case(dataset, items)) if missing else judge),
+        constant=values(measured(constant_items(drawn))),
+        overlap=measured(answers.overlap, overlap_of) if answers.overlap else None,
+        people=measured(people) if people else None,
+        beside_people=measured(beside) if people else None,
+        over_overlap=over,
+        against_overlap=_against(over),
+    )
+
+
+def rung_cards(answers: Sequence[Answers]) -> tuple[RungCard, ...]:
+    """Each rung of the datasets, the easy one first: whether the judge ranks better than word overlap.
+
+    A card says this of all its rungs in one sentence, so their intervals hold together (Bonferroni).
+    """
+    of_rungs = {
+        rung: [each for each in answers if each.drawn.dataset.rung == rung and each.overlap is not None]
+        for rung in RUNGS
+    }
+    there = {rung: of_rung for rung, of_rung in of_rungs.items() if of_rung}
+    cards = []
+    for rung, of_rung in there.items():
+        contests = [contest(each.items, each.overlap or ()) for each in of_rung]
+        difference = _rounded(auc_difference(contests, level=1 - ALPHA / len(there)))
+        names = tuple(each.drawn.dataset.name for each in of_rung)
+        cards.append(RungCard(rung, names, difference, _against(difference)))
+    return tuple(cards)
+
+
+def items_bytes(answers: Sequence[Answers]) -> bytes:
+    """The lines of `items.jsonl`."""
+    return jsonl_bytes(item for each in answers for item in each.items)
+
+
+def contest(a: Sequence[BenchItem], b: Sequence[BenchItem]) -> Contest:
+    """Two judges' scores of the items that both ranked, in the order of the first."""
+    others = {item.item_id: item for item in b if item.score is not None}
+    pairs = [(item, others[item.item_id]) for item in a if item.score is not None and item.item_id in others]
+    return Contest(
+        [first.score or 0.0 for first, _ in pairs],
+        [second.score or 0.0 for _, second in pairs],
+        [first.positive for first, _ in pairs],
+        [first.unit for first, _ in pairs],
+    )
+
+
+def _rounded(estimate: Estimate) -> Estimate:
+    value, low, high = (
+        None if number is None else round(number, DECIMALS) for number in (estimate.value, estimate.low, estimate.high)
+    )
+    return msgspec.structs.replace(estimate, value=value, low=low, high=high)
+
+
+def _against(difference: Estimate | None) -> Against:
+    if difference is None or difference.value is None:
+        return "not compared"
+    if difference.low is None or difference.high is None:
+        return "not told apart" if difference.reason == SAME else "not compared"
+    if difference.low > 0:
+        return "better"
+    return "worse" if difference.high < 0 else "not told apart"

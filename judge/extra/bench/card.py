@@ -5,14 +5,9 @@ from typing import Any, Literal
 import msgspec
 
 from judge.errors import InputError
-from judge.extra.bench.cards.measured import (
-    Basis,
-    BenchItem,
-    CardMeasures,
-)
 from judge.extra.bench.datasets import Rung
 from judge.io.cells import count
-from judge.io.line_stream import decode_lines, json_bytes
+from judge.io.line_stream import decode_lines
 from judge.io.safe import MAX_ID, digest, shown
 from judge.records import Estimate, Record
 
@@ -27,6 +22,31 @@ RUNGS: tuple[Rung, ...] = ("easy", "middle", "hard")
 
 Against = Literal["better", "worse", "not told apart", "not compared"]
 """How a judge ranks items, beside word overlap; by the interval of the difference of AUC."""
+
+
+class BenchItem(Record, frozen=True):
+    """What a judge said of one item, beside what people said: a line of `items.jsonl`."""
+
+    dataset: str
+    item_id: str
+    unit: str
+    gold: int
+    positive: bool
+    """Whether the gold grade is positive."""
+    grade: int | None
+    """None where there is none."""
+    says_positive: bool | None
+    """Whether the judge's grade is positive on the judge's scale."""
+    score: float | None
+    """What items are ranked by, the higher the better: the expected grade, else the grade, or a released score."""
+    reason: str | None = None
+    """Why there is no score."""
+
+
+CardMeasures = dict[str, Estimate]
+"""Statistic to its estimate."""
+Basis = Literal["grades", "positive", "scores"]
+"""What agreement is of: grades of one scale of three or more, positive or not, nothing where there are only scores."""
 
 
 class DatasetCard(Record, frozen=True):
@@ -126,11 +146,6 @@ class JudgeCard(Record, frozen=True, kw_only=True):
     """SHA-256 of `items.jsonl`."""
     notes: tuple[str, ...] = ()
     """A sentence each."""
-
-
-def card_bytes(card: JudgeCard) -> bytes:
-    """The card as indented JSON with sorted keys."""
-    return json_bytes(card)
 
 
 def parse_card(content: bytes, name: str) -> JudgeCard:

@@ -1,0 +1,238 @@
+"""Labels of whether responses keep to their evidence: BEGIN, AttributionBench, FaithBench and SummEdits.
+
+N. Dziri, H. Rashkin, T. Linzen & D. Reitter (2022), Evaluating attribution in dialogue systems: the BEGIN benchmark,
+TACL 10, 1066-1083. Y. Li, X. Yue, Z. Liao & H. Sun (2024), AttributionBench: how hard is automatic attribution
+evaluation?, Findings of ACL 2024. F. S. Bao et al. (2025), FaithBench: a diverse hallucination benchmark for
+summarization by modern LLMs, NAACL 2025. P. Laban et al. (2023), SummEdits: measuring LLM ability at factual reasoning
+through the lens of summarization, EMNLP 2023, 9662-9676.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from judge.extra.bench.datasets import Dataset, DatasetReading, LabeledResponse, find_file, find_files
+from judge.io.line_stream import decode_lines
+from judge.io.safe import shown
+from judge.io.stored import read_stored, unpack
+from judge.io.tabular import read_table
+from judge.records import Problem
+
+BEGIN_LABELS = {"Not fully attributable": 0, "Generic": 0, "Fully attributable": 1}
+"""A generic response says nothing that could be attributed, so it counts as not attributable."""
+
+
+def _begin(name: str, folder: Path, reading: DatasetReading) -> None:
+    file = find_file(folder, name)
+    needed = ("knowledge", "message", "response", "begin_label")
+    for row in read_table(file, reading.problems, needed=needed, quoted=False)[1]:
+        grade = reading.grade(file, row.place, BEGIN_LABELS, row.cells["begin_label"])
+        if grade is not None:
+            item_id, evidence = f"{file.name}:{row.line}", row.cells["knowledge"]
+            response = LabeledResponse(
+                item_id=item_id,
+                unit=reading.unit(evidence, item_id),
+                grade=grade,
+                response=row.cells["response"],
+                passages=(evidence,),
+                utterance=row.cells["message"],
+            )
+            reading.add(file, row.place, response)
+
+
+def _begin_part(name: str, title: str, path: str, size: int, licence: str = "CC-BY 4.0") -> Dataset:
+    file = path.rpartition("/")[2]
+    return Dataset(
+        name=name,
+        title=f"BEGIN, {title}",
+        criterion="groundedness",
+        grades=(0, 1),
+        positive=(1,),
+        unit="evidence text",
+        licence=licence,
+        source=f"google/BEGIN-dataset: {path}",
+        files=(file,),
+        rung="easy",
+        fill=partial(_begin, file),
+        size=size,
+    )
+
+
+CLAIMS = "dev_all_subset_balanced.jsonl"
+CLAIM_LABELS = {"not attributable": 0, "attributable": 1}
+
+
+class _Claim(msgspec.Struct):
+    id: str
+    question: str
+    claim: str
+    references: list[str]
+    attribution_label: str
+
+
+def _attributionbench(folder: Path, reading: DatasetReading) -> None:
+    file = find_file(folder, CLAIMS)
+    for number, row in decode_lines(unpack(read_stored(file), str(file)), _Claim, str(file), "wrong_type"):
+        where = f"line {number}"
+        if isinstance(row, Problem):
+            reading.problems.append(row)
+        elif (grade := reading.grade(file, where, CLAIM_LABELS, row.attribution_label)) is not None:
+            response = LabeledResponse(
+                item_id=row.id,
+                unit=reading.unit(row.question, row.id),
+                grade=grade,
+                response=row.claim,
+                passages=tuple(row.references) or ("",),
+                utterance=row.question,
+            )
+            reading.add(file, where, response)
+
+
+BATCHES = "batch_*[0-9].json"
+SPAN_LABELS = {"Unwanted": 0, "Unwanted.Intrinsic": 0, "Unwanted.Extrinsic": 0, "Questionable": 1, "Benign": 2}
+CONSISTENT = 3
+"""The grade of a summary in which nobody marked anything."""
+DETECTORS = (
+    "hhemv1", "hhem-2.1", "hhem-2.1-english", "trueteacher", "true_nli", "gpt-3.5-turbo", "gpt-4-turbo", "gpt_4o",
+)  # fmt: skip
+"""Fields of a sample with what a detector said: 1, or near 1, for consistent."""
+
+
+class _Annotation(msgspec.Struct):
+    label: list[str]
+
+
+class _Sample(msgspec.Struct):
+    sample_id: int
+    source: str
+    summary: str
+    annotations: list[_Annotation]
+    metadata: dict[str, Any]
+
+
+def _faithbench(folder: Path, reading: DatasetReading) -> None:
+    """The grade is that of the worst label of any span, the first rule of the authors' script."""
+    for file, where, item_id, sample in _samples(folder, reading):
+        labels = [label for annotation in sample.annotations for label in annotation.label]
+        grades = [reading.grade(file, where, SPAN_LABELS, label) for label in labels]
+        if None not in grades:
+            response = LabeledResponse(
+                item_id=item_id,
+                unit=reading.unit(sample.source, item_id),
+                grade=min((grade for grade in grades if grade is not None), default=CONSISTENT),
+                response=sample.summary,
+                passages=(sample.source,),
+            )
+            reading.add(file, where, response)
+
+
+def _samples(folder: Path, reading: DatasetReading) -> Iterator[tuple[Path, str, str, _Sample]]:
+    """File, JSON path, item and sample, in the order of the batches."""
+    for file in find_files(folder, BATCHES):
+        for where, sample in reading.entries(file, "samples", _Sample):
+            yield file, where, f"{file.stem}/{sample.sample_id}", sample
+
+
+def _detectors(folder: Path) -> Mapping[str, Mapping[str, float]]:
+    """What eight detectors said of each usable summary; one that said nothing has no score."""
+    usable = FAITHBENCH.read(folder).responses
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    reading = DatasetReading()
+    for file, where, item_id, sample in _samples(folder, reading):
+        for judge in DETECTORS:
+            score = sample.metadata.get(judge)
+            if isinstance(score, int | float) and 0 <= score <= 1:
+                scores[judge] |= {item_id: float(score)} if item_id in usable else {}
+            elif score is not None:
+                path = f"{where}.metadata.{judge}"
+                reading.problem("wrong_score", file, path, f"expected a number of 0 to 1, found {shown(score)}")
+    reading.responses = usable
+    reading.check()
+    return scores
+
+
+DOMAINS = "summedits_*.json"
+
+
+class _Summary(msgspec.Struct):
+    id: str
+    doc: str
+    summary: str
+    label: Literal[0, 1] | None
+
+
+def _summedits(folder: Path, reading: DatasetReading) -> None:
+    """Summaries in which one fact may have been edited, and their consistent twins of the same document."""
+    for file in find_files(folder, DOMAINS):
+        domain = file.stem.removeprefix("summedits_")
+        for where, row in reading.entries(file, "", _Summary):
+            if row.label is None:
+                reading.skipped["no label"] += 1
+                continue
+            item_id = f"{domain}/{row.id}"
+            response = LabeledResponse(
+                item_id=item_id,
+                unit=reading.unit(row.doc, item_id),
+                grade=row.label,
+                response=row.summary,
+                passages=(row.doc,),
+            )
+            reading.add(file, where, response)
+
+
+FAITHBENCH = Dataset(
+    name="faithbench",
+    title="FaithBench: summaries by ten models, the worst label of any span",
+    criterion="groundedness",
+    grades=(0, 1, 2, 3),
+    positive=(2, 3),
+    unit="source document",
+    licence="CC BY-NC-SA 4.0",
+    source="vectara/FaithBench: data_for_release/batch_*.json",
+    files=(BATCHES,),
+    rung="hard",
+    fill=_faithbench,
+    stored=_detectors,
+    size=750,
+)
+
+GROUNDED = (
+    _begin_part("begin-wow", "Wizard of Wikipedia, dev", "wow/begin_dev_wow.tsv", 430),
+    _begin_part("begin-wow-test", "Wizard of Wikipedia, test", "wow/begin_test_wow.tsv", 3607),
+    _begin_part("begin-cmu", "CMU DoG, dev", "cmu-dog/begin_dev_cmu.tsv", 416),
+    _begin_part("begin-tc", "Topical Chat, dev", "topicalchat/begin_dev_tc.tsv", 383, "CDLA-Sharing 1.0"),
+    Dataset(
+        name="attributionbench",
+        title="AttributionBench, dev: claims of ExpertQA, Stanford-GenSearch, LFQA and AttributedQA",
+        criterion="groundedness",
+        grades=(0, 1),
+        positive=(1,),
+        unit="question",
+        licence="no licence file; each source has its own",
+        source=f"OSU-NLP-Group/AttributionBench: data/{CLAIMS}",
+        files=(CLAIMS,),
+        rung="middle",
+        fill=_attributionbench,
+        size=1198,
+    ),
+    FAITHBENCH,
+    Dataset(
+        name="summedits",
+        title="SummEdits: summaries with and without an edited fact, of every domain that is there",
+        criterion="groundedness",
+        grades=(0, 1),
+        positive=(1,),
+        unit="document",
+        licence="Apache-2.0",
+        source="salesforce/factualNLG: data/summedits/summedits_*.json",
+        files=(DOMAINS,),
+        rung="hard",
+        fill=_summedits,
+        size=6348,
+    ),
+)
+"""From the rung on which word overlap does best."""

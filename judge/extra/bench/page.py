@@ -1,0 +1,434 @@
+"""A judge card as tables and as a page of Markdown, and several cards side by side."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any
+
+from judge.errors import InputError, UsageError
+from judge.extra.bench.card import (
+    ALPHA,
+    CARD,
+    ITEMS,
+    BenchItem,
+    DatasetCard,
+    JudgeCard,
+    missing_words,
+    parse_card,
+    parse_items,
+    primary,
+)
+from judge.extra.bench.making import POSITIVE, contest
+from judge.io.cells import count, decimals, interval, markdown_cell
+from judge.io.markup import prose, table
+from judge.io.paths import file_in
+from judge.io.plan import Option, Options
+from judge.io.safe import escape, shown
+from judge.io.stored import read_stored
+from judge.io.table import Cell, Table
+from judge.judges.backends import backend_facts
+from judge.records import Estimate, Record
+from judge.stats.discrimination import auc_difference
+from judge.stats.expected import auc
+from judge.stats.tables import Undefined
+
+PLACES = 3
+"""Decimals."""
+RANKS = (
+    *("dataset", "rung", "items", "units", "answered", "AUC", "worst case"),
+    *("word overlap", "judge - overlap"),
+)
+AGREES = (
+    *("dataset", "of", "same", "kappa", "weighted kappa", "alpha", "balanced accuracy"),
+    *("worst case", "constant", "people", "beside people"),
+)
+DATA = ("dataset", "criterion", "prompt", "prompt digest", "data digest", "unit", "licence", "source")
+SHORT_DIGEST = 12
+"""Characters of a digest that a page shows."""
+
+
+def card_grids(card: JudgeCard) -> tuple[Table[Any], Table[Any]]:
+    """How well the judge ranks items beside word overlap, and how far its grades agree with people's."""
+    notes = [
+        "AUC: how often an item that people graded as positive scores above one that they did not. Intervals are 95 % "
+        "over units: topics, or source documents.",
+        "Worst case: every missing answer taken as the wrong one. Judge - overlap: the paired difference of AUC.",
+    ]
+    for rung in card.rungs:
+        notes.append(
+            f"The {rung.rung} rung ({', '.join(rung.datasets)}): judge - overlap "
+            f"{interval(rung.over_overlap, PLACES, signed=True)}, {rung.against_overlap}."
+        )
+    if len(card.rungs) > 1:
+        level = decimals(100 * (1 - ALPHA / len(card.rungs)), 1)
+        notes.append(f"The intervals of the {len(card.rungs)} rungs are {level} %, so that all hold together at 95 %.")
+    parts = [f"{each.name}, {each.total} of {each.released}" for each in card.datasets if each.total < each.released]
+    if parts:
+        notes.append(f"A part of the release is here: {'; '.join(parts)}.")
+    absent = [f"{each.name}: {missing_words(each)}" for each in card.datasets if each.missing]
+    if absent:
+        notes.append(f"Without an answer: {'; '.join(absent)}.")
+    ranks = Table(map(_ranks, card.datasets), RANKS, "Ranking", notes, PLACES)
+    words = (
+        "Same: the share of equal grades. Kappa and alpha are 0 for agreement by chance. Of grades: the numbers of the "
+        "judge's scale are those of the data's, whatever the words. Of positive: grades are compared as positive or "
+        "not. Balanced accuracy: the mean of the shares of positive "
+        "and of other items that the judge calls so. Worst case, constant (a judge that always gives the commonest "
+        "grade), people (each assessor against the consensus of the others) and beside people (the judge against the "
+        "same) are weighted kappa where there is one, else kappa; for the constant, the share of equal grades.",
+    )
+    return ranks, Table(map(_agrees, card.datasets), AGREES, "Agreement", words, PLACES)
+
+
+def card_page(card: JudgeCard) -> str:
+    """The card as Markdown."""
+    ranks, agrees = card_grids(card)
+    lead = (
+        "This judge is word overlap, the baseline that a judge has to beat above the easy rung."
+        if backend_facts(card.judge).baseline
+        else verdict(card)
+    )
+    parts = [
+        f"# Judge card: {prose(card.judge)}",
+        prose(lead),
+        prose(" ".join(_facts(card))),
+        *(prose(note) for note in card.notes),
+        ranks.markdown().rstrip("\n"),
+        agrees.markdown().rstrip("\n"),
+        "## Data",
+        table(DATA, [[markdown_cell(escape(cell)) for cell in cells] for cells in _data(card)], numbers=False),
+        f"The digest of {ITEMS} is {card.items_digest}.",
+        f"`{CARD}` has everything in full. The page names its datasets: cite their authors, and keep their licences.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def verdict(card: JudgeCard) -> str:
+    """Whether the judge is worth its price, in a sentence."""
+    if not card.rungs:
+        return "No dataset of this card says whether the judge ranks responses better than word overlap does."
+    phrases = {
+        "better": "is better than word overlap",
+        "worse": "is worse than word overlap",
+        "not told apart": "is not told apart from word overlap",
+        "not compared": "could not be compared with word overlap",
+    }
+    words = "; ".join(
+        f"on the {rung.rung} rung {'it' if place else 'the judge'} {phrases[rung.against_overlap]}"
+        for place, rung in enumerate(card.rungs)
+    )
+    of_rungs = {name for rung in card.rungs for name in rung.datasets}
+    if any(each.missing for each in card.datasets if each.name in of_rungs):
+        words += " (of the items that it answered)"
+    above = [rung for rung in card.rungs if rung.rung != "easy"]
+    if not above:
+        worth = "a judge is worth its price above the easy rung only, and no dataset of such a rung is here"
+    elif all(rung.against_overlap == "better" for rung in above):
+        worth = "it is better where word overlap fails, so it can be worth a price"
+    elif any(rung.against_overlap == "better" for rung in above):
+        worth = "above the easy rung it can be worth a price in part"
+    else:
+        worth = "above the easy rung nothing here shows that it is worth a price"
+    return f"O{words[1:]}: {worth}."
+
+
+def _facts(card: JudgeCard) -> list[str]:
+    facts = []
+    if card.kind == "stored":
+        facts.append("Its labels were released with the data; judge asked nobody.")
+    if card.models_returned:
+        facts.append(f"Replies name {', '.join(card.models_returned)}.")
+    if card.expense is not None:
+        spent = card.expense
+        cost = "at an unknown cost" if spent.cost is None else f"for ${decimals(spent.cost, 2)}"
+        tokens = f", {spent.prompt_tokens} tokens of prompts and {spent.completion_tokens} of replies"
+        counted = spent.prompt_tokens is not None and spent.completion_tokens is not None
+        facts.append(f"{count(spent.calls, 'call')} {cost}{tokens if counted else ''}.")
+    if card.options:
+        temperature, seed = card.options.get("temperature"), card.options.get("seed")
+        facts.append(f"Temperature {temperature}, sampling seed {'none' if seed is None else seed}.")
+    if card.limit is not None:
+        facts.append(f"At most {count(card.limit, 'item')} of each dataset, drawn with seed {card.seed}.")
+    facts.append(f"Made by {', '.join(f'{name} {version}' for name, version in card.versions.items())}.")
+    return facts
+
+
+def _ranks(each: DatasetCard) -> tuple[Cell, ...]:
+    return (
+        each.name,
+        each.rung,
+        f"{each.items} of {each.total}" if each.items != each.total else str(each.items),
+        each.units,
+        f"{decimals(100 * each.answered / each.items, 1)} %",
+        each.judge.get("auc"),
+        _worst(each, "auc"),
+        each.overlap.get("auc") if each.overlap else None,
+        each.over_overlap,
+    )
+
+
+def _agrees(each: DatasetCard) -> tuple[Cell, ...]:
+    main = primary(each)
+    constant = each.constant.get("percent")
+    return (
+        each.name,
+        each.compared,
+        same.value if (same := each.judge.get("percent")) else None,
+        *(each.judge.get(name) for name in ("kappa", "wkappa", "alpha_ordinal", "balanced_accuracy")),
+        _worst(each, main),
+        None if constant is None else f"{decimals(constant, PLACES)} same",
+        each.people.get(main) if each.people else None,
+        each.beside_people.get(main) if each.beside_people else None,
+    )
+
+
+def _worst(each: DatasetCard, name: str) -> float | None:
+    """The worst case, where an answer is missing."""
+    return each.worst_case.get(name) if each.missing else None
+
+
+def _data(card: JudgeCard) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.name,
+            each.criterion,
+            each.prompt or "-",
+            (each.prompt_digest or "-")[:SHORT_DIGEST],
+            each.digest[:SHORT_DIGEST],
+            each.unit,
+            each.licence,
+            each.source,
+        )
+        for each in card.datasets
+    ]
+
+
+NO_CELL = Estimate(None, None, None, 0, 0, "no comparable card")
+
+
+Columns = dict[str, dict[int, DatasetCard]]
+"""Dataset to the place of each card that has it, with what that card says of it."""
+
+
+class ReadCard(Record, frozen=True):
+    """A card, with the answers beside it if they are there."""
+
+    card: JudgeCard
+    items: Mapping[str, tuple[BenchItem, ...]] | None
+    """Dataset to the answers."""
+
+
+class CardDifference(Record, frozen=True):
+    """AUC of one judge minus that of another on the items that both ranked."""
+
+    dataset: str
+    a: str
+    b: str
+    auc_a: float | None
+    auc_b: float | None
+    difference: Estimate
+
+
+class ComparedCards(Record, frozen=True):
+    """The judges of several cards side by side."""
+
+    names: tuple[str, ...]
+    """The judge of each card; a judge of several cards is numbered."""
+    grids: tuple[Table[Any], ...]
+    differences: tuple[CardDifference, ...]
+
+
+def compare_cards(cards: Sequence[ReadCard]) -> ComparedCards:
+    """Set cards side by side; a cell of other data or of another prompt than the first card's is refused.
+
+    Raises:
+        InputError: The answers beside two cards have other gold for one item.
+    """
+    names = _names([each.card.judge for each in cards])
+    columns = _columns(cards)
+    refusals = _refusals(columns, names)
+    differences = _differences(cards, names, columns, refusals)
+    grids = judge_grids(cards)
+    if differences:
+        grids += (_difference_grid(differences),)
+    without = [name for name, each in zip(names, cards, strict=True) if each.items is None]
+    if without:
+        note = f"Without {ITEMS} beside the card of {', '.join(without)} there are no paired differences of it."
+        grids = (*grids[:-1], grids[-1].with_notes(note))
+    return ComparedCards(names, grids, differences)
+
+
+def judge_grids(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
+    """AUC and agreement of judges by datasets."""
+    names = _names([each.card.judge for each in cards])
+    columns = _columns(cards)
+    refusals = _refusals(columns, names)
+    refused = tuple(f"{names[place]} on {column}: {reason}." for (place, column), reason in refusals.items())
+    sound = {
+        column: [each for place, each in there.items() if (place, column) not in refusals]
+        for column, there in columns.items()
+    }
+    mixed = {column for column, of in sound.items() if len({each.compared for each in of} - {"scores"}) > 1}
+
+    def agreement(dataset: DatasetCard) -> Estimate | None:
+        if dataset.name in mixed:
+            return dataset.judge.get(POSITIVE) or dataset.judge.get("kappa")
+        return dataset.judge.get(primary(dataset))
+
+    def grid(title: str, cell: Callable[[DatasetCard], Estimate | None], *notes: str) -> Table[Any]:
+        lines = []
+        for place, name in enumerate(names):
+            cells: list[Cell] = [name]
+            for column, there in columns.items():
+                dataset = there.get(place)
+                estimate = cell(dataset) if dataset is not None and (place, column) not in refusals else None
+                cells.append(estimate or NO_CELL)
+            lines.append(tuple(cells))
+        return Table(lines, ("judge", *columns), title, notes, PLACES)
+
+    unequal = tuple(
+        f"On {column} judges answered different items, {min(answered)} to {max(answered)} of them: only paired "
+        "differences are on the same ones."
+        for column, of in sound.items()
+        if len(answered := {dataset.answered for dataset in of}) > 1
+    )
+    return (
+        grid("AUC", lambda dataset: dataset.judge.get("auc"), "Intervals are 95 % over units.", *unequal),
+        grid("Balanced accuracy", lambda dataset: dataset.judge.get("balanced_accuracy")),
+        grid(
+            "Agreement",
+            agreement,
+            "Weighted kappa where all judges of a column are compared by grades, else kappa of positive or not.",
+            *refused,
+        ),
+    )
+
+
+def _columns(cards: Sequence[ReadCard]) -> Columns:
+    columns: Columns = {}
+    for place, each in enumerate(cards):
+        for dataset in each.card.datasets:
+            columns.setdefault(dataset.name, {})[place] = dataset
+    return columns
+
+
+def _names(judges: Sequence[str]) -> tuple[str, ...]:
+    totals, seen = Counter(judges), Counter[str]()
+    names = []
+    for judge in judges:
+        seen[judge] += 1
+        names.append(f"{judge} ({seen[judge]})" if totals[judge] > 1 else judge)
+    return tuple(names)
+
+
+def _refusals(columns: Columns, names: Sequence[str]) -> dict[tuple[int, str], str]:
+    """Why a card cannot be compared on a dataset; the first card that has it, and the first prompt, are the measure."""
+    refused: dict[tuple[int, str], str] = {}
+    for column, there in columns.items():
+        first, data = next(iter(there.items()))
+        prompted = next(((n, dataset) for n, dataset in there.items() if dataset.prompt_digest), (first, data))
+        for place, dataset in there.items():
+            if dataset.digest != data.digest:
+                refused[place, column] = (
+                    f"other data ({dataset.digest[:SHORT_DIGEST]}) than the card of {names[first]} "
+                    f"({data.digest[:SHORT_DIGEST]}), so not compared"
+                )
+            elif dataset.prompt_digest and dataset.prompt_digest != prompted[1].prompt_digest:
+                refused[place, column] = (
+                    f"another prompt, {_prompt(dataset)}, than the card of {names[prompted[0]]}, "
+                    f"{_prompt(prompted[1])}, so not compared"
+                )
+    return refused
+
+
+def _prompt(dataset: DatasetCard) -> str:
+    return f"{dataset.prompt} ({(dataset.prompt_digest or '')[:SHORT_DIGEST]})"
+
+
+def _differences(
+    cards: Sequence[ReadCard],
+    names: Sequence[str],
+    columns: Columns,
+    refusals: Mapping[tuple[int, str], str],
+) -> tuple[CardDifference, ...]:
+    differences = []
+    for column in columns:
+        answers = {
+            place: each.items[column]
+            for place, each in enumerate(cards)
+            if each.items and column in each.items and (place, column) not in refusals
+        }
+        _check_gold(column, answers, names)
+        for a, b in combinations(answers, 2):
+            pairs = contest(answers[a], answers[b])
+            of_a, of_b = auc(pairs.a, pairs.positive), auc(pairs.b, pairs.positive)
+            differences.append(
+                CardDifference(
+                    dataset=column,
+                    a=names[a],
+                    b=names[b],
+                    auc_a=None if isinstance(of_a, Undefined) else of_a,
+                    auc_b=None if isinstance(of_b, Undefined) else of_b,
+                    difference=auc_difference([pairs]),
+                )
+            )
+    return tuple(differences)
+
+
+def _check_gold(column: str, answers: Mapping[int, Sequence[BenchItem]], names: Sequence[str]) -> None:
+    gold: dict[str, tuple[str, int, bool]] = {}
+    for place, items in answers.items():
+        for item in items:
+            said = (item.unit, item.gold, item.positive)
+            if gold.setdefault(item.item_id, said) != said:
+                raise InputError(
+                    f"{ITEMS} beside the card of {shown(names[place])}: unit or gold of {shown(item.item_id)} of "
+                    f"{shown(column)} are others than beside the cards before it"
+                )
+
+
+def _difference_grid(differences: Sequence[CardDifference]) -> Table[Any]:
+    lines = [
+        (each.dataset, each.a, each.b, each.difference.n, each.auc_a, each.auc_b, each.difference)
+        for each in differences
+    ]
+    notes = (
+        "AUC of a minus AUC of b on the items that both ranked; intervals are 95 % over units, each pair for itself.",
+    )
+    return Table(lines, ("dataset", "a", "b", "items", "AUC a", "AUC b", "a - b"), "Differences", notes, PLACES)
+
+
+class CardsPlan(Options):
+    """Everything `judge bench compare` can be told."""
+
+    cards: Annotated[tuple[Path, ...], Option(metavar="CARD", place="only")]
+    """Cards, or folders that `judge bench` wrote; a folder of folders stands for the cards in these."""
+
+
+def compare_bench(plan: CardsPlan) -> ComparedCards:
+    """Read cards and set them side by side.
+
+    Raises:
+        UsageError: There are fewer than two.
+        InputError: A card cannot be read, or the items beside it are not its own.
+    """
+    paths = list(dict.fromkeys(path for given in plan.cards for path in _paths(given)))
+    if len(paths) < 2:
+        raise UsageError(f"{len(paths)} card: expected two or more to compare")
+    return compare_cards([_read_card(path) for path in paths])
+
+
+def _paths(given: Path) -> list[Path]:
+    """The cards that a path stands for."""
+    if given.is_dir() and not (given / CARD).is_file() and (several := sorted(given.glob(f"*/{CARD}"))):
+        return several
+    return [file_in(given, CARD)]
+
+
+def _read_card(path: Path) -> ReadCard:
+    card = parse_card(read_stored(path), str(path))
+    beside = path.with_name(ITEMS)
+    if not beside.is_file():
+        return ReadCard(card, None)
+    return ReadCard(card, parse_items(read_stored(beside), card, str(beside)))
