@@ -40,7 +40,7 @@ class BatchServer:
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.files: dict[str, bytes] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
+        self.batches: dict[str, Any] = {}
         self.results: dict[str, bytes] = {}
         """Lines of Anthropic's batches."""
         self.created = 0
@@ -150,8 +150,8 @@ def start_batch_server() -> Iterator[BatchServer]:
                 return
             self.say(shown(state.batches[name]))
 
-    def shown(batch: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in batch.items() if key != "requests"}
+    def shown(batch: Any) -> Any:
+        return batch if isinstance(batch, bytes) else {key: value for key, value in batch.items() if key != "requests"}
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     state = BatchServer(server.server_address[1])

@@ -9,9 +9,9 @@ import msgspec
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.judges.forms import answer_schema, group_schema, nuggets_schema
 from judge.judges.http_errors import entries, error_for, members, read_refusal, shorten
-from judge.judges.journal_rows import storable
+from judge.judges.journal_rows import without_secrets
 from judge.judges.records import Completion, Request
-from judge.judges.secrets import Secrets, known_secrets
+from judge.judges.secrets import Secrets
 
 
 def refuse_threads(threads: int | None, name: str) -> None:
@@ -126,29 +126,25 @@ def read_completion(
     if choice.get("finish_reason") == "error":
         raise TransientError("the provider broke off with finish_reason error")
     message, usage = members(choice.get("message")), members(reply.get("usage"))
-    content, refused = message.get("content"), _text(message.get("refusal"))
+    content, refused = message.get("content"), message.get("refusal")
     if isinstance(content, list):
-        content = "".join(_text(members(part).get("text")) or "" for part in content)
-    secrets = secrets or known_secrets()
-    return storable(
+        content = "".join(text for part in content if isinstance(text := members(part).get("text"), str))
+    refused = refused if isinstance(refused, str) else None
+    return without_secrets(
         Completion(
-            # A server that repeats the key must not bring it into the journal.
-            text=secrets.scrub(refused or _text(content) or ""),
-            finish_reason="refusal" if refused else secrets.scrubbed(_text(choice.get("finish_reason"))),
-            model=secrets.scrubbed(_text(reply.get("model"))),
-            system_fingerprint=secrets.scrubbed(_text(reply.get("system_fingerprint"))),
+            text=refused or content or "",
+            finish_reason="refusal" if refused else choice.get("finish_reason"),
+            model=reply.get("model"),
+            system_fingerprint=reply.get("system_fingerprint"),
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=_replied(usage),
             cached_tokens=_cached(usage, members(reply.get("timings"))),
             latency=latency,
             endpoint=endpoint,
-            raw=secrets.scrub(body.decode("utf-8", "replace")),
-        )
+            raw=body.decode("utf-8", "replace"),
+        ),
+        secrets,
     )
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _replied(usage: Mapping[str, Any]) -> Any:

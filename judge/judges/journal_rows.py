@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeGuard, TypeVar
 import msgspec
 
 from judge.judges.records import AnswerForm, Completion, Message, Request
+from judge.judges.secrets import Secrets, known_secrets
 from judge.records import Record
 
 SCHEMA_VERSION = "3"
@@ -49,6 +50,8 @@ SCHEMA = (
 INSERT = f"INSERT INTO completion ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (digest) DO NOTHING"  # noqa: S608 - names of columns only
 SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 ADD_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+_SAID = ("text", "finish_reason", "model", "system_fingerprint", "raw")
+"""The texts of a completion that are of the provider."""
 _MOST_TOKENS = 2**53
 """Above this, a count is no count."""
 
@@ -189,6 +192,13 @@ def storable(completion: Completion) -> Completion:
         endpoint=_text(completion.endpoint),
         raw=_text(completion.raw),
     )
+
+
+def without_secrets(completion: Completion, secrets: Secrets | None = None) -> Completion:
+    """The completion, storable, with a mask for every secret, the known ones if None: a server may repeat the key."""
+    kept, scrub = storable(completion), (secrets or known_secrets()).scrub
+    said = {name: scrub(value) for name in _SAID if (value := getattr(kept, name)) is not None}
+    return msgspec.structs.replace(kept, **said)
 
 
 def _text(value: object) -> str | None:

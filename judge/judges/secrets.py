@@ -48,10 +48,6 @@ class Secrets:
         # Nearly no text holds one, and this search is much faster than that of the expression.
         return self._pattern.sub(MASK, text) if any(form in text for form in self._forms) else text
 
-    def scrubbed(self, value: object) -> str | None:
-        """A word of a reply as text without secrets; None stays None."""
-        return None if value is None else self.scrub(str(value))
-
 
 def known_secrets(*addresses: str) -> Secrets:
     """The secrets of the environment, of the command line and of these addresses.

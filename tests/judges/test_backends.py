@@ -7,7 +7,7 @@ import pytest
 from judge.ask.budget import given_price
 from judge.errors import UsageError
 from judge.extra.checkers.cascade import parse_cascade
-from judge.extra.scale.questions import OpenQuestion
+from judge.extra.scale.requests import OpenQuestion
 from judge.extra.scale.service import offer_of
 from judge.judges.backends import BACKENDS, backend_facts, judges_in
 from judge.judges.model import FREE, Model, Price

@@ -8,17 +8,16 @@ provider and never made twice.
 import contextlib
 import fcntl
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from judge.errors import CallError, InputError, OperationalError, UsageError
+from judge.errors import CallError, InputError, OperationalError
 from judge.extra.scale.completions import CompletionsPlan, TakenCompletions, import_completions
-from judge.extra.scale.questions import OpenQuestion, QuestionFile
-from judge.extra.scale.requests import REQUESTS, Shard
-from judge.extra.scale.service import BatchService, SubmittedBatch, offer_of
+from judge.extra.scale.requests import REQUESTS, QuestionFile, Shard
+from judge.extra.scale.service import BatchService, SubmittedBatch, open_service
 from judge.io.folder import write_atomic
 from judge.io.line_stream import json_bytes
 from judge.io.paths import StrPath
@@ -41,20 +40,25 @@ class CollectedBatches(msgspec.Struct, frozen=True):
     """None where nothing has come back yet."""
 
 
-def submit_batches(folder: StrPath, steps: Steps = quiet) -> tuple[SubmittedBatch, ...]:
+def submit_batches(
+    folder: StrPath, steps: Steps = quiet, say: Callable[[str], None] = lambda line: None
+) -> tuple[SubmittedBatch, ...]:
     """Hand every file of requests that is not yet at its provider to it.
 
     Args:
         folder: The folder of `judge requests`.
         steps: Called as files are submitted.
+        say: Called with a line for each address, before anything is sent there.
 
     Raises:
         UsageError: No batch service is known for a judge, or its key is missing.
-        InputError: The folder is not one of requests, or what answers is no batch service.
-        OperationalError: The provider refuses; the same call goes on from there.
+        InputError: The folder is not one of requests.
+        OperationalError: The provider refuses, or what answers is no batch service; the same call goes on from there.
     """
     folder = Path(folder)
     with _opened(folder) as (batches, services):
+        for address in dict.fromkeys(batch.address for batch in batches if batch.batch_id is None):
+            say(f"submitting to {address}")
         for number, batch in enumerate(batches):
             steps(Step(f"submitting to {batch.address}", number, len(batches)))
             if batch.batch_id is None:
@@ -89,8 +93,8 @@ def collect_batches(
 
     Raises:
         UsageError: As `submit_batches`, or the address of the shared journal is none.
-        InputError: As `submit_batches`, or more came back than can have been asked for.
-        OperationalError: The provider refuses, or the disk cannot be written; the same call goes on from there.
+        InputError: As `submit_batches`.
+        OperationalError: As `submit_batches`, or more came back than can have been asked for, or the disk is full.
     """
     check_database(journal)
     folder = Path(folder)
@@ -129,32 +133,23 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Mapping[str, B
             raise OperationalError(f"{folder}: another `judge batch` works on it; give the command again") from None
         questions = opened.enter_context(QuestionFile(folder))
         batches, services = _read(folder, questions.number), dict[str, BatchService]()
-        missing = {batch.judge for batch in batches}
+        judges = {batch.judge for batch in batches}
         for question in questions:
-            if not missing:
-                break
-            if question.judge in missing:
-                missing.remove(question.judge)
-                services[question.judge] = _service(question)
+            if question.judge in judges - services.keys():
+                services[question.judge] = open_service(
+                    question.judge, question.address, longest_reply(question.max_tokens)
+                )
                 opened.callback(services[question.judge].close)
-        if missing:
-            raise InputError(f"{folder}: holds no question to {', '.join(sorted(missing))}")
+            if judges == services.keys():
+                break
+        else:
+            raise InputError(f"{folder}: holds no question to {', '.join(sorted(judges - services.keys()))}")
         for batch in batches:
             batch.address = services[batch.judge].address
         try:
             yield batches, services
         except CallError as error:
             raise OperationalError(str(error)) from error
-
-
-def _service(question: OpenQuestion) -> BatchService:
-    service = offer_of(question.judge).service
-    if service is None:
-        raise UsageError(
-            f"{question.judge}: `judge batch` knows no service for it; hand the files over yourself, and `judge "
-            "completions import` takes what comes back"
-        )
-    return service(question.judge, question.address, longest_reply(question.max_tokens))
 
 
 def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBatch, service: BatchService) -> None:

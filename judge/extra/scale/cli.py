@@ -75,11 +75,10 @@ def requests(
 
 def submit(plan: BatchFolder) -> int:
     """Hand every file of requests to its provider."""
-    with progress("submitting") as steps:
-        batches = submit_batches(plan.requests, steps)
+    with progress("submitting") as bar:
+        batches = submit_batches(plan.requests, bar, bar.say)
     _print_batches(batches, as_json=plan.as_json)
-    places = ", ".join(sorted({batch.address for batch in batches}))
-    say(f"submitted to {places}; `judge batch status {plan.requests}` asks how far they are")
+    say(f"`judge batch status {plan.requests}` asks how far they are")
     return 0
 
 

@@ -3,7 +3,6 @@
 This is what `judge completions import` does, for use from Python.
 """
 
-import contextlib
 import gzip
 import json
 import re
@@ -17,10 +16,9 @@ import msgspec
 
 from judge.ask.options import JournalOption
 from judge.errors import InputError, JudgeError, RejectedError
-from judge.extra.scale.questions import OpenQuestion, QuestionFile
-from judge.extra.scale.requests import note_round
+from judge.extra.scale.requests import OpenQuestion, QuestionFile, note_round
 from judge.extra.scale.service import offer_of
-from judge.extra.scale.wire import LineFields, field, fields_of
+from judge.extra.scale.wire import BatchLine, at
 from judge.io.folder import check_apart, make_folder
 from judge.io.plan import Option
 from judge.io.safe import printable, shown
@@ -43,6 +41,8 @@ _VERSION = re.compile(r"[-@:](?:(?:preview|exp)(?:-|$))?(?:\d{3,4}|\d{8}|\d{2}-\
 _ALIAS = re.compile(r"-(?:latest|0)$")
 """The end of a name that stands for the newest version."""
 _DAMAGE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+_decode = msgspec.json.Decoder(BatchLine).decode
 
 
 class JournalTaker(JournalOption):
@@ -118,10 +118,10 @@ def _take(
         taken.lines += 1
         steps(Step("taking completions", taken.lines))
         try:
-            fields, question = _read(line, questions)
+            said, question = _read(line, questions)
             if question.digest in rows or question.digest in journal:
                 continue
-            completion = _completion(fields, question, questions.prices.get(question.judge), names)
+            completion = _completion(said, question, questions.prices.get(question.judge), names)
         except RejectedError as error:
             failed[printable(str(error)[:_LONGEST_REASON])] += 1
             continue
@@ -156,44 +156,34 @@ def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _read(line: bytes, questions: QuestionFile) -> tuple[LineFields, OpenQuestion]:
-    """The fields of a line, and the question that it answers."""
+def _read(content: bytes, questions: QuestionFile) -> tuple[BatchLine, OpenQuestion]:
+    """A line, and the question that it answers."""
     try:
-        fields = _fields(line)
-        named = field(fields, "custom_id") or field(fields, "key")
-        digest = msgspec.json.decode(named, type=str) if named else None
+        try:
+            line = _decode(content)
+        except _DAMAGE:
+            # Half an emoji or NaN, which msgspec refuses and Python reads, costs no grade.
+            read = json.loads(content.decode("utf-8", "replace"), parse_constant=lambda name: None)
+            line = _decode(json.dumps(read, ensure_ascii=False).encode("utf-8", "replace"))
     except _DAMAGE as error:
         raise _RefusedError(f"no line of a batch: {error}") from error
+    digest = at(line, str, "custom_id") or at(line, str, "key")
     if digest is None:
         raise _RefusedError("neither `custom_id` nor `key` says which question it answers")
     question = questions.get(digest)
     if question is None:
         raise _RefusedError(f"{shown(digest[:80])} is the id of no question of these requests")
-    return fields, question
+    return line, question
 
 
-def _fields(line: bytes) -> LineFields:
-    try:
-        return fields_of(line)
-    except _DAMAGE:
-        with contextlib.suppress(*_DAMAGE):
-            # Half an emoji, which msgspec refuses and Python reads, costs no grade.
-            whole = json.dumps(json.loads(line.decode("utf-8", "replace")), ensure_ascii=False)
-            return fields_of(whole.encode("utf-8", "replace"))
-        raise
-
-
-def _completion(fields: LineFields, question: OpenQuestion, price: Price | None, names: Collection[str]) -> Completion:
+def _completion(line: BatchLine, question: OpenQuestion, price: Price | None, names: Collection[str]) -> Completion:
     """The completion that answers a question; a RejectedError says why there is none."""
-    offer, written = offer_of(question.judge), question.line()
+    for name, written in question.line().items():
+        repeated = line.get(name) if name in ("body", "request") else None
+        if repeated is not None and repeated != msgspec.json.decode(msgspec.json.encode(written)):
+            raise _RefusedError("the request that it repeats is not the one that was written")
     try:
-        for name in ("body", "request"):
-            repeated, asked = field(fields, name), msgspec.json.encode(written.get(name))
-            if repeated and name in written and msgspec.json.decode(repeated) != msgspec.json.decode(asked):
-                raise _RefusedError("the request that it repeats is not the one that was written")
-        completion = offer.read(fields, question.request)
-    except _DAMAGE as error:
-        raise _RefusedError(f"no line of {offer.form} output: {error}") from error
+        completion = offer_of(question.judge).read(line, question.request)
     except JudgeError as error:
         raise RejectedError(str(error)) from error
     answered = completion.model

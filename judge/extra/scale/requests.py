@@ -1,18 +1,25 @@
-"""Requests of a run for other engines: what `judge requests` does, for use from Python."""
+"""Requests of a run for other engines: what `judge requests` does, for use from Python.
+
+Beside the lines that engines take, the folder has every question in SQLite by its digest, so that what comes back finds
+what was asked, and millions of them need no memory.
+"""
 
 import contextlib
 import os
 import shutil
+import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
+from isal import isal_zlib
+from isal.isal_zlib import error as packing_error
 
 from judge.ask.budget import price_of
 from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
-from judge.extra.scale.questions import OpenQuestion, QuestionFile, write_questions
 from judge.extra.scale.service import offer_of
 from judge.io.bundle import __version__
 from judge.io.folder import make_folder, open_new, temporary_name, write_atomic
@@ -21,14 +28,27 @@ from judge.io.paths import StrPath
 from judge.io.steps import Step, Steps, quiet
 from judge.io.stored import read_stored
 from judge.jobs.run_inputs import RunInputs, check_out
+from judge.judges.backends import backend_facts
 from judge.judges.journal import JournalView
 from judge.judges.model import Price
+from judge.judges.records import Request
 from judge.records import Record
 
 REQUESTS = "requests.json"
 """What the requests of a folder were made of."""
+QUESTIONS = "questions.sqlite"
 ROUNDS = ".rounds.json"
-"""In an output folder, the rounds of requests that were written for it."""
+"""In an output folder: folder of requests that were written for it to the number that waits for completions."""
+_TABLES = """
+CREATE TABLE question (place INTEGER PRIMARY KEY, digest TEXT NOT NULL, content BLOB NOT NULL);
+CREATE UNIQUE INDEX by_digest ON question (digest);
+CREATE TABLE price (judge TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+PRAGMA user_version = 1;
+"""
+_VERSION = 1
+_DAMAGE = (sqlite3.Error, msgspec.MsgspecError, TypeError, cast(type[Exception], packing_error))
+_QUICK = 1
+"""Level of compression; a higher one takes longer than the disk does."""
 
 
 class Shard(msgspec.Struct):
@@ -51,14 +71,88 @@ class RequestsOutcome(Record, frozen=True):
     shards: tuple[Shard, ...]
 
 
-class RequestRound(msgspec.Struct):
-    """One folder of requests."""
+class OpenQuestion(Record, frozen=True):
+    """A request that is still to be asked, with everything that a journal records of it."""
 
-    folder: str
-    """Relative to the output folder."""
-    requests: int
-    returned: bool = False
-    """Whether completions were imported from it."""
+    digest: str
+    """The digest of the request: the id of its line, and the key of its completion in the journal."""
+    judge: str
+    """`backend/model`."""
+    parameters: dict[str, Any]
+    """Everything that is sent beside the messages, as the judge gives it."""
+    request: Request
+    """The request without the raw texts of response, passages and nugget, of which the digest knows nothing."""
+    address: str | None = None
+    """Where the judge is asked, likewise."""
+
+    @property
+    def model(self) -> str:
+        """The model as its API names it: without the provider, by which litellm finds the API."""
+        model = str(self.parameters["model"])
+        return model.partition("/")[2] or model if backend_facts(self.judge).names_provider else model
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of the reply."""
+        limits = (self.parameters.get(name) for name in ("max_tokens", "max_completion_tokens"))
+        return max((limit for limit in limits if isinstance(limit, int)), default=0)
+
+    def line(self) -> dict[str, Any]:
+        """The line of a batch that asks it."""
+        return offer_of(self.judge).line(self.digest, self.model, self.parameters, self.request.messages)
+
+
+class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
+    """The questions of a folder, open to read; every method raises an InputError where the file is damaged.
+
+    Raises:
+        InputError: There is no such file, or `judge requests` did not write it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / QUESTIONS
+        if not self._path.is_file():
+            raise InputError(f"{self._path}: no such file; expected what `judge requests` wrote")
+        with self._readable():
+            self._file = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
+            (self.number,) = self._file.execute("SELECT count(*) FROM question").fetchone()
+            if self._file.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+                self._file.close()
+                raise InputError(f"{self._path}: of an older version of judge, which has to take what comes back")
+            prices = self._file.execute("SELECT judge, content FROM price").fetchall()
+            self.prices: Mapping[str, Price] = {judge: msgspec.json.decode(text, type=Price) for judge, text in prices}
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[OpenQuestion]:
+        """The questions in the order in which they are to be asked."""
+        with self._readable():
+            for (content,) in self._file.execute("SELECT content FROM question ORDER BY place"):
+                yield _unpacked(content)
+
+    def digests(self) -> Iterator[str]:
+        """The digests under which a journal has the answers, in the order of the questions."""
+        with self._readable():
+            for (digest,) in self._file.execute("SELECT digest FROM question ORDER BY place"):
+                yield str(digest)
+
+    def get(self, name: str) -> OpenQuestion | None:
+        """The question that a line with this id asks, or None."""
+        with self._readable():
+            row = self._file.execute("SELECT content FROM question WHERE digest = ?", (name,)).fetchone()
+            return None if row is None else _unpacked(row[0])
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except _DAMAGE as error:
+            raise InputError(f"{self._path}: not a file of questions that `judge requests` wrote: {error}") from error
+
+
+def _unpacked(content: bytes) -> OpenQuestion:
+    return msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
 
 
 def write_requests(
@@ -92,7 +186,7 @@ def write_requests(
         shutil.rmtree(temporary, ignore_errors=True)
         make_folder(temporary)
         with JournalView(inputs.place.journals) as journal:
-            numbers = write_questions(temporary, _open_questions(inputs, journal, steps), _prices(inputs))
+            numbers = _write_questions(temporary, _open_questions(inputs, journal, steps), _prices(inputs))
         number = numbers.total()
         if not number:
             return RequestsOutcome(None, 0, ())
@@ -100,12 +194,12 @@ def write_requests(
         judges = {judge: {"requests": numbers[judge], "form": offer_of(judge).form} for judge in numbers}
         about = {"judge_version": __version__, "requests": number, "judges": judges, "files": made}
         write_atomic(temporary / REQUESTS, json_bytes(about))
-        note_round(inputs.out, folder, written=number)
+        note_round(inputs.out, folder, waiting=number)
         with contextlib.suppress(FileNotFoundError):
             folder.rmdir()
         temporary.replace(folder)
-    except OSError as error:
-        raise OperationalError(f"{folder}: cannot be written: {error.strerror}") from error
+    except (OSError, sqlite3.Error) as error:
+        raise OperationalError(f"{folder}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return RequestsOutcome(folder, number, tuple(made))
@@ -122,7 +216,7 @@ def _check(inputs: RunInputs, folder: Path) -> None:
             )
     refused = {
         "--cascade: its checker judges first, so `judge run` alone knows what is left to ask": plan.cascade,
-        "--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less": (plan.max_cost),
+        "--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less": plan.max_cost,
         "--engine: no call is made here; `judge run` makes its calls through an engine": plan.engine,
         "--recheck: `judge run` asks again, once the first answers are in the journal": plan.recheck,
     }
@@ -144,7 +238,7 @@ def _prices(inputs: RunInputs) -> dict[str, Price]:
     """What each judge's tokens cost in a batch."""
     prices = {}
     for model in inputs.judge.models:
-        price, share = price_of(model, inputs.judge.settings.known_prices), offer_of(model.name).share or 1.0
+        price, share = price_of(model, inputs.judge.settings.known_prices), offer_of(model.name).share
         if price is not None:
             cached = None if price.cached is None else price.cached * share
             prices[model.name] = Price(price.prompt * share, price.completion * share, cached)
@@ -167,6 +261,26 @@ def _open_questions(inputs: RunInputs, journal: JournalView, steps: Steps) -> It
                 request = msgspec.structs.replace(request, response="", passages=(), nugget=None)
                 yield OpenQuestion(digest, model.name, parameters, request, model.address)
     steps(Step("writing requests"))
+
+
+def _write_questions(folder: Path, questions: Iterable[OpenQuestion], prices: Mapping[str, Price]) -> Counter[str]:
+    """Write each digest once, and give the number of questions by judge; `prices` are those of a batch."""
+    counts: Counter[str] = Counter()
+    with contextlib.closing(sqlite3.connect(folder / QUESTIONS)) as file:
+        # It is made whole in a folder that gets its name last, so a crash leaves nothing that would be read.
+        file.execute("PRAGMA synchronous = OFF")
+        file.execute("PRAGMA journal_mode = OFF")
+        # Digests come in no order, so each needs another page of the index.
+        file.execute("PRAGMA cache_size = -16384")
+        file.executescript(_TABLES)
+        with file:
+            for question in questions:
+                row = question.digest, isal_zlib.compress(msgspec.json.encode(question), _QUICK)
+                new = file.execute("INSERT OR IGNORE INTO question (digest, content) VALUES (?, ?)", row)
+                counts[question.judge] += new.rowcount
+            known = [(judge, msgspec.json.encode(price).decode()) for judge, price in prices.items()]
+            file.executemany("INSERT INTO price VALUES (?, ?)", known)
+    return counts
 
 
 def _write_shards(folder: Path, numbers: Mapping[str, int], spread: int, most: int | None) -> list[Shard]:
@@ -208,24 +322,20 @@ def under_way(out: Path) -> tuple[tuple[Path, int], ...]:
     Raises:
         InputError: The list of rounds cannot be read.
     """
-    waiting = [(out / entry.folder, entry.requests) for entry in _rounds(out) if not entry.returned]
-    return tuple((Path(os.path.normpath(folder)), requests) for folder, requests in waiting if folder.exists())
+    rounds = {Path(os.path.normpath(out / folder)): number for folder, number in _rounds(out).items()}
+    return tuple((folder, number) for folder, number in rounds.items() if number and folder.exists())
 
 
-def note_round(out: Path, folder: Path, written: int | None = None) -> None:
-    """Remember how many requests were written for an output folder, or that completions came back for them."""
+def note_round(out: Path, folder: Path, waiting: int = 0) -> None:
+    """Remember how many requests of a folder wait for completions: none, once some came back."""
     make_folder(out)
-    rounds, name = _rounds(out), os.path.relpath(folder.resolve(), out.resolve())
-    if written is not None:
-        rounds = [*(entry for entry in rounds if entry.folder != name), RequestRound(name, written)]
-    for entry in rounds:
-        entry.returned |= written is None and entry.folder == name
-    write_atomic(out / ROUNDS, json_bytes(rounds))
+    name = os.path.relpath(folder.resolve(), out.resolve())
+    write_atomic(out / ROUNDS, json_bytes(_rounds(out) | {name: waiting}))
 
 
-def _rounds(out: Path) -> list[RequestRound]:
+def _rounds(out: Path) -> dict[str, int]:
     path = out / ROUNDS
     try:
-        return msgspec.json.decode(read_stored(path), type=list[RequestRound]) if path.exists() else []
+        return msgspec.json.decode(read_stored(path), type=dict[str, int]) if path.exists() else {}
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a list of rounds that `judge requests` wrote: {error}") from error

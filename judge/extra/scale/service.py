@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 import tenacity
 
-from judge.errors import InputError, MissingKeyError, TransientError, UsageError
+from judge.errors import MissingKeyError, OperationalError, TransientError, UsageError
 from judge.extra.scale import wire
 from judge.extra.scale.wire import at
 from judge.io.content import Pieces
@@ -108,7 +108,8 @@ class _Service:
                 for piece in answer.iter_bytes():
                     received += len(piece)
                     if received > most:
-                        raise InputError(f"{self.address}{path}: longer than {most:,} bytes: nobody asked for as much")
+                        told = f"{self.address}{path}: longer than {most:,} bytes"
+                        raise OperationalError(f"{told}: nobody asked for as much")
                     yield piece
         except httpx.HTTPError as error:
             raise connection_error(error, _TIMEOUT) from None
@@ -117,14 +118,14 @@ class _Service:
         """A reply, decoded."""
         try:
             return msgspec.json.decode(b"".join(self._pieces(method, path, **content)))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise InputError(f"{self.address}{path}: no reply of a batch service: {error}") from error
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise OperationalError(f"{self.address}{path}: no reply of a batch service: {error}") from error
 
     def _need(self, kind: type[_Kind], told: Any, name: str) -> _Kind:
         """What a reply must have."""
         value = at(told, kind, name)
         if value is None:
-            raise InputError(f"{self.address}: no reply of a batch service: it has no `{name}`")
+            raise OperationalError(f"{self.address}: no reply of a batch service: it has no `{name}`")
         return value
 
     def _one(self, batch: SubmittedBatch) -> Any:
@@ -264,16 +265,16 @@ class BatchOffer(NamedTuple):
 
     form: str
     """The name of the wire format."""
-    line: Callable[[str, str, Mapping[str, Any], Sequence[Message]], dict[str, Any]]
+    line: Callable[[str, str, Mapping[str, Any], Sequence[Message]], wire.BatchLine]
     """From digest, the API's name of the model, parameters and messages to the line of a request."""
-    read: Callable[[wire.LineFields, Request], Completion]
+    read: Callable[[wire.BatchLine, Request], Completion]
     """The completion in a line of output."""
     most_lines: int
     """Most lines of a file."""
     most_bytes: int
     """Most bytes of a file."""
-    share: float | None = 0.5
-    """What a request costs, as a share of the list price; None where nobody bills."""
+    share: float = 0.5
+    """What a request costs, as a share of the list price."""
     service: Callable[[str, str | None, int], BatchService] | None = None
     """From judge, address and most bytes of one reply to the service; None where the user hands the files over."""
     probabilities: bool = False
@@ -286,7 +287,7 @@ _OPENAI = BatchOffer(
 OFFERS = {
     "openai": _OPENAI,
     # `vllm run-batch` writes nothing before its last line, and one bad line ends the file.
-    "server": _OPENAI._replace(most_lines=5_000, share=None),
+    "server": _OPENAI._replace(most_lines=5_000, share=1.0),
     "litellm": _OPENAI._replace(service=None),
     "anthropic": BatchOffer(
         "anthropic", wire.anthropic_line, wire.read_anthropic, 100_000, 256_000_000, service=AnthropicBatches
@@ -311,3 +312,18 @@ def offer_of(judge: str) -> BatchOffer:
         f"{judge} is asked in this process, so there are no requests to hand over; `judge run` asks it "
         f"(requests are written for {', '.join(judges)})"
     )
+
+
+def open_service(judge: str, address: str | None, longest: int) -> BatchService:
+    """The batch service of a judge; arguments and errors are those of OpenAIBatches.
+
+    Raises:
+        UsageError: None is known.
+    """
+    service = offer_of(judge).service
+    if service is None:
+        raise UsageError(
+            f"{judge}: `judge batch` knows no service for it; hand the files over yourself, and `judge completions "
+            "import` takes what comes back"
+        )
+    return service(judge, address, longest)

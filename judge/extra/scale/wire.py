@@ -1,6 +1,5 @@
 """Wire formats: how the lines of a batch are written and read. Pure."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -9,10 +8,9 @@ import msgspec
 from judge.errors import ContentFilterError, RejectedError
 from judge.judges.chat import read_completion
 from judge.judges.http_errors import read_refusal
-from judge.judges.journal_rows import storable
+from judge.judges.journal_rows import without_secrets
 from judge.judges.label_probabilities import with_probabilities
 from judge.judges.records import Completion, Message, Request
-from judge.judges.secrets import known_secrets, scrub
 
 CHAT = "/v1/chat/completions"
 """The endpoint that every line of OpenAI's format names."""
@@ -22,19 +20,9 @@ _ANTHROPIC_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens":
 _GEMINI_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
 _GEMINI_SETTINGS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "seed": "seed"}
 
-LineFields = Mapping[str, msgspec.Raw]
-"""A line of output: the JSON of each of its fields, byte for byte."""
+BatchLine = dict[str, Any]
+"""A line of a batch, as JSON."""
 _Kind = TypeVar("_Kind")
-
-fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_status = msgspec.json.Decoder(int | None).decode
-_word = msgspec.json.Decoder(str).decode
-
-
-def field(fields: LineFields, name: str) -> bytes:
-    """The JSON of a field; empty where it is left out or null."""
-    text = bytes(fields.get(name, b""))
-    return b"" if text == b"null" else text
 
 
 def at(document: Any, kind: type[_Kind], *path: str | int) -> _Kind | None:
@@ -50,7 +38,7 @@ def at(document: Any, kind: type[_Kind], *path: str | int) -> _Kind | None:
 def _texts(parts: list[Any] | None) -> str:
     """The text of a reply, without its thoughts."""
     shown = (part for part in parts or () if at(part, str, "type") in (None, "text") and not at(part, bool, "thought"))
-    return scrub("".join(at(part, str, "text") or "" for part in shown))
+    return "".join(at(part, str, "text") or "" for part in shown)
 
 
 def _system(messages: Sequence[Message]) -> str:
@@ -61,38 +49,34 @@ def _schema(parameters: Mapping[str, Any]) -> Any:
     return parameters.get("response_format", {}).get("json_schema", {}).get("schema")
 
 
-def openai_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> dict[str, Any]:
+def openai_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> BatchLine:
     """A request to OpenAI's Batch API, whose lines Azure, Mistral, vLLM's `run-batch` and most gateways take too."""
     sent = {name: value for name, value in parameters.items() if name not in _OWN}
     body = {**sent, "model": model, "messages": messages}
     return {"custom_id": digest, "method": "POST", "url": CHAT, "body": body}
 
 
-def read_openai(fields: LineFields, request: Request) -> Completion:
+def read_openai(line: BatchLine, request: Request) -> Completion:
     """The completion in a line of OpenAI's output.
 
     Raises:
         JudgeError: There is none, and why, in the words of the provider; of `read_anthropic` and `read_gemini` too.
-        msgspec.MsgspecError: The line is of another format; likewise.
     """
-    response, error = field(fields, "response"), field(fields, "error")
-    reply = fields_of(response) if response else {}
-    status, body = _status(field(reply, "status_code") or b"null"), field(reply, "body")
-    if body and status in (None, 200):
-        completion = read_completion(body, {}, structured=request.form != "text", latency=None)
-        return with_probabilities(completion, body, request)
+    status, body = at(line, int, "response", "status_code"), at(line, dict, "response", "body")
+    reply = msgspec.json.encode(body)
+    if body is not None and status in (None, 200):
+        completion = read_completion(reply, {}, structured=request.form != "text", latency=None)
+        return with_probabilities(completion, reply, request)
     told = f"status {status}: " if status not in (None, 0, 200) else ""
-    why = f"{told}{read_refusal(status or 0, body).message}" if told else "no response and no error"
-    if error:
-        refusal = read_refusal(status or 0, b'{"error":%s}' % error if error.startswith(b'"') else error)
+    why = f"{told}{read_refusal(status or 0, reply).message}" if told else "no response and no error"
+    if error := line.get("error"):
+        refusal = read_refusal(status or 0, msgspec.json.encode({"error": error} if type(error) is str else error))
         codes = "" if told else "".join(f"{code}: " for code in sorted(refusal.codes))
         why = f"{told}{codes}{refusal.message}"
     raise RejectedError(why)
 
 
-def anthropic_line(
-    digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]
-) -> dict[str, Any]:
+def anthropic_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> BatchLine:
     """A request to Anthropic's Message Batches."""
     system, schema = _system(messages), _schema(parameters)
     sent = {
@@ -105,33 +89,32 @@ def anthropic_line(
     return {"custom_id": digest, "params": sent}
 
 
-def read_anthropic(fields: LineFields, request: Request) -> Completion:
+def read_anthropic(line: BatchLine, request: Request) -> Completion:
     """The completion in a line of Anthropic's output, in the words of chat completions."""
-    result = fields_of(field(fields, "result"))
-    kind, body, error = _word(field(result, "type")), field(result, "message"), field(result, "error")
-    if kind != "succeeded" or not body:
-        raise RejectedError(f"{kind}: {read_refusal(200, error).message}" if error else kind)
-    message = json.loads(body)
+    message, error = at(line, dict, "result", "message"), at(line, dict, "result", "error")
+    kind = at(line, str, "result", "type") or "no result"
+    if kind != "succeeded" or message is None:
+        raise RejectedError(f"{kind}: {read_refusal(200, msgspec.json.encode(error)).message}" if error else kind)
     parts, reason = at(message, list, "content"), at(message, str, "stop_reason")
     if parts is None:
         raise RejectedError("no message as Anthropic writes it: it has no content")
     prompt, cached = at(message, int, "usage", "input_tokens"), at(message, int, "usage", "cache_read_input_tokens")
     # Anthropic counts what it reads from its cache and writes there beside the other tokens of the prompt.
     beside = (cached or 0) + (at(message, int, "usage", "cache_creation_input_tokens") or 0)
-    return storable(
+    return without_secrets(
         Completion(
             text=_texts(parts),
-            finish_reason=known_secrets().scrubbed(_ANTHROPIC_REASONS.get(reason or "", reason)),
-            model=known_secrets().scrubbed(at(message, str, "model")),
+            finish_reason=_ANTHROPIC_REASONS.get(reason or "", reason),
+            model=message.get("model"),
             prompt_tokens=None if prompt is None else prompt + beside,
             completion_tokens=at(message, int, "usage", "output_tokens"),
             cached_tokens=cached,
-            raw=scrub(body.decode()),
+            raw=msgspec.json.encode(message).decode(),
         )
     )
 
 
-def gemini_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> dict[str, Any]:
+def gemini_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> BatchLine:
     """A request in the files of Gemini's batch mode; the batch and not the line names the model."""
     system, schema = _system(messages), _schema(parameters)
     settings = {theirs: parameters[ours] for ours, theirs in _GEMINI_SETTINGS.items() if ours in parameters}
@@ -146,16 +129,12 @@ def gemini_line(digest: str, model: str, parameters: Mapping[str, Any], messages
     return {"key": digest, "request": {**instruction, "contents": contents, "generationConfig": settings}}
 
 
-def read_gemini(fields: LineFields, request: Request) -> Completion:
+def read_gemini(line: BatchLine, request: Request) -> Completion:
     """The completion in a line of Gemini's output, likewise."""
-    response, error = field(fields, "response"), field(fields, "error")
-    if not response and not error:
-        raise RejectedError("no response and no error")
-    if not response:
-        told = fields_of(error)
-        code, why = _status(field(told, "code") or b"null"), _word(field(told, "message") or b'""')
+    reply, error = at(line, dict, "response"), at(line, dict, "error")
+    if reply is None:
+        code, why = at(error, int, "code"), at(error, str, "message") or "no response and no error"
         raise RejectedError(why if code is None else f"status {code}: {why}")
-    reply = json.loads(response)
     if not at(reply, list, "candidates"):
         if blocked := at(reply, str, "promptFeedback", "blockReason"):
             raise ContentFilterError(f"the prompt was blocked: {blocked}")
@@ -163,15 +142,15 @@ def read_gemini(fields: LineFields, request: Request) -> Completion:
     reason = at(reply, str, "candidates", 0, "finishReason")
     # Thoughts are billed as the rest of the reply is.
     counts = (at(reply, int, "usageMetadata", name) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
-    return storable(
+    return without_secrets(
         Completion(
             text=_texts(at(reply, list, "candidates", 0, "content", "parts")),
             # Every reason beside these is a filter's.
             finish_reason=None if reason is None else _GEMINI_REASONS.get(reason, "content_filter"),
-            model=known_secrets().scrubbed(at(reply, str, "modelVersion")),
+            model=reply.get("modelVersion"),
             prompt_tokens=at(reply, int, "usageMetadata", "promptTokenCount"),
             completion_tokens=sum(count or 0 for count in counts) or None,
             cached_tokens=at(reply, int, "usageMetadata", "cachedContentTokenCount"),
-            raw=scrub(response.decode()),
+            raw=msgspec.json.encode(reply).decode(),
         )
     )

@@ -29,11 +29,11 @@ from judge.judges.backends import BACKENDS
 from judge.judges.chat import chat_messages, read_json, refuse_replicas, refuse_threads, response_format
 from judge.judges.connection import read_body
 from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.judges.journal_rows import without_secrets
 from judge.judges.label_probabilities import asked_logprobs, with_probabilities
 from judge.judges.limits import read_limits
 from judge.judges.model import Model, ModelOptions, Price
 from judge.judges.records import AnswerForm, Completion, Request
-from judge.judges.secrets import known_secrets
 from judge.records import Criterion
 
 _OTHER_CREDENTIALS = ("azure", "bedrock", "ollama", "sagemaker", "vertex_ai")
@@ -276,22 +276,21 @@ def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion
         raise RejectedError("status 200, but no choices")
     choice = answer.choices[0]
     usage = getattr(answer, "usage", None)
-    extra = getattr(choice.message, "provider_specific_fields", None) or {}
-    refusal, secrets = extra.get("refusal"), known_secrets()
-    text = refusal or choice.message.content or ""
-    return Completion(
-        # A reply cut within an emoji ends in a lone surrogate, which none of our files can hold.
-        text=secrets.scrub(text.encode("utf-8", "replace").decode()),
-        finish_reason="refusal" if refusal else secrets.scrubbed(choice.finish_reason),
-        model=secrets.scrubbed(answer.model),
-        system_fingerprint=secrets.scrubbed(getattr(answer, "system_fingerprint", None)),
-        prompt_tokens=getattr(usage, "prompt_tokens", None),
-        completion_tokens=getattr(usage, "completion_tokens", None),
-        # litellm brings every provider's count under OpenAI's name.
-        cached_tokens=getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None),
-        cost=answer._hidden_params.get("response_cost"),
-        latency=latency,
-        endpoint=endpoint,
+    refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
+    return without_secrets(
+        Completion(
+            text=refusal or choice.message.content,
+            finish_reason="refusal" if refusal else choice.finish_reason,
+            model=answer.model,
+            system_fingerprint=getattr(answer, "system_fingerprint", None),
+            prompt_tokens=getattr(usage, "prompt_tokens", None),
+            completion_tokens=getattr(usage, "completion_tokens", None),
+            # litellm brings every provider's count under OpenAI's name.
+            cached_tokens=getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None),
+            cost=answer._hidden_params.get("response_cost"),
+            latency=latency,
+            endpoint=endpoint,
+        )
     )
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from judge.errors import ContentFilterError, RejectedError, UsageError
 from judge.extra.scale.completions import same_model
-from judge.extra.scale.questions import OpenQuestion
+from judge.extra.scale.requests import OpenQuestion
 from judge.extra.scale.service import offer_of
-from judge.extra.scale.wire import fields_of
 from judge.judges.records import Completion, Message
 from tests.mock import ask
 
@@ -33,7 +32,7 @@ def written(judge: str, **more: object) -> dict[str, Any]:
 
 
 def read(judge: str, line: dict[str, Any]) -> Completion:
-    return offer_of(judge).read(fields_of(json.dumps(line).encode()), ask())
+    return offer_of(judge).read(line, ask())
 
 
 @pytest.mark.parametrize(
