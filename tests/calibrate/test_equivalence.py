@@ -122,7 +122,7 @@ def test_it_stands_in_table_report_and_summary() -> None:
     assert "equivalent within .20 to 0 of 1 other; to the assessors among themselves: EQUIVALENT" in text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_true_difference_of_the_margin_is_called_equivalent_in_five_percent_of_worlds_or_less() -> None:
     rng = np.random.default_rng(1)
     topic = np.repeat(np.arange(25), 8)

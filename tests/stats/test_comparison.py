@@ -334,7 +334,7 @@ def test_elimination_looks_at_candidates_alone_and_keeps_whom_it_cannot_compare(
     assert comparison.compare(pairs, "mae", (0, 1), rng()).best == {"a", "b", "d"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("T", [10, 20])
 def test_equal_judges_are_told_apart_as_rarely_as_promised(T: int) -> None:
     found = []

@@ -150,7 +150,7 @@ def test_few_drawn_grades_share_a_variance_however_many_are_certain() -> None:
     assert (shared.df, shared.se) == (2, pytest.approx(math.sqrt(s2 * (1 - 1 / 30) * (30 / 40) ** 2)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("certain", "left", "m"), [(10, 30, 3), (15, 60, 3), (20, 40, 4), (30, 40, 5), (5, 35, 10)])
 def test_intervals_hold_the_truth_where_part_of_the_gold_is_certain(certain: int, left: int, m: int) -> None:
     rng = np.random.default_rng(12)
@@ -436,7 +436,7 @@ def simulated(g: int, worlds: int, seed: int, **options) -> tuple[list[bool], li
     return covered, corrected_own, raw_own
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_hold_the_truth_and_the_judges_favorites_lose_their_lead() -> None:
     covered, corrected_own, raw_own = simulated(20, 60, 7)
     assert 0.92 <= np.mean(covered) <= 0.97
@@ -444,20 +444,20 @@ def test_intervals_hold_the_truth_and_the_judges_favorites_lose_their_lead() -> 
     assert np.mean(corrected_own) < 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_gold_grades_a_run_are_enough_for_an_interval() -> None:
     covered, _, _ = simulated(3, 60, 8)
     assert 0.92 <= np.mean(covered) <= 0.97
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_gold_grades_a_run_are_enough_within_families() -> None:
     covered, corrected_own, _ = simulated(2, 60, 9, fallback="family")
     assert 0.92 <= np.mean(covered) <= 0.99
     assert np.mean(corrected_own) < 0.4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_intervals_for_new_topics_are_over_topics() -> None:
     rng = np.random.default_rng(10)
     topics = np.repeat(np.arange(25), 7)
@@ -566,7 +566,7 @@ def test_the_range_is_that_of_statsmodels() -> None:
         assert range_quantile(R, df) * math.sqrt(2) == pytest.approx(libqsturng.qsturng(0.95, R, df), rel=2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_separation_keeps_its_level_over_all_pairs() -> None:
     rng = np.random.default_rng(11)
     false = 0

@@ -207,7 +207,7 @@ def test_the_order_of_the_items_does_not_matter() -> None:
     assert shuffled.low == pytest.approx(auc_interval(a, positive, topics).low, abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("T", "size", "rho", "mu"), [(10, 10, 0.3, 0.7), (20, 5, 0.5, 1.5), (50, 8, 0.3, 0.2), (15, 10, 0.5, 2.0)]
 )

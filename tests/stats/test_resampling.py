@@ -139,7 +139,7 @@ def test_design_effect_of_copies_is_near_their_number(name: str) -> None:
     assert found.item.high - found.item.low < found.estimate.high - found.estimate.low
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["wkappa", "ac2", "percent"])
 def test_interval_covers_the_truth_in_about_95_of_100_worlds(name: str) -> None:
     truth = point(name, topics_of_a_noisy_judge(20_000, seed=0).sum(axis=0), GRADES)
