@@ -57,9 +57,7 @@ def test_faults_between_refusals_still_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [RateLimitError("429: busy", 3600.0), TransientError("503: closed", 3600.0)])
-def test_a_wish_beyond_what_the_user_wants_ends_the_run_and_says_when_to_come_back(
-    tmp_path: Path, error: TransientError
-) -> None:
+def test_a_wish_beyond_what_the_user_wants_ends_the_run_and_says_when_to_come_back(tmp_path, error) -> None:
     model = Scripted(default=error)
     with pytest.raises(OperationalError) as ended:
         judged(tmp_path, model, TEXTS, Settings(concurrency=4))

@@ -135,9 +135,7 @@ def test_after_a_repair_that_is_refused_the_other_form_is_asked_once(shared: boo
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("useless", [BLANK, Completion("nonsense", "stop", "m")])
-def test_of_three_forms_each_is_asked_once_while_earlier_replies_are_being_written(
-    tmp_path: Path, useless: Completion, shared: bool
-) -> None:
+def test_of_three_forms_each_is_asked_once_while_earlier_replies_are_being_written(tmp_path, useless, shared) -> None:
     """The label is refused; under the schema come white space, or nonsense whose repair is refused."""
 
     class NoLabels(Scripted):
@@ -165,9 +163,7 @@ def step(text: str, finish_reason: str, delay: float = 0.0) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_server_is_asked_once_for_a_question_in_two_forms(
-    request: pytest.FixtureRequest, tmp_path: Path, shared: bool
-) -> None:
+def test_a_server_is_asked_once_for_a_question_in_two_forms(request, tmp_path, shared) -> None:
     """The first request to come is answered late, the next three with white space; each text stands twice."""
     url = request.getfixturevalue("postgres").database() if shared else None
     texts = [f"Text number {number}." for number in range(12)]

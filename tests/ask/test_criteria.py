@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.criteria import (
-    bundled_criteria,
-    criterion_names,
-    default_prompts,
-    find_criterion,
-    load_criterion,
-)
+from judge.ask.criteria import bundled_criteria, criterion_names, default_prompts, find_criterion, load_criterion
 from judge.ask.prompt import PLACEHOLDER
 from judge.ask.subjects import OF_NUGGETS
 from judge.cli import main
@@ -224,9 +218,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("text", "old", "new", "at", "code", "message"), FAULTS)
-def test_a_fault_is_named_with_its_line_or_key(
-    tmp_path: Path, text: str, old: str, new: str, at: str, code: str, message: str
-) -> None:
+def test_a_fault_is_named_with_its_line_or_key(tmp_path, text, old, new, at, code, message) -> None:
     assert old in text
     bad = text.replace(old, new, 1)
     assert [where for where, found, said in faults(tmp_path, bad) if found == code and message in said] == [at]
@@ -323,12 +315,9 @@ def test_every_criterion_has_one_default_prompt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variants", "default"),
-    [(["graded", "old"], "tone/graded"), (["old"], "tone/old"), (["new", "old"], None)],
+    ("variants", "default"), [(["graded", "old"], "tone/graded"), (["old"], "tone/old"), (["new", "old"], None)]
 )
-def test_the_default_is_the_graded_prompt_or_the_only_one(
-    variants: list[str], default: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_is_the_graded_prompt_or_the_only_one(variants, default, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("judge.ask.criteria.bundled", lambda name: tmp_path)
     for variant in variants:
         load(tmp_path, GOOD, f"tone/{variant}.md")

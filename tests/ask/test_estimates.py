@@ -40,9 +40,7 @@ def test_four_bytes_are_a_token(text: str, tokens: int) -> None:
         ((0, 0, 0, 0), GUESS),
     ],
 )
-def test_the_estimate_is_learned_from_calls_that_were_counted(
-    counted: tuple[int, int, int, int], expected: TokenRates
-) -> None:
+def test_the_estimate_is_learned_from_calls_that_were_counted(counted, expected) -> None:
     assert learned_rates(*counted) == expected
 
 

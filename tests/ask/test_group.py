@@ -232,10 +232,7 @@ def test_the_schema_has_a_member_for_each_criterion_in_order() -> None:
     assert schema["additionalProperties"] is False
     assert schema["properties"]["naturalness"] == {
         "type": "object",
-        "properties": {
-            "rationale": {"type": "string"},
-            "grade": {"type": "string", "enum": ["0", "1", "2", "3", "4"]},
-        },
+        "properties": {"rationale": {"type": "string"}, "grade": {"type": "string", "enum": ["0", "1", "2", "3", "4"]}},
         "required": ["rationale", "grade"],
         "additionalProperties": False,
     }

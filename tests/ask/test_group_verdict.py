@@ -151,9 +151,7 @@ LABELS = st.tuples(*(st.sampled_from(part.scale.labels) for part in PARTS))
     reasons=st.text(max_size=60).filter(lambda text: not any(name in text.casefold() for name in NAMES)),
     marks=st.sampled_from(["{}", "**{}**", "- {}", "{} "]),
 )
-def test_lines_as_instructed_are_read_whatever_stands_before_them(
-    labels: tuple[str, ...], order: list[int], reasons: str, marks: str
-) -> None:
+def test_lines_as_instructed_are_read_whatever_stands_before_them(labels, order, reasons, marks) -> None:
     if reasons.lstrip().startswith("<think>"):
         return
     lines = [marks.format(f"{NAMES[place]}: {labels[place]}") for place in order]

@@ -306,9 +306,7 @@ DEAR = {"fake/scripted": Price(1.0, 1.0), "another/model": Price(9.0, 9.0)}
         (reply(20, 8), {"prices": {"fake/scripted": Price(0.001, 0.01)}, "price_table": DEAR}, 0.10),
     ],
 )
-def test_a_price_of_the_user_is_what_a_call_costs(
-    tmp_path: Path, completion: Completion, options: dict[str, Any], cost: float
-) -> None:
+def test_a_price_of_the_user_is_what_a_call_costs(tmp_path, completion, options, cost) -> None:
     """$0.25 buys three calls."""
     model, seen = Scripted(default=completion), list[Progress]()
     settings = Settings(concurrency=1, max_cost=0.25, **options)

@@ -73,7 +73,7 @@ def test_several_sequences_are_one() -> None:
 def test_two_readers_do_not_disturb_each_other() -> None:
     read = stored(judgment(number) for number in range(5))
     assert [one.response_id + other.response_id for one in read for other in read][:6] == [
-        *("R0R0", "R0R1", "R0R2", "R0R3", "R0R4", "R1R0"),
+        *("R0R0", "R0R1", "R0R2", "R0R3", "R0R4", "R1R0")
     ]
 
 

@@ -497,9 +497,7 @@ PIECES = [
     finish=st.sampled_from(["stop", "length", "content_filter", None]),
     sentences=st.integers(0, 3),
 )
-def test_no_reply_raises_or_leaves_the_scale(
-    text: str, criterion: Criterion, form: AnswerForm, finish: str | None, sentences: int
-) -> None:
+def test_no_reply_raises_or_leaves_the_scale(text, criterion, form, finish, sentences) -> None:
     verdict = read(text, form, criterion, sentences, finish)
     if isinstance(verdict, Unreadable):
         assert verdict.detail

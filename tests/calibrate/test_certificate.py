@@ -184,9 +184,7 @@ def test_the_layout_of_the_json_is_no_content(tmp_path: Path) -> None:
         ({"seal": CertifiedSeal("x", 7, "6" * 64)}, "seal.commitment", "'x': expected a SHA-256"),
     ],
 )  # fmt: skip
-def test_a_certificate_that_contradicts_itself_is_refused_and_told_where(
-    tmp_path: Path, changed: dict[str, object], where: str, message: str
-) -> None:
+def test_a_certificate_that_contradicts_itself_is_refused_and_told_where(tmp_path, changed, where, message) -> None:
     (place, text), *_ = problems_of(certificate(certified(**changed)), tmp_path / "c.json")
     assert place == f"$.certified[0].{where}"
     assert message in text
@@ -393,9 +391,7 @@ def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pyte
         (certificate(certified(models_returned=("overlap-0",))), [], "model returned"),
     ],
 )
-def test_a_run_that_differs_is_uncalibrated_item_by_item_everywhere(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], of: Certificate, more: list[str], item: str
-) -> None:
+def test_a_run_that_differs_is_uncalibrated_item_by_item_everywhere(tmp_path, capsys, of, more, item) -> None:
     assert judged(tmp_path, of, *more) == 0
     out, err = capsys.readouterr()
     for text in (out, *said_in(tmp_path / "out").values()):
@@ -411,9 +407,7 @@ def test_a_run_that_differs_is_uncalibrated_item_by_item_everywhere(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", ["NOT TRUSTED", "INCONCLUSIVE"])
-def test_a_matching_certificate_of_another_verdict_never_says_calibrated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str
-) -> None:
+def test_a_matching_certificate_of_another_verdict_never_says_calibrated(tmp_path, capsys, word: str) -> None:
     assert judged(tmp_path, certificate(certified(verdict=word))) == 0
     shown = capsys.readouterr().out
     for text in (" ".join(shown.split()), *said_in(tmp_path / "out").values()):
@@ -421,9 +415,7 @@ def test_a_matching_certificate_of_another_verdict_never_says_calibrated(
         assert word in text
 
 
-def test_a_run_of_grades_under_a_certificate_of_positive_or_not_never_says_calibrated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_grades_under_a_certificate_of_positive_or_not_never_says_calibrated(tmp_path, capsys) -> None:
     assert judged(tmp_path, certificate(certified(binary=True))) == 0
     shown = capsys.readouterr().out
     for text in (shown, *said_in(tmp_path / "out").values()):
@@ -439,9 +431,7 @@ def test_without_a_certificate_nothing_has_changed(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[" * 100_000])
-def test_a_damaged_certificate_stops_a_run_before_anything(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
-) -> None:
+def test_a_damaged_certificate_stops_a_run_before_anything(tmp_path, capsys, content: bytes) -> None:
     assert judged(tmp_path, content) == 2
     assert "not a certificate that judge wrote" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -478,9 +468,7 @@ def test_a_dry_run_shows_the_items_and_writes_nothing(tmp_path: Path, capsys: py
     assert not (tmp_path / "out").exists()
 
 
-def test_a_hostile_certificate_drives_no_terminal_and_breaks_no_markdown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hostile_certificate_drives_no_terminal_and_breaks_no_markdown(tmp_path, capsys) -> None:
     evil = "x\x1b[2J\n# CALIBRATED\n<script>|$`"
     assert judged(tmp_path, certificate(certified(judge=evil, prompt=evil, models_returned=(evil,)))) == 0
     out, err = capsys.readouterr()

@@ -51,8 +51,7 @@ def test_grades_that_come_and_go_are_counted_and_are_no_grades() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shift", "every", "word"),
-    [(0, 1, "STEADY"), (1, 60, "STEADY"), (1, 1, "INCONCLUSIVE"), (1, 3, "MOVED")],
+    ("shift", "every", "word"), [(0, 1, "STEADY"), (1, 60, "STEADY"), (1, 1, "INCONCLUSIVE"), (1, 3, "MOVED")]
 )
 def test_the_verdict_goes_by_the_margin(shift: int, every: int, word: str) -> None:
     keys = [(one.turn_id, one.response_id) for one in WORLD]
@@ -130,9 +129,7 @@ def test_two_judgments_of_a_response_are_refused(tmp_path: Path) -> None:
         compare_dates(DriftPlan(before=path, after=path))
 
 
-def test_the_command_prints_and_exits_1_unless_all_is_steady(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_and_exits_1_unless_all_is_steady(tmp_path, capsys) -> None:
     first, same, other = (
         write_output(tmp_path / name, WORLD, {"server/m": labeled(WORLD, noise, 1)})
         for name, noise in (("a", 0.2), ("b", 0.2), ("c", 0.9))

@@ -100,9 +100,7 @@ def test_what_is_no_requirement_is_refused(text: str, message: str) -> None:
         (None, None, "INCONCLUSIVE"),
     ],
 )
-def test_the_lower_end_decides_and_the_upper_one_condemns(
-    low: float | None, high: float | None, expected: Word
-) -> None:
+def test_the_lower_end_decides_and_the_upper_one_condemns(low, high, expected) -> None:
     # The value is .95 throughout: it decides nothing.
     assert word(agreement(wkappa=interval(low, high, 0.95))) == expected
     assert word(agreement(wkappa=interval(low, high, 0.95)), "wkappa.lo>=0.4") == expected

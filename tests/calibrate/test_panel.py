@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
 from judge.calibrate.inputs import gold_items
-from judge.calibrate.intake import (
-    LabelSource,
-    make_panels,
-    parse_scale,
-    read_gold_files,
-    read_sources,
-)
+from judge.calibrate.intake import LabelSource, make_panels, parse_scale, read_gold_files, read_sources
 from judge.calibrate.panel import Panel, constant, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow

@@ -232,15 +232,7 @@ def test_every_fault_of_known_items_is_listed(tmp_path: Path) -> None:
         read_known(put(tmp_path, "k.tsv", content)).known({"relevance": SCALE, "novelty": SCALE}, warnings)
     assert [one.path for one in caught.value.problems] == [f"line {n}" for n in (3, 4, 5, 7, 8, 9, 10)]
     assert [(one.code, one.severity, one.path) for one in warnings] == [("unknown_criterion", "warning", "line 6")]
-    words = (
-        "earlier line",
-        "turn_id",
-        "response_id",
-        "acceptable",
-        "acceptable",
-        "acceptable",
-        "criterion",
-    )
+    words = ("earlier line", "turn_id", "response_id", "acceptable", "acceptable", "acceptable", "criterion")
     assert all(word in one.message for word, one in zip(words, caught.value.problems, strict=True))
 
 

@@ -527,9 +527,7 @@ CELL = st.sampled_from(["", "a", "b", "1_1", "R1", "0", "3", "4", "x", "\u202e",
 
 
 @given(st.lists(st.lists(CELL, min_size=3, max_size=6), max_size=6), st.sampled_from(["\n", "\r\n", "\r", "\n\n"]))
-def test_no_table_ends_in_a_traceback_and_every_bad_row_is_named(
-    tmp_path_factory: pytest.TempPathFactory, cells: list[list[str]], end: str
-) -> None:
+def test_no_table_ends_in_a_traceback_and_every_bad_row_is_named(tmp_path_factory, cells, end) -> None:
     path = tmp_path_factory.mktemp("t") / "t.csv"
     path.write_bytes((HEADER.strip() + end + end.join(map(",".join, cells))).encode())
     try:
@@ -559,9 +557,7 @@ def test_no_bytes_end_in_a_traceback(tmp_path_factory: pytest.TempPathFactory, c
         min_size=1,
     )
 )
-def test_each_faulty_row_is_named_once_for_each_fault(
-    tmp_path_factory: pytest.TempPathFactory, cells: list[tuple[str, str, str, str]]
-) -> None:
+def test_each_faulty_row_is_named_once_for_each_fault(tmp_path_factory, cells: list[tuple[str, str, str, str]]) -> None:
     path = tmp_path_factory.mktemp("t") / "t.csv"
     path.write_text(HEADER + "".join(f"{w},{t},{r},relevance,{label}\n" for w, t, r, label in cells), encoding="utf-8")
     expected: list[tuple[str, str]] = []

@@ -22,9 +22,7 @@ NAMES = [f"R{number:05}" for number in range(1, 41)]
         (0.0125, ["ann", "bob"], 1, [1 + 20, 1 + 19]),
     ],
 )
-def test_every_item_is_dealt_to_one_or_to_all(
-    share: float, assessors: list[str], together: int, each: list[int]
-) -> None:
+def test_every_item_is_dealt_to_one_or_to_all(share, assessors, together, each) -> None:
     shared = shared_items(NAMES, share, 7)
     dealt = deal(NAMES, assessors, share, 7)
     assert len(shared) == together

@@ -257,10 +257,7 @@ def test_grades_off_the_scale_are_found() -> None:
 def test_a_row_matches_by_turn_text_and_run() -> None:
     here = pool(pooled("R00000", "Yes, by train.", "harbor"), pooled("R00001", "No.", "mill"))
     mine, other = row(run_id="harbor"), row("No.", run_id="mill", criterion="naturalness")
-    assert match([other, mine], here) == (
-        {("R00001", "naturalness"): [other], ("R00000", "groundedness"): [mine]},
-        (),
-    )
+    assert match([other, mine], here) == ({("R00001", "naturalness"): [other], ("R00000", "groundedness"): [mine]}, ())
 
 
 def test_the_run_tells_the_same_text_with_other_passages_apart() -> None:
@@ -273,8 +270,7 @@ def test_the_run_tells_the_same_text_with_other_passages_apart() -> None:
 
 def test_without_a_run_a_row_matches_a_text_that_stands_once_in_its_turn() -> None:
     here = pool(
-        pooled("R00000", "Yes, by train.", "harbor"),
-        pooled("R00001", "Yes, by train.", "mill", turn_id="1-1_2"),
+        pooled("R00000", "Yes, by train.", "harbor"), pooled("R00001", "Yes, by train.", "mill", turn_id="1-1_2")
     )
     assert list(match([row()], here)[0]) == [("R00000", "groundedness")]
 
@@ -313,10 +309,7 @@ def test_equal_grades_of_a_response_that_several_runs_gave_count_once() -> None:
     here = pool(pooled("R00000", "Yes, by train.", "harbor", "orchard"))
     by_id = row(text_sha256=None, response_id="R00000")
     first, bob = row(run_id="harbor"), row(run_id="orchard", assessor="bob", grade=1)
-    assert match([first, row(run_id="orchard"), bob, by_id], here) == (
-        {("R00000", "groundedness"): [first, bob]},
-        (),
-    )
+    assert match([first, row(run_id="orchard"), bob, by_id], here) == ({("R00000", "groundedness"): [first, bob]}, ())
 
 
 def test_different_grades_of_a_response_that_several_runs_gave_are_refused() -> None:

@@ -53,9 +53,7 @@ def test_the_split_has_half_the_items_and_like_grades() -> None:
     st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 3)), min_size=2, max_size=30),
     st.integers(0, 3),
 )
-def test_a_split_by_theme_parts_no_theme_and_is_that_of_topics_renamed_to_themes(
-    graded: list[tuple[int, int, int]], seed: int
-) -> None:
+def test_a_split_by_theme_parts_no_theme_and_is_that_of_topics_renamed_to_themes(graded, seed) -> None:
     assume(len({theme for theme, _, _ in graded}) > 1)
     rows = [row(f"{theme}-{n}", 1, f"R{place}", grade) for place, (theme, n, grade) in enumerate(graded)]
     renamed = [row(f"{theme}", 1, f"R{place}", grade) for place, (theme, _, grade) in enumerate(graded)]
@@ -191,9 +189,7 @@ def ledger(seal: Path) -> Path:
 
 
 @pytest.mark.parametrize("compared", [1, 9])
-def test_a_look_at_so_few_responses_that_it_shows_their_grades_is_refused(
-    sealed: tuple[Path, Path], compared: int
-) -> None:
+def test_a_look_at_so_few_responses_that_it_shows_their_grades_is_refused(sealed, compared) -> None:
     test, seal = sealed
     with pytest.raises(InputError, match=f"this look compares {compared} of the sealed grades.*expected 10 or more"):
         opened(test, seal, "q", compared=compared)
@@ -202,9 +198,7 @@ def test_a_look_at_so_few_responses_that_it_shows_their_grades_is_refused(
     open_sealed(test, seal, NOW, lambda rows: Look("q", {"c": 10, "d": 0}, {}))
 
 
-def test_a_line_holds_what_was_compared_and_the_opening_counts_different_candidates(
-    sealed: tuple[Path, Path],
-) -> None:
+def test_a_line_holds_what_was_compared_and_the_opening_counts_different_candidates(sealed: tuple[Path, Path]) -> None:
     test, seal = sealed
     for question in ("q1", "q2", "q3"):
         opening = opened(test, seal, question, compared=12)[1]
@@ -272,9 +266,7 @@ def test_the_ledger_is_a_hash_chain_from_the_seal(sealed: tuple[Path, Path]) -> 
     assert [entry.question for entry in read_ledger(seal)] == ["q1", "q2", "q3"]
 
 
-def test_a_read_only_ledger_still_answers_a_question_on_record(
-    sealed: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_ledger_still_answers_a_question_on_record(sealed: tuple[Path, Path], monkeypatch) -> None:
     test, seal = sealed
     opened(test, seal, "q1")
     real = Path.open

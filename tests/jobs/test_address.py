@@ -22,21 +22,14 @@ SAME = {"judgments.jsonl", "failures.jsonl", "leaderboard.tsv", "leaderboard.md"
         ("http://localhost:1/v1", None, "http://localhost:1/v1"),
     ],
 )
-def test_the_address_is_recorded(
-    variable: str | None, given: str | None, shown: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_is_recorded(variable: str | None, given: str | None, shown: str | None, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     monkeypatch.delenv("OPENAI_CUSTOM_HEADERS", raising=False)
     if variable is None:
         monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     else:
         monkeypatch.setenv("OPENAI_BASE_URL", variable)
-    plan = Plan(
-        runs=bundled("examples") / "runs",
-        criteria=["naturalness"],
-        model="openai/gpt-4o-mini",
-        base_url=given,
-    )
+    plan = Plan(runs=bundled("examples") / "runs", criteria=["naturalness"], model="openai/gpt-4o-mini", base_url=given)
     assert read_run(plan).configured["options"]["base_url"] == shown
 
 
@@ -53,9 +46,7 @@ def contents(out: Path) -> dict[str, bytes]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("model", ["server/mock", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini"])
-def test_what_was_paid_for_at_one_address_is_recalled_without_any(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_paid_for_at_one_address_is_recalled_without_any(model: str, tmp_path, monkeypatch, capsys) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     with start_mock() as mock:

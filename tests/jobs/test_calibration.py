@@ -675,9 +675,7 @@ def test_a_budget_holds_over_all_judges_and_prompts(tmp_path: Path, split: Path,
     assert read_ledger(split / "seal.json") == ()
 
 
-def test_a_budget_needs_a_price_of_each_judge(
-    tmp_path: Path, gold: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_budget_needs_a_price_of_each_judge(tmp_path, gold: Path, asked: Asked, monkeypatch) -> None:
     monkeypatch.setattr(Overlap, "price", lambda self: None)
     with pytest.raises(UsageError, match=r"price of baseline/overlap is not known here.*--price IN/OUT gives it"):
         tried(**asking(tmp_path, gold, max_cost=0.3))
@@ -705,9 +703,7 @@ def test_several_samples_give_test_retest(tmp_path: Path, gold: Path, asked: Ask
     assert found.calibration.agreement[0].test_retest.value == 1.0
 
 
-def test_no_certificate_stands_beside_answers_it_is_not_about(
-    tmp_path: Path, gold: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_certificate_stands_beside_answers_it_is_not_about(tmp_path, gold: Path, asked: Asked, monkeypatch) -> None:
     tried(**asking(tmp_path, gold))
     before = contents(tmp_path / "out")
 
@@ -759,9 +755,7 @@ def test_a_dry_run_counts_what_will_be_asked_and_opens_no_seal(tmp_path: Path, s
     assert len(read_ledger(split / "seal.json")) == 1
 
 
-def test_a_dry_run_counts_open_test_grades_and_grades_of_responses_that_are_not_pooled(
-    tmp_path: Path, asked: Asked
-) -> None:
+def test_a_dry_run_counts_open_test_grades_and_grades_of_responses_that_are_not_pooled(tmp_path, asked: Asked) -> None:
     rows = gold_rows(WORLD)
     rows = [msgspec.structs.replace(one, split="dev" if int(one.topic_id) <= 12 else "test") for one in rows]
     strange = msgspec.structs.replace(rows[0], turn_id=f"{rows[0].topic_id}_99")
@@ -770,9 +764,7 @@ def test_a_dry_run_counts_open_test_grades_and_grades_of_responses_that_are_not_
     assert found.counts == {"responses": 60, "unmatched": 1, "test_judgments": 60}
 
 
-def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(
-    tmp_path: Path, gold: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(tmp_path, gold: Path, monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     options = asking(tmp_path, gold, models=["openai/gpt-4.1-mini"])
     (row,) = forecast_calibration(CalibrationPlan(**options)).models
@@ -789,9 +781,7 @@ def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(
 
 
 @pytest.mark.parametrize("dry", [False, True])
-def test_what_would_stop_a_calibration_stops_it_first(
-    tmp_path: Path, gold: Path, split: Path, asked: Asked, dry: bool
-) -> None:
+def test_what_would_stop_a_calibration_stops_it_first(tmp_path, gold, split, asked, dry) -> None:
     carry_out = forecast_calibration if dry else calibrate_judges
 
     def refused(kind: type[JudgeError], message: str, **options: Any) -> None:

@@ -223,9 +223,7 @@ def answer(model: str, usage: dict[str, int] | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": -900, "completion_tokens": -5}])
-def test_a_server_that_counts_nothing_makes_no_budget_endless(
-    mock: Mock, tmp_path: Path, usage: dict[str, int] | None
-) -> None:
+def test_a_server_that_counts_nothing_makes_no_budget_endless(mock, tmp_path, usage) -> None:
     mock.script(*[answer("mock", usage)] * 200)
     done = finish(mock, tmp_path / "out", "--price", "100/400", "--max-cost", "0.5", "--concurrency", "1")
     assert done.returncode == 3, done.stderr

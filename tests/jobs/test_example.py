@@ -144,9 +144,7 @@ def test_the_passages_are_short_and_in_natural_order(passages: dict[str, str]) -
     assert all(35 <= len(text.split()) <= 60 for text in passages.values())
 
 
-def test_every_passage_is_known_but_the_one_that_is_wrong_on_purpose(
-    given: list[Given], topics: list[dict[str, Any]], passages: dict[str, str]
-) -> None:
+def test_every_passage_is_known_but_the_one_that_is_wrong_on_purpose(given, topics, passages) -> None:
     cited = [p for topic in topics for turn in topic["turns"] for p in turn["response_provenance"]]
     assert set(cited) <= set(passages)
     unknown = [(one.run, p) for one in given for p in one.used if p not in passages]

@@ -38,9 +38,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_correction_is_that_of_the_command(
-    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_correction_is_that_of_the_command(out: Path, tmp_path, capsys, monkeypatch) -> None:
     # Drawing takes most of the time and is tested elsewhere.
     monkeypatch.setattr("judge.jobs.correction.raw_vs_corrected", lambda rows: (b"svg", b"png"))
     options = ["--gold", str(GOLD), "--target", "topics"]
@@ -106,9 +104,7 @@ def test_a_crowd_is_that_of_the_command(tmp_path: Path, capsys: pytest.CaptureFi
     assert not (tmp_path / "no").exists()
 
 
-def test_a_resource_is_made_again_as_the_command_does(
-    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resource_is_made_again_as_the_command_does(shared, tmp_path, capsys) -> None:
     source = shared / "cast-regin" / "response_evaluation"
     assert main(["crowd", "cast-regin", str(source), "--out", str(tmp_path / "command"), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)

@@ -62,9 +62,7 @@ def untroubled(server: Mock, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
 
 @pytest.mark.parametrize("trial", range(4))
-def test_a_log_that_lost_its_end_costs_what_was_in_it(
-    mock: Mock, killed: Path, untroubled: dict[str, bytes], tmp_path: Path, trial: int
-) -> None:
+def test_a_log_that_lost_its_end_costs_what_was_in_it(mock, killed, untroubled, tmp_path, trial) -> None:
     out = Path(shutil.copytree(killed, tmp_path / "out"))
     log = out / "journal.sqlite-wal"
     data = log.read_bytes()
@@ -78,9 +76,7 @@ def test_a_log_that_lost_its_end_costs_what_was_in_it(
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.97])
-def test_a_journal_that_lost_its_end_is_refused_and_salvaged(
-    mock: Mock, killed: Path, untroubled: dict[str, bytes], tmp_path: Path, share: float
-) -> None:
+def test_a_journal_that_lost_its_end_is_refused_and_salvaged(mock, killed, untroubled, tmp_path, share) -> None:
     out = Path(shutil.copytree(killed, tmp_path / "out"))
     # Opened and closed once, all that was paid for is in the one file.
     journal = out / "journal.sqlite"

@@ -56,9 +56,7 @@ def manifest(out: Path) -> dict[str, Any]:
     return found
 
 
-def test_two_models_and_a_baseline_are_one_judge(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_models_and_a_baseline_are_one_judge(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     models = ["server/b", "server/a", "baseline/overlap"]
     assert run(out, "--jury", "majority", "--criteria", "groundedness", *asked(mock, *models)) == 0
@@ -107,9 +105,7 @@ def test_two_models_and_a_baseline_are_one_judge(
     assert after == before
 
 
-def test_prompts_and_samples_are_members_and_warned_of(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prompts_and_samples_are_members_and_warned_of(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     prompts = ["--prompt", "relevance/ikat", "--prompt", "relevance/graded", "--samples", "2"]
     assert run(out, "--jury", "mean", *prompts, *asked(mock, "server/a")) == 0
@@ -159,9 +155,7 @@ def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: 
         (["--jury", "majority", *OVERLAP, "--model", "server/a", "--max-cost", "1"], "price of server/a is not known"),
     ],
 )  # fmt: skip
-def test_what_is_no_jury_is_refused_before_anything_is_asked(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], complaint: str
-) -> None:
+def test_what_is_no_jury_is_refused_before_anything_is_asked(mock, tmp_path, capsys, more, complaint) -> None:
     criteria = [] if "--prompt" in more else ["--criteria", "groundedness"]
     assert run(tmp_path / "out", *more, *criteria, "--base-url", mock.base_url) == 2
     assert complaint in capsys.readouterr().err
@@ -216,9 +210,7 @@ class Paid(Overlap):
         return msgspec.structs.replace(await super().complete(request), cost=0.01)
 
 
-def test_one_budget_is_for_all_members(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_budget_is_for_all_members(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: Paid(name))
     jury = ["--jury", "majority", "--criteria", "groundedness", "--model", "paid/a", "--model", "paid/b"]
     assert run(tmp_path / "out", *jury, "--max-cost", "0.995") == 3
@@ -233,9 +225,7 @@ def test_one_budget_is_for_all_members(
     assert "calls to be made    0" in capsys.readouterr().out
 
 
-def test_members_without_an_answer_are_counted_and_asked_again(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_members_without_an_answer_are_counted_and_asked_again(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     jury = ["--jury", "majority", "--criteria", "groundedness", *OVERLAP, *asked(mock, "server/a")]
     # The first call of the server and its attempts fail; the baseline has answered.
@@ -249,9 +239,7 @@ def test_members_without_an_answer_are_counted_and_asked_again(
     assert [one["reason"] for one in lines(out / "member_failures.jsonl")] == ["no_passages"] * 2
 
 
-def test_a_jury_is_calibrated_certified_and_ranked_like_any_judge(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_jury_is_calibrated_certified_and_ranked_like_any_judge(mock: Mock, tmp_path, capsys) -> None:
     out, trial = tmp_path / "out", tmp_path / "trial"
     jury = ["--jury", "majority", "--criteria", "groundedness", *asked(mock, "server/a", "server/b", "server/c")]
     assert run(out, *jury) == 0

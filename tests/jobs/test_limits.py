@@ -23,9 +23,7 @@ pytestmark = pytest.mark.long
         ("azure-day", "asks to wait 1 day, longer than --max-wait 300 (seconds): give the same command again after 2"),
     ],
 )
-def test_a_limit_that_no_wait_outlasts_ends_the_run_at_once(
-    mock: Mock, tmp_path: Path, refusal: str, told: str
-) -> None:
+def test_a_limit_that_no_wait_outlasts_ends_the_run_at_once(mock: Mock, tmp_path, refusal: str, told: str) -> None:
     """One request of each call that is in flight; five more of each would be in vain."""
     mock.config(refuse=refusal)
     done = finish(mock, tmp_path / "out")

@@ -48,9 +48,7 @@ def results(folder: Path) -> dict[str, bytes]:
             if name.startswith(("qrels/", "leaderboard", "differences", "judgments", "failures"))}  # fmt: skip
 
 
-def test_second_answers_are_reported_and_change_no_result(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_second_answers_are_reported_and_change_no_result(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert run(mock, out) == 0
     before = results(out)
@@ -93,9 +91,7 @@ def test_second_answers_are_reported_and_change_no_result(
     assert results(out) == before
 
 
-def test_a_second_answer_that_does_not_come_is_counted_and_asked_for_again(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_answer_that_does_not_come_is_counted_and_asked_for_again(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert run(mock, out, "--limit", "5") == 0
     mock.script({"status": 400, "body": {"error": {"message": "not today"}}})
@@ -166,9 +162,7 @@ def test_a_forecast_counts_the_second_answers(mock: Mock, tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize("part", ["0", "half", "120%"])
-def test_what_is_no_part_is_refused_before_anything_is_written(
-    mock: Mock, tmp_path: Path, part: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_part_is_refused_before_anything_is_written(mock: Mock, tmp_path, part: str, capsys) -> None:
     assert run(mock, tmp_path / "out", "--recheck", part) == 2
     assert f"--recheck '{part}': expected a share such as 2%" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -176,9 +170,7 @@ def test_what_is_no_part_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("shape", ["openai", "vllm", "llama.cpp"])
-def test_label_probabilities_give_expected_grades(
-    mock: Mock, tmp_path: Path, shape: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_label_probabilities_give_expected_grades(mock: Mock, tmp_path, shape: str, capsys) -> None:
     mock.config(logprobs=shape)
     out = tmp_path / "out"
     assert run(mock, out, "--logprobs", "--limit", "6") == 0
@@ -210,9 +202,7 @@ def test_a_server_that_cannot_be_held_to_labels_is_read_in_its_object(mock: Mock
     assert all(max(row["probabilities"].values()) == pytest.approx(0.7, abs=1e-6) for row in rows)
 
 
-def test_a_judge_that_refuses_is_one_clear_error(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_judge_that_refuses_is_one_clear_error(mock: Mock, tmp_path, capsys) -> None:
     mock.config(logprobs="reject")
     assert run(mock, tmp_path / "out", "--logprobs") == 3
     assert "gives no label probabilities: leave out --logprobs" in capsys.readouterr().err
@@ -225,9 +215,7 @@ def test_a_judge_that_sends_none_is_said(mock: Mock, tmp_path: Path, capsys: pyt
     assert "0 of 6 judgments have label probabilities" in capsys.readouterr().err
 
 
-def test_the_option_is_on_record_only_where_it_is_used(
-    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_option_is_on_record_only_where_it_is_used(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert run(mock, out, "--limit", "6") == 0
     assert "logprobs" not in manifest(out)["configuration"]["options"]

@@ -25,9 +25,7 @@ def test_the_same_parser_changes_nothing(judged: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "read again          76\nwithout a reply     1\nchanged             0\n"
 
 
-def test_another_grade_is_listed_with_the_one_before(
-    judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_grade_is_listed_with_the_one_before(judged: Path, tmp_path, monkeypatch, capsys) -> None:
     """A parser that reads every 0 as 1, and finds nothing in a 3."""
     judged = Path(shutil.copytree(judged, tmp_path / "out"))
     parse = inquiry.parse

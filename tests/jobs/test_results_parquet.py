@@ -227,8 +227,7 @@ def test_a_folder_in_the_place_of_a_table_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["a", "b"], "expected one output folder"), (["a", "--team", "t"], "--team is for runs")],
+    ("arguments", "message"), [(["a", "b"], "expected one output folder"), (["a", "--team", "t"], "--team is for runs")]
 )
 def test_what_is_for_runs_alone_is_refused(arguments: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -136,9 +136,7 @@ def test_a_second_response_does_not_stand_for_an_empty_first_one(tmp_path: Path,
     assert counts(rows(tmp_path / "out")["mill-fluent-invented"]) == [16, 15, 0, 0, 0, 1]
 
 
-def test_a_run_of_over_long_responses_keeps_its_row_and_one_that_declined_has_none(
-    tmp_path: Path, example: Path
-) -> None:
+def test_a_run_of_over_long_responses_keeps_its_row_and_one_that_declined_has_none(tmp_path, example: Path) -> None:
     for name, change in (("mill-fluent-invented", "text"), ("quarry-copied", "eval_response")):
         document = json.loads((example / f"{name}.json").read_text(encoding="utf-8"))
         document["eval_response"] = change != "eval_response"
@@ -168,9 +166,7 @@ def test_another_order_of_files_gives_the_same_ids(tmp_path: Path, example: Path
     assert (tmp_path / "a" / "pool.jsonl").read_bytes() == (tmp_path / "b" / "pool.jsonl").read_bytes()
 
 
-def test_extending_keeps_the_old_ids_and_asks_only_for_what_is_new(
-    tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_extending_keeps_the_old_ids_and_asks_only_for_what_is_new(tmp_path, example: Path, capsys) -> None:
     held_back = (example / "mill-fluent-invented.json").rename(tmp_path / "later.json")
     out = tmp_path / "out"
     assert run(example, out) == 0
@@ -293,13 +289,7 @@ def test_a_run_that_cannot_be_judged_stops_everything_before_anything_is_written
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_bad_usage_is_one_clear_message(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
-) -> None:
+def test_bad_usage_is_one_clear_message(tmp_path, monkeypatch, capsys, arguments: list[str], message: str) -> None:
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "JUDGE_MODEL"):
         monkeypatch.delenv(key, raising=False)
     monkeypatch.chdir(tmp_path)
@@ -337,9 +327,7 @@ def test_an_output_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("manifest", ["not json", "{}", '{"schema": 99, "judge_version": "9", "configuration": {}}'])
-def test_an_output_folder_of_another_make_is_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], manifest: str
-) -> None:
+def test_an_output_folder_of_another_make_is_left_alone(tmp_path, capsys, manifest: str) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "manifest.json").write_text(manifest, encoding="utf-8")
@@ -349,9 +337,7 @@ def test_an_output_folder_of_another_make_is_left_alone(
     assert files(out) == before
 
 
-def test_another_configuration_needs_another_folder_or_replace(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_configuration_needs_another_folder_or_replace(tmp_path, capsys) -> None:
     out = tmp_path / "out"
     run(RUNS, out)
     before = files(out)
@@ -373,9 +359,7 @@ def test_patience_and_speed_are_no_other_configuration(tmp_path: Path, option: s
 
 
 @pytest.mark.parametrize("option", ["--temperature", "--max-tokens", "--seed"])
-def test_what_may_change_a_grade_is_another_configuration(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
-) -> None:
+def test_what_may_change_a_grade_is_another_configuration(tmp_path, capsys, option: str) -> None:
     assert run(RUNS, tmp_path / "out", option, "1") == 0
     assert run(RUNS, tmp_path / "out", option, "2") == 2
     assert f"options.{option.strip('-').replace('-', '_')}: 1" in capsys.readouterr().err
@@ -510,9 +494,7 @@ def test_numbers_that_mean_nothing_are_refused(option: str) -> None:
     assert stop.value.code == 2
 
 
-def test_a_run_in_which_nothing_could_be_judged_is_no_success(
-    tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_in_which_nothing_could_be_judged_is_no_success(tmp_path, example: Path, capsys) -> None:
     for path in example.iterdir():
         if path.name != "mill-fluent-invented.json":
             path.unlink()

@@ -157,9 +157,7 @@ def test_a_server_that_asks_to_wait_holds_no_call_back(servers: tuple[Mock, Mock
     assert f"{full.base_url} is set aside, and tried again later: status 429" in done.stderr
 
 
-def test_where_every_server_asks_to_wait_the_calls_wait_for_the_first(
-    servers: tuple[Mock, Mock], tmp_path: Path
-) -> None:
+def test_where_every_server_asks_to_wait_the_calls_wait_for_the_first(servers: tuple[Mock, Mock], tmp_path) -> None:
     first, full = servers
     full.config(p429=1.0, retry_after=600.0)
     first.script(*[{"status": 429, "headers": {"Retry-After": "2"}, "body": {}}] * 8)
@@ -252,9 +250,7 @@ def test_passwords_go_to_their_own_server_and_nowhere_else(servers: tuple[Mock, 
         ("server/m", 1, "--base-url names http://127.0.0.1:1/v1 more than once"),
     ],
 )
-def test_addresses_that_cannot_be_used_are_refused_in_one_line(
-    model: str, urls: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_addresses_that_cannot_be_used_are_refused_in_one_line(model, urls, message, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     addresses = ["http://127.0.0.1:1", f"http://127.0.0.1:{urls}/v1"]
     done = run(tmp_path / "out", *addresses, model=model)

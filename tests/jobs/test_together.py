@@ -39,9 +39,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("response_format", ["honor", "ignore", "reject"])
-def test_one_call_a_response_in_every_form_and_the_next_run_makes_none(
-    tmp_path: Path, mock: Mock, response_format: str
-) -> None:
+def test_one_call_a_response_in_every_form_and_the_next_run_makes_none(tmp_path, mock, response_format) -> None:
     mock.config(response_format=response_format)
     criteria = ["--criteria", "groundedness", "naturalness", "relevance", "--together", "--concurrency", "1"]
     assert run(tmp_path / "out", mock, *criteria) == 0
@@ -59,9 +57,7 @@ def test_one_call_a_response_in_every_form_and_the_next_run_makes_none(
     assert files(tmp_path / "out") == before
 
 
-def test_alone_and_together_are_two_configurations(
-    tmp_path: Path, mock: Mock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_alone_and_together_are_two_configurations(tmp_path, mock: Mock, capsys) -> None:
     assert run(tmp_path / "out", mock, "--together") == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["options"]["together"] is True
@@ -76,9 +72,7 @@ def test_alone_and_together_are_two_configurations(
     assert mock.stats()["paid"] == 77
 
 
-def test_a_dry_run_counts_the_calls_and_a_folder_is_extended_as_it_was_made(
-    tmp_path: Path, mock: Mock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_counts_the_calls_and_a_folder_is_extended_as_it_was_made(tmp_path, mock: Mock, capsys) -> None:
     assert run(tmp_path / "dry", mock, "--together", "--dry-run", "--price", "0/1000") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "by a shared call 76" in shown
@@ -191,9 +185,7 @@ def test_one_criterion_of_a_group_can_be_looked_at(tmp_path: Path, mock: Mock) -
 
 @pytest.mark.long
 @pytest.mark.usefixtures("no_pictures")
-def test_a_certificate_is_of_prompts_asked_alone_or_of_the_very_group(
-    tmp_path: Path, mock: Mock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_certificate_is_of_prompts_asked_alone_or_of_the_very_group(tmp_path, mock: Mock, capsys) -> None:
     def certified(name: str, *prompts: str) -> str:
         given = [part for prompt in prompts for part in ("--prompt", prompt)]
         assert main(

@@ -88,9 +88,7 @@ def test_a_put_has_reached_another_process_s_view_before_it_returns(tmp_path: Pa
         assert journal.get("d") == completion()
 
 
-def test_a_put_outlives_a_loss_of_power_whatever_the_library_s_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_put_outlives_a_loss_of_power_whatever_the_library_s_default(tmp_path, monkeypatch) -> None:
     """In WAL mode only FULL writes through to the disk at each commit; a build of SQLite may have another default."""
     connect, opened = sqlite3.connect, []
 
@@ -220,9 +218,7 @@ def test_a_journal_takes_over_what_another_paid_for(tmp_path: Path) -> None:
         journal.adopt(tmp_path / "absent")
 
 
-def test_a_journal_is_taken_over_in_transactions_of_a_bounded_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_journal_is_taken_over_in_transactions_of_a_bounded_size(tmp_path, monkeypatch) -> None:
     """What stands before the damage stays, and is not taken twice."""
     monkeypatch.setattr("judge.judges.journal._TOGETHER", 2)
     with Journal(tmp_path / "a") as journal:
@@ -280,9 +276,7 @@ def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path) -> None:
         assert [journal.get(f"{name}0") for name in "def"] == [completion(f"Grade: {grade}") for grade in (1, 2, 3)]
 
 
-def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("judge.judges.journal_store.CHECKPOINT", 0.05)
     with Journal(tmp_path / "j") as journal:
         put(journal, "d", "Grade: 1")
@@ -334,9 +328,7 @@ def test_a_damaged_row_spoils_no_sample(tmp_path: Path) -> None:
         assert journal.sample("fake/j", 10) == []
 
 
-def test_what_comes_after_a_failure_is_not_lost_and_hears_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_comes_after_a_failure_is_not_lost_and_hears_of_it(tmp_path, monkeypatch) -> None:
     begun, ready = threading.Event(), threading.Event()
 
     async def run(journal: Journal) -> None:

@@ -51,9 +51,7 @@ def test_what_is_exported_is_what_is_recorded(path: Path, tmp_path: Path) -> Non
     assert [one.name for one in out.parent.iterdir()] == ["journal.jsonl"]
 
 
-def test_a_parquet_export_has_the_columns_of_the_journal(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_parquet_export_has_the_columns_of_the_journal(path: Path, tmp_path, monkeypatch) -> None:
     pl = pytest.importorskip("polars")
     monkeypatch.setenv("SOME_API_KEY", "so and so 4711")
     filled(path, {"secret": Completion(text="Grade: 2", finish_reason="stop", model="by so and so 4711")})

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from judge.errors import QuotaError, RateLimitError, RejectedError, TransientError
 from judge.judges.http_errors import asked_wait, error_for, read_refusal
-from judge.judges.limits import (
-    Allowance,
-    RateLimits,
-    read_limits,
-    read_seconds,
-    retry_after,
-    wish_in_words,
-)
+from judge.judges.limits import Allowance, RateLimits, read_limits, read_seconds, retry_after, wish_in_words
 
 NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
 AT = {"Date": "Fri, 31 Jan 2025 12:00:00 GMT"}

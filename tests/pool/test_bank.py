@@ -1,7 +1,6 @@
 """The files of a pool: byte for byte, there and back, and refused when damaged."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -108,9 +107,7 @@ def damage(data: bytes, old: str, new: str) -> bytes:
         (lambda p, q: (p, damage(q, '"run"', '"moon"')), ("out/passages.jsonl", "line 1: $.source"), "moon"),
     ],
 )
-def test_a_damaged_pool_is_refused_by_line(
-    small: Pool, change: Callable[[bytes, bytes], tuple[bytes, bytes]], where: tuple[str, str], says: str
-) -> None:
+def test_a_damaged_pool_is_refused_by_line(small, change, where, says) -> None:
     with pytest.raises(InputError, match="out: the files of the pool are damaged") as caught:
         read_pool(*change(pool_jsonl(small), passages_jsonl(small)), "out")
     (problem,) = caught.value.problems

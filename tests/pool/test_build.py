@@ -161,9 +161,7 @@ def test_the_pooled_text_has_no_outer_white_space_and_each_run_keeps_the_digest_
         ("exclude", ["one two"], [False], [("long", 1, "over_limit")]),
     ],
 )
-def test_what_happens_to_a_text_over_the_limit(
-    over_limit: str, expected: list[str], truncated: list[bool], excluded: list[Any]
-) -> None:
+def test_what_happens_to_a_text_over_the_limit(over_limit, expected, truncated, excluded) -> None:
     found = (cand("long", "1_1", "one two three four"), cand("short", "1_1", "one two"))
     pool = pool_of(*found, limit=2, over_limit=over_limit)
     assert [response.text for response in pool.responses] == expected
@@ -310,9 +308,7 @@ def test_every_candidate_is_in_one_pooled_response_or_excluded(found: list[Candi
 
 
 @given(st.lists(a_candidate), st.lists(a_candidate), a_policy)
-def test_extending_keeps_every_old_response_and_repeats_nothing(
-    old: list[Candidate], new: list[Candidate], policy: str
-) -> None:
+def test_extending_keeps_every_old_response_and_repeats_nothing(old, new, policy) -> None:
     first = pool_of(*old, limit=2, over_limit=policy)
     second = pool_of(*new, limit=2, over_limit=policy, previous=first)
     now = {r.response_id: (r.turn_id, r.text, r.passages, r.tokens) for r in second.responses}
@@ -358,10 +354,7 @@ def test_the_cast_sample_run_pools_to_one_response_a_turn(shared: Path) -> None:
     assert set(pool.passages) == {key for response in pool.responses for key in response.passages}
 
 
-COLLIDING = (
-    "r   // /////// ///      / /   // // / /  /  / ///",
-    "r /  /  ////  // //   /  / ////  /   /  / ///// /",
-)
+COLLIDING = ("r   // /////// ///      / /   // // / /  /  / ///", "r /  /  ////  // //   /  / ////  /   /  / ///// /")
 """Two texts whose SHA-256 begin with the same 48 bits, found in minutes."""
 
 

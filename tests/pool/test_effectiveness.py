@@ -1,7 +1,6 @@
 """Measures of runs by passage qrels, against arithmetic and against ir_measures itself."""
 
 from math import log2
-from pathlib import Path
 
 import pytest
 
@@ -91,9 +90,7 @@ def test_measures_that_cannot_be_computed_are_refused(measure: str) -> None:
     ],
 )
 @pytest.mark.parametrize("measure", ["nDCG@5", "nDCG@3", "P@20", "AP(rel=2)", "RR", "nDCG"])
-def test_the_files_give_the_same_in_ir_measures(
-    shared: Path, tmp_path: Path, run: str, qrels: str, measure: str
-) -> None:
+def test_the_files_give_the_same_in_ir_measures(shared, tmp_path, run: str, qrels: str, measure: str) -> None:
     import ir_measures
 
     read = read_run(shared / run).run

@@ -96,7 +96,7 @@ def test_so_many_problems_are_listed(folder: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError) as caught:
         read_pool_folder(folder)
     assert [problem.path for problem in caught.value.problems] == [
-        *("line 2: $.response_id", "line 3: $.response_id", "line 4: $.response_id", "line 4"),
+        *("line 2: $.response_id", "line 3: $.response_id", "line 4: $.response_id", "line 4")
     ]
 
 

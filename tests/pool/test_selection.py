@@ -164,9 +164,7 @@ GRADES = {"1_1": {"g": 2, "m": 1, "z": 0, "n": -1}}
         ([(7, "a", "Z"), (9, "b", "G")], {"max_rank": 2}, [9], [(7, "no_relevant_passage")]),
     ],
 )
-def test_only_responses_with_a_relevant_used_passage_are_pooled(
-    responses: list[tuple[int, str, str]], options: dict[str, int], kept: list[int], reasons: list[Any]
-) -> None:
+def test_only_responses_with_a_relevant_used_passage_are_pooled(responses, options, kept, reasons) -> None:
     depth = options.pop("depth", 1)
     found, excluded = candidates(
         cited(*responses), Selection(depth=depth, relevance=PassageRelevance(GRADES, **options))
@@ -223,9 +221,7 @@ def test_wanted_turns_are_the_selected_and_judged() -> None:
     st.none() | st.integers(0, 3),
     st.sampled_from(["ikat2024", "cast2022"]),
 )
-def test_every_response_is_pooled_or_left_out_once(
-    responses: list[tuple[int, str, str]], depth: int, extra: int | None, format: str
-) -> None:
+def test_every_response_is_pooled_or_left_out_once(responses, depth, extra, format) -> None:
     max_rank = None if extra is None else depth + extra
     selection = Selection(depth=depth, relevance=PassageRelevance(GRADES, max_rank=max_rank))
     found, excluded = candidates(cited(*responses, format=format), selection)
@@ -248,12 +244,7 @@ def pooled(response_id: str, turn_id: str, run_id: str, rank: int) -> PooledResp
 
 @pytest.mark.parametrize(
     ("reason", "rank", "stands"),
-    [
-        ("no_relevant_passage", 1, True),
-        ("over_limit", 1, False),
-        ("empty_text", 1, False),
-        ("below_depth", 3, True),
-    ],
+    [("no_relevant_passage", 1, True), ("over_limit", 1, False), ("empty_text", 1, False), ("below_depth", 3, True)],
 )
 def test_a_response_without_relevant_passage_leaves_its_place_to_the_next(reason: str, rank: int, stands: bool) -> None:
     pool = Pool((pooled("R0", "1_1", "x", 2),), {}, (Exclusion("x", "1_1", rank, reason, ""),))

@@ -37,9 +37,7 @@ def test_a_table_is_unpacked_as_it_was_packed(values: list[object], size: int) -
 
 
 @given(st.lists(st.tuples(TEXTS, st.booleans()), max_size=30))
-def test_a_reference_leads_to_its_text_and_a_text_that_is_searched_to_the_searched_ones(
-    given_texts: list[tuple[str, bool]],
-) -> None:
+def test_a_reference_leads_to_its_text_and_a_text_that_is_searched_to_the_searched_ones(given_texts) -> None:
     texts = TextTables(64)
     references = [texts.searched(text) if search else texts.stored(text) for text, search in given_texts]
     tables = [read(table) for table in texts.tables()]

@@ -101,9 +101,7 @@ def status(page: Page) -> Any:
         ("differs", "none", ["R00001", "R00002", "R00003", "R00003", "R00004"]),
     ],
 )
-def test_a_facet_filters_and_says_beforehand_how_many(
-    page: Page, folder: Path, facet: str, value: str, found: list[str]
-) -> None:
+def test_a_facet_filters_and_says_beforehand_how_many(page, folder, facet, value, found) -> None:
     show(page, [folder], [gold_file(folder, ("R00001", "ann", 3))])
     option = page.locator(f"#browse-{facet} option[value='{value}']")
     assert str(option.text_content()).endswith(f"({len(found)})")
@@ -155,9 +153,7 @@ def test_turns_are_offered_within_a_topic(page: Page, tmp_path: Path) -> None:
         ("no text", ["R00002"]),
     ],
 )
-def test_a_search_wants_all_words_in_texts_utterances_rationales_or_ids(
-    page: Page, folder: Path, query: str, found: list[str]
-) -> None:
+def test_a_search_wants_all_words_in_texts_utterances_rationales_or_ids(page, folder, query, found) -> None:
     show(page, [folder])
     page.fill("#browse-q", query)
     status(page).to_have_text(f"{len(found)} of 6 judgments")
@@ -343,9 +339,7 @@ def test_response_grades_rationale_and_passage_are_seen_at_one_glance(page: Page
     assert (page.locator(".browse-shares").bounding_box() or {})["width"] <= 240
 
 
-def test_on_a_narrow_screen_an_item_reads_from_the_utterance_to_the_passages(
-    page: Page, lengthy: tuple[Path, Path]
-) -> None:
+def test_on_a_narrow_screen_an_item_reads_from_the_utterance_to_the_passages(page, lengthy) -> None:
     page.set_viewport_size(NARROW)
     folder, gold = lengthy
     show(page, [folder], [gold], "#browse:item=R00001/groundedness")
@@ -474,9 +468,7 @@ def many(folder: Path, count: int) -> Path:
     )
 
 
-def test_files_beside_the_page_are_loaded_when_they_are_needed(
-    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_beside_the_page_are_loaded_when_they_are_needed(page: Page, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("judge.report.browser.listing", functools.partial(listing, chunk=1 << 12))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
@@ -614,9 +606,7 @@ def test_a_table_that_scrolls_does_so_by_keyboard(page: Page, folder: Path) -> N
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_list_and_item_have_no_fault_and_fit_their_window(
-    page: Page, folder: Path, size: dict[str, int], scheme: str
-) -> None:
+def test_list_and_item_have_no_fault_and_fit_their_window(page, folder, size, scheme) -> None:
     page.set_viewport_size(size)  # type: ignore[arg-type]
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     show(page, [folder], [gold_file(folder, ("R00001", "ann", 3))])

@@ -16,13 +16,7 @@ from judge.io.table import records_tsv
 from judge.io.trec import response_run
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
-from judge.results.leaderboard import (
-    COLUMNS,
-    board,
-    by_criterion,
-    leaderboard,
-    leaderboard_markdown,
-)
+from judge.results.leaderboard import COLUMNS, board, by_criterion, leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
 from judge.runs.records import Exclusion, TokenCount
@@ -227,10 +221,7 @@ def test_a_run_gains_nothing_by_responses_that_nobody_can_grade(reason: str) -> 
     assert (rows[1].missing, rows[1].reasons) == (15, {reason: 15})
     assert rows[1].harness == (15 if reason == "provider_error" else 0)
     lower = leaderboard(*ungradable(reason, honest=1), [criterion(polarity="lower")])
-    assert [(one.rank, one.run_id, one.bound) for one in lower] == [
-        (1, "honest", 1.0),
-        (2, "own", (3 + 15 * 3) / 16),
-    ]
+    assert [(one.rank, one.run_id, one.bound) for one in lower] == [(1, "honest", 1.0), (2, "own", (3 + 15 * 3) / 16)]
 
 
 def test_unanswered_and_unable_turns_count_against_a_run_too() -> None:
@@ -492,9 +483,7 @@ def test_a_hostile_run_id_breaks_no_line_of_the_tsv(run_id: str) -> None:
     st.lists(st.tuples(st.sampled_from("xyz"), st.integers(1, 3), st.integers(0, 3)), max_size=20),
     st.randoms(use_true_random=False),
 )
-def test_the_leaderboard_does_not_depend_on_the_order_of_responses_or_results(
-    given_items: list[tuple[str, int, int]], shuffle: random.Random
-) -> None:
+def test_the_leaderboard_does_not_depend_on_the_order_of_responses_or_results(given_items, shuffle) -> None:
     turns: dict[str, int] = {}
     responses, results = [], []
     for i, (run_id, topic, grade) in enumerate(given_items):

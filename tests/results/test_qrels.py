@@ -1,4 +1,3 @@
-import random
 from pathlib import Path
 
 import msgspec
@@ -85,9 +84,7 @@ def test_two_judgments_of_one_response_are_an_error() -> None:
     st.dictionaries(st.tuples(st.integers(1, 20), st.integers(0, 99)), st.integers(-1, 4), max_size=30),
     st.randoms(use_true_random=False),
 )
-def test_qrels_hold_every_grade_once_whatever_the_order(
-    grades: dict[tuple[int, int], int], shuffle: random.Random
-) -> None:
+def test_qrels_hold_every_grade_once_whatever_the_order(grades, shuffle) -> None:
     judgments = [judgment(f"9-1_{turn}", f"R{number:05}", grade) for (turn, number), grade in grades.items()]
     text = qrels_text(judgments, criterion())
     shuffle.shuffle(judgments)

@@ -71,10 +71,10 @@ def test_the_table_says_why_a_number_is_missing() -> None:
     head, *lines = records_tsv(SENTENCES, result_tables(POOL, RESULTS, [CRITERION]).sentences, 4).splitlines()
     assert head.split() == "run_id criterion label responses with_label sentences share low high topics note".split()
     assert lines[1].split("\t") == [
-        *("x", "groundedness", CONTRADICTED, "2", "1", "1", "0.2500", "", "", "2", "fewer than 3 topics"),
+        *("x", "groundedness", CONTRADICTED, "2", "1", "1", "0.2500", "", "", "2", "fewer than 3 topics")
     ]
     assert lines[3].split("\t") == [
-        *("x", "groundedness", NO_CLAIM, "2", "1", "1", "", "", "", "", "does not count towards the grade"),
+        *("x", "groundedness", NO_CLAIM, "2", "1", "1", "", "", "", "", "does not count towards the grade")
     ]
 
 

@@ -297,12 +297,7 @@ POOLS = [
     ("empty_text", "line 1", {"p.pool": b"1_1-1 Q0 R0 1 0 t\n", "b.json": b'{"R0": " "}'}),
     ("malformed_turn_id", "line 1", {"p.pool": b"1 Q0 R0 1 0 t\n", "b.json": BANK}),
 ]  # fmt: skip
-FOLDER = {
-    "hidden_file": ".run.json",
-    "not_a_run_file": "README",
-    "subfolder": "sub",
-    "unreadable_file": "gone.json",
-}
+FOLDER = {"hidden_file": ".run.json", "not_a_run_file": "README", "subfolder": "sub", "unreadable_file": "gone.json"}
 ORPHAN = {"number": "1-1", "participant": "User", "utterance": "a", "parent": "1-9"}
 STRANGE_LINK = {"turn_id": 1, "user_utterance": "b", "relevant_ptkbs": ["c"]}
 TOPICS_FILES = {

@@ -40,9 +40,7 @@ def test_limits(given: dict, limits: tuple) -> None:
         ),
     ],
 )
-def test_limits_that_options_set_otherwise_than_the_profile_are_named(
-    given: dict, overridden: tuple[str, ...], words: str
-) -> None:
+def test_limits_that_options_set_otherwise_than_the_profile_are_named(given, overridden, words) -> None:
     limits = limits_of(**given)
     assert limits.overridden == overridden and limits.recorded()["overridden"] == list(overridden)
     assert described(limits) == words

@@ -119,9 +119,7 @@ assert counter.over("one two three").english == 3
         ("whitespace", 1, "a\u00b4b two", ""),  # and is never cut in two
     ],
 )
-def test_cut_is_the_end_of_the_last_token_within_the_limit(
-    rule: TokenRule, limit: int, text: str, kept: str | None
-) -> None:
+def test_cut_is_the_end_of_the_last_token_within_the_limit(rule, limit, text, kept) -> None:
     cut = TokenCounter(rule, limit)(text).cut
     assert (None if cut is None else text[:cut]) == kept
 

@@ -96,9 +96,7 @@ SCORES = st.sampled_from([0.0, 0.5, 0.123456789, 0.123456788, 1.0, -1.0, 1e30, 1
     ),
     st.randoms(use_true_random=False),
 )
-def test_measures_of_the_order_are_those_of_the_scores_as_they_are(
-    rows: list[tuple[str, str, float]], random: object
-) -> None:
+def test_measures_of_the_order_are_those_of_the_scores_as_they_are(rows, random) -> None:
     import pytrec_eval
 
     qrels = {turn: {"a": 1, "c": 2, "d": 0, "h": 3} for turn in ("1_1", "1_2")}

@@ -212,10 +212,7 @@ def test_entries(tmp_path, name, entry):
 def test_the_quick_way_is_taken(tmp_path):
     value = decode_typed(json.dumps(BASES[0]).encode())
     [response] = value["turns"][0]["responses"]
-    assert response["passage_provenance"] == [
-        Provenance(IDS[0], 0.9, True, None),
-        Provenance(IDS[1], 0.8, False, "t"),
-    ]
+    assert response["passage_provenance"] == [Provenance(IDS[0], 0.9, True, None), Provenance(IDS[1], 0.8, False, "t")]
     # Faults elsewhere are for the reader and do not keep a run from it.
     faulty = run_of({"rank": "1", "text": 7, "passage_provenance": [FLAGGED], "ptkb_provenance": ["x"]})
     assert decode_typed(json.dumps(faulty).encode()) is not None

@@ -362,9 +362,7 @@ def test_stored_labels_scores_and_flags(known: Known, tmp_path: Path) -> None:
     assert not (out / "journal.sqlite").exists()
 
 
-def test_labels_without_texts_can_only_be_stored(
-    known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_without_texts_can_only_be_stored(known: Known, tmp_path, capsys) -> None:
     rows = items(texts=False)
     bare = dataset("bare", stored={"a": {row.item_id: row.grade for row in rows}})
     known(dataset(), bare, judge=Ruled(lambda request: "1"))
@@ -383,9 +381,7 @@ def test_labels_without_texts_can_only_be_stored(
 HOSTILE = "a\x1b[31m<img src=x>|`$(rm)`\n# \u202eb"
 
 
-def test_hostile_texts_and_names_stay_harmless(
-    known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hostile_texts_and_names_stay_harmless(known: Known, tmp_path, capsys) -> None:
     rows = [
         msgspec.structs.replace(row, item_id=f"{HOSTILE}{row.item_id}", unit=HOSTILE + row.unit, response=HOSTILE * 3)
         for row in items()
@@ -416,9 +412,7 @@ def test_hostile_texts_and_names_stay_harmless(
         ("--stored", "expected either a judge to ask (--model) or those whose labels are there (--stored)"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(
-    typed: str, said: str, known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_written(typed, said, known, tmp_path, capsys) -> None:
     judge = Ruled(lambda request: "1")
     sets = (
         dataset(),
@@ -433,9 +427,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     assert judge.calls == 0 and not (tmp_path / "out").exists()
 
 
-def test_prompts_with_the_conversation_need_a_dataset_that_has_it(
-    known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prompts_with_the_conversation_need_a_dataset_that_has_it(known: Known, tmp_path, capsys) -> None:
     seen: list[str] = []
 
     def rule(request: Request) -> str:
@@ -452,9 +444,7 @@ def test_prompts_with_the_conversation_need_a_dataset_that_has_it(
     assert all("And trains?" in text and "User: Hi.\nSystem: Hello." in text for text in seen)
 
 
-def test_nothing_there_is_told_with_the_way_to_the_list(
-    known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_there_is_told_with_the_way_to_the_list(known: Known, tmp_path, capsys) -> None:
     known(dataset(), judge=Ruled(lambda request: "1"))
     (tmp_path / "empty").mkdir()
     assert bench(tmp_path / "empty", tmp_path / "out") == 2
@@ -463,23 +453,16 @@ def test_nothing_there_is_told_with_the_way_to_the_list(
     assert "nowhere: not a folder that can be read" in capsys.readouterr().err
 
 
-def test_the_list_says_what_is_there_and_how_to_get_the_rest(
-    known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_list_says_what_is_there_and_how_to_get_the_rest(known: Known, tmp_path, capsys) -> None:
     known(dataset(), dataset("absent", rung="easy"))
     write(tmp_path / "data", items())
     assert main(["bench", "datasets", "--data", str(tmp_path / "data"), "--format", "json"]) == 0
     (grid,) = json.loads(capsys.readouterr().out)
     rows = [(row["dataset"], row["there"], row["rung"], row["licence"], row["source"]) for row in grid["rows"]]
-    assert rows == [
-        ("tiny", True, "hard", "CC0", "example/tiny"),
-        ("absent", False, "easy", "CC0", "example/absent"),
-    ]
+    assert rows == [("tiny", True, "hard", "CC0", "example/tiny"), ("absent", False, "easy", "CC0", "example/absent")]
 
 
-def test_a_folder_with_other_results_is_left_alone(
-    known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_with_other_results_is_left_alone(known: Known, tmp_path, capsys) -> None:
     known(dataset(), judge=Ruled(lambda request: "1"))
     folder, out = write(tmp_path / "data", items()), tmp_path / "out"
     assert bench(folder, out) == 0

@@ -73,9 +73,7 @@ def test_judges_by_datasets_and_differences_on_the_same_items(cards: Path, capsy
     assert [row["items"] for row in grids["Differences"]["rows"]] == [48, 36]
 
 
-def test_cells_of_different_items_are_said_to_be(
-    cards: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cells_of_different_items_are_said_to_be(cards: Path, monkeypatch, capsys) -> None:
     measured(monkeypatch, by_length(2), cards / "data", cards / "trial", "--limit", "40")
     # 40 of 48 items of one dataset, all 36 of the other.
     notes = compared(capsys, cards / "a", cards / "trial")["AUC"]["notes"]
@@ -84,9 +82,7 @@ def test_cells_of_different_items_are_said_to_be(
     assert not any("different items" in note for note in compared(capsys, cards / "a", cards / "b")["AUC"]["notes"])
 
 
-def test_a_difference_is_on_the_items_that_both_ranked(
-    cards: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_difference_is_on_the_items_that_both_ranked(cards: Path, monkeypatch, capsys) -> None:
     measured(monkeypatch, by_length(2), cards / "data", cards / "trial", "--limit", "20")
     (tiny, other) = compared(capsys, cards / "a", cards / "trial")["Differences"]["rows"]
     assert (tiny["items"], other["items"]) == (20, 20)
@@ -113,9 +109,7 @@ def test_answers_beside_cards_have_the_same_gold(cards: Path, capsys: pytest.Cap
     assert f"unit or gold of '{rows[3]['item_id']}' of 'tiny' are others" in capsys.readouterr().err
 
 
-def test_other_data_and_another_prompt_are_not_compared(
-    cards: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_data_and_another_prompt_are_not_compared(cards: Path, monkeypatch, capsys) -> None:
     prompted = cards / "prompted"
     yes = Ruled(lambda request: "yes" if len(request.response) % 2 else "no", name="server/length-3")
     measured(monkeypatch, yes, cards / "data", prompted, "--dataset", "other", "--prompt", "groundedness/yes_no")
@@ -182,9 +176,7 @@ def test_a_folder_of_cards_stands_for_all_of_them(cards: Path, capsys: pytest.Ca
         ("items.jsonl", "{}\n", "items.jsonl: not the items of the card beside it: their digests differ"),
     ],
 )
-def test_what_is_no_card_is_told(
-    file: str, content: str, said: str, cards: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_card_is_told(file: str, content: str, said: str, cards: Path, capsys) -> None:
     (cards / "b" / file).write_text(content)
     assert main(["bench", "compare", str(cards / "a"), str(cards / "b")]) == 2
     assert said in capsys.readouterr().err
@@ -269,9 +261,7 @@ def test_names_of_a_strangers_card_are_texts_in_every_form(cards: Path, capsys: 
         ({"schema": "9" * 100_000}, "expected a judge card of layout 1, this says '999"),
     ],
 )
-def test_a_strangers_card_is_refused_in_a_line(
-    change: dict[str, Any], said: str, cards: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_strangers_card_is_refused_in_a_line(change: dict[str, Any], said: str, cards: Path, capsys) -> None:
     path = cards / "b" / "card.json"
     card = json.loads(path.read_text(encoding="utf-8"))
     for place, name in enumerate(change.pop("names", [])):
@@ -299,9 +289,7 @@ def test_a_card_of_very_many_datasets_is_looked_through_once(cards: Path) -> Non
     assert Counted.walks < 5
 
 
-def test_a_folder_with_files_of_others_is_refused_before_anything_is_asked(
-    cards: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_with_files_of_others_is_refused_before_anything_is_asked(cards: Path, monkeypatch, capsys) -> None:
     ruled = by_length(1)
     monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: ruled)
     out = cards / "other"

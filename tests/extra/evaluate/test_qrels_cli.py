@@ -81,9 +81,7 @@ def test_passage_qrels_rank_trec_runs_by_ndcg(passages: dict[str, str], capsys: 
     assert ranking["statistics"].keys() == {"tau_b", "tau_ap_b", "rbo_b", "top_1", "top_3", "swapped"}
 
 
-def test_the_pool_of_an_output_folder_gives_the_runs_and_the_mean_is_their_measure(
-    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_pool_of_an_output_folder_gives_the_runs_and_the_mean_is_their_measure(judged, tmp_path, capsys) -> None:
     crowd = columns(tmp_path / "crowd.qrel", "gold", keep=0.8)
     code, out, _ = told(capsys, str(judged), crowd, "--json")
     found = json.loads(out)
@@ -132,9 +130,7 @@ def test_scales_that_differ_are_refused_with_what_to_do(tmp_path: Path, capsys: 
         ("1_1 0 p 1", "1_1 0 p 1", "--measure AP", "--measure needs runs (--runs)"),
     ],
 )
-def test_bad_input_is_refused_with_all_problems(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], first: str, second: str, options: str, said: str
-) -> None:
+def test_bad_input_is_refused_with_all_problems(tmp_path, capsys, first, second, options, said) -> None:
     a, b = write(tmp_path / "a.qrel", first), write(tmp_path / "b.qrel", *second.split("\n") if second else ())
     code, out, err = told(capsys, a, b, *options.split())
     assert (code, out) == (2, "")
@@ -142,9 +138,7 @@ def test_bad_input_is_refused_with_all_problems(
     assert "Traceback" not in err
 
 
-def test_problems_of_both_sets_and_of_the_runs_are_told_at_once(
-    passages: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_problems_of_both_sets_and_of_the_runs_are_told_at_once(passages: dict[str, str], tmp_path, capsys) -> None:
     bad = write(tmp_path / "runs" / "bad.run", "1_1 Q0 p 1 0.5 bad", "1_1 Q0 p 1 nan bad", "1_1 Q0 p")
     a = write(tmp_path / "bad.qrel", "1_1 0 p x")
     code, _, err = told(capsys, a, str(tmp_path / "nothing.qrel"), "--runs", passages["runs"])
@@ -153,9 +147,7 @@ def test_problems_of_both_sets_and_of_the_runs_are_told_at_once(
     assert f"{bad}: wrong_score" in err and f"{bad}: wrong_columns" in err
 
 
-def test_runs_of_other_turns_are_refused(
-    passages: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_of_other_turns_are_refused(passages: dict[str, str], tmp_path, capsys) -> None:
     write(tmp_path / "runs" / "other.run", "77_1 Q0 p 1 0.5 other")
     code, _, err = told(capsys, passages["a"], passages["b"], "--runs", passages["runs"])
     assert (code, "'other': other_turns: answers none of the 20 turns" in err) == (2, True)
@@ -171,9 +163,7 @@ def test_a_run_that_neither_set_graded_is_told_and_a_measure_with_two_names_coun
     assert "Warning: 'far', AP: 1 item, none graded by A or B: its score says nothing" in err
 
 
-def test_runs_of_passages_do_not_go_with_grades_of_responses(
-    judged: Path, passages: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_of_passages_do_not_go_with_grades_of_responses(judged: Path, passages: dict[str, str], capsys) -> None:
     code, _, err = told(capsys, str(judged), str(judged), "--runs", f"{passages['runs']}/run1.txt")
     assert (code, "no run ranks an item that A or B graded" in err) == (2, True)
 
@@ -189,9 +179,7 @@ def test_turns_that_the_topics_lack_are_refused(tmp_path: Path, capsys: pytest.C
     assert (code, "unknown_turn at 1_2" in err) == (2, True)
 
 
-def test_judgments_of_two_criteria_need_the_name_of_one(
-    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_judgments_of_two_criteria_need_the_name_of_one(judged: Path, tmp_path, capsys) -> None:
     other = judgment("1_1", "R00001", 4, "server/good", "naturalness/graded")
     write_results(judged, WORLD, jsonl([other]))
     gold = columns(tmp_path / "gold.qrel", "gold")
@@ -202,9 +190,7 @@ def test_judgments_of_two_criteria_need_the_name_of_one(
     assert (code, "no judgment under relevance" in err) == (2, True)
 
 
-def test_two_pools_that_mean_other_responses_by_one_id_are_refused(
-    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_pools_that_mean_other_responses_by_one_id_are_refused(judged: Path, tmp_path, capsys) -> None:
     other = tmp_path / "other"
     write_pool(other, pool(WORLD, words=lambda one: int(one.response_id[1:]) + (one.response_id == "R00003") + 1))
     write_results(other, WORLD)
@@ -213,9 +199,7 @@ def test_two_pools_that_mean_other_responses_by_one_id_are_refused(
     assert told(capsys, str(judged), str(judged))[0] == 0
 
 
-def test_grades_off_the_scale_count_as_missing_where_that_is_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_grades_off_the_scale_count_as_missing_where_that_is_asked(tmp_path, capsys) -> None:
     a = write(tmp_path / "a.qrel", "1_1 0 p 1", "1_1 0 q 3")
     b = write(tmp_path / "b.qrel", "1_1 0 p 1", "1_1 0 q -1")
     code, out, err = told(capsys, a, b, "--scale", "0-3", "--off-scale", "missing", "--json")
@@ -223,9 +207,7 @@ def test_grades_off_the_scale_count_as_missing_where_that_is_asked(
     assert "1 of 2 grades off the scale, which count as missing" in err
 
 
-def test_where_lower_is_better_the_ranking_turns_and_ndcg_is_refused(
-    judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_lower_is_better_the_ranking_turns_and_ndcg_is_refused(judged: Path, tmp_path, capsys) -> None:
     gold = columns(tmp_path / "gold.qrel", "gold")
     lower = ("--scale", "0-3", "--polarity", "lower", "--runs", str(judged))
     assert told(capsys, gold, gold, *lower)[0] == 0
@@ -237,9 +219,7 @@ def test_where_lower_is_better_the_ranking_turns_and_ndcg_is_refused(
 
 
 @pytest.mark.slow
-def test_the_folder_holds_every_table_and_a_picture_and_is_the_same_again(
-    passages: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_folder_holds_every_table_and_a_picture_and_is_the_same_again(passages, tmp_path, capsys) -> None:
     arguments = (passages["a"], passages["b"], "--runs", passages["runs"], "--measure", "nDCG@5", "P@5")
     code, out, _ = told(capsys, *arguments, "--format", "tsv", "--out", str(tmp_path / "one"))
     assert code == told(capsys, *arguments, "--out", str(tmp_path / "two"))[0] == 0
@@ -287,9 +267,7 @@ def test_a_small_p_value_is_named_and_no_zero(tmp_path: Path, capsys: pytest.Cap
     assert all(cells[2:4] == ["<", "0.0001"] for cells in tests.values()) and len(tests) == 2
 
 
-def test_nist_qrels_of_2024_against_a_degraded_copy(
-    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nist_qrels_of_2024_against_a_degraded_copy(shared, tmp_path, capsys) -> None:
     qrels = shared / "ikat/qrels/2024_test_qrels.trec"
     lines = qrels.read_text(encoding="utf-8").splitlines()
     degraded = write(tmp_path / "degraded.qrel", *(line for n, line in enumerate(lines) if n % 5))

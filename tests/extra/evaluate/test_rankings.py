@@ -200,9 +200,7 @@ def test_the_order_of_runs_changes_nothing(order: Sequence[int], items: list[lis
 
 
 @given(ITEMS, st.randoms(use_true_random=False), st.integers(1, 3))
-def test_the_order_of_lines_and_items_named_again_change_nothing(
-    tmp_path_factory: pytest.TempPathFactory, items: list[str], random: object, times: int
-) -> None:
+def test_the_order_of_lines_and_items_named_again_change_nothing(tmp_path_factory, items, random, times) -> None:
     file = tmp_path_factory.mktemp("runs") / "a.run"
     lines = [f"1_1 Q0 {item} {k} {len(items) - k} a\n" for k, item in enumerate(items)]
     again = [f"1_1 Q0 {items[0]} 9 {0.5 - k} a\n" for k in range(times - 1)]

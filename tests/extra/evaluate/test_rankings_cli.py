@@ -44,9 +44,7 @@ def test_lines_of_trec_eval_with_every_turn(here: Path, capsys: pytest.CaptureFi
     ]
 
 
-def test_lines_of_ir_measures_name_the_assessment_where_there_are_several(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_of_ir_measures_name_the_assessment_where_there_are_several(here: Path, capsys) -> None:
     write("nist", "9-1_1 0 1 1\n")
     write("org", "9-1_1 0 2 1\n")
     write("b.run", "9-1_1 Q0 1 1 9 mine\n9-1_1 Q0 2 2 8 mine\n")
@@ -56,9 +54,7 @@ def test_lines_of_ir_measures_name_the_assessment_where_there_are_several(
 
 
 @pytest.mark.parametrize(("form", "begins"), [("tsv", "run\tanswered\t"), ("markdown", "## "), ("latex", "% ")])
-def test_tables_are_printed_in_every_form(
-    here: Path, capsys: pytest.CaptureFixture[str], form: str, begins: str
-) -> None:
+def test_tables_are_printed_in_every_form(here: Path, capsys, form: str, begins: str) -> None:
     code, out, _ = call(f"{PASSAGES} --format {form}", capsys)
     assert code == 0
     assert out.startswith(begins)
@@ -83,9 +79,7 @@ def test_tables_by_depth_and_by_pair(here: Path, capsys: pytest.CaptureFixture[s
     assert pair.splitlines()[1].split("\t")[:4] == ["nDCG@5", "mine", "yours", "0.0000"]
 
 
-def test_a_table_that_the_turns_do_not_allow_is_refused_before_a_folder_is_written(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_that_the_turns_do_not_allow_is_refused_before_a_folder_is_written(here: Path, capsys) -> None:
     for command in (PASSAGES, PASSAGES.replace("passages", "statements")):
         code, out, err = call(f"{command} --by ptkb --out out", capsys)
         assert (code, out) == (2, "")
@@ -140,9 +134,7 @@ def test_turn_ids_in_the_older_spelling_are_the_same_turns(here: Path, capsys: p
         ("evaluate statements --runs a.run --qrels p.qrels --topics p.qrels", "p.qrels"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_one_line(
-    here: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
-) -> None:
+def test_what_cannot_be_done_is_refused_in_one_line(here: Path, capsys, words: str, said: str) -> None:
     code, out, err = call(words, capsys)
     assert (code, out) == (2, "")
     assert said in err

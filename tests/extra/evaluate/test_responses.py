@@ -20,12 +20,7 @@ from judge.extra.evaluate.responses.graded import (
     runs_of_pool,
     scored_runs,
 )
-from judge.extra.evaluate.responses.tables import (
-    TURN_COLUMNS,
-    evaluated_criterion,
-    response_table,
-    turn_lines,
-)
+from judge.extra.evaluate.responses.tables import TURN_COLUMNS, evaluated_criterion, response_table, turn_lines
 from judge.extra.evaluate.scores import Over
 from judge.io.trec import TrecRun
 from judge.pool.records import Pool
@@ -109,9 +104,7 @@ def test_without_a_scale_there_is_a_mean_and_by_a_threshold_a_share() -> None:
         (None, None, None),
     ],
 )
-def test_a_level_of_trec_eval_is_claimed_only_where_it_tells_the_positive_grades(
-    of: Scale | None, threshold: int | None, level: int | None
-) -> None:
+def test_a_level_of_trec_eval_is_claimed_only_where_it_tells_the_positive_grades(of, threshold, level) -> None:
     assert qrels(GRADES, of, threshold).level == level
     assert (f"trec_eval -l {level} " in described(qrels(GRADES, of, threshold))) == (level is not None)
 
@@ -130,9 +123,7 @@ QRELS = st.dictionaries(TURNS, st.dictionaries(IDS, st.integers(0, 3), min_size=
 
 
 @given(run=RUNS, grades=QRELS, level=st.integers(1, 3))
-def test_the_share_is_that_of_ir_measures_and_of_trec_eval(
-    run: dict[str, dict[str, float]], grades: dict[str, dict[str, int]], level: int
-) -> None:
+def test_the_share_is_that_of_ir_measures_and_of_trec_eval(run, grades, level) -> None:
     of = qrels(grades, threshold=level)
     ours = run_of_lines(TrecRun("a", run))
     if not any(ours.first[turn] in grades[turn] for turn in ours.first.keys() & grades.keys()):
@@ -186,7 +177,7 @@ def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() 
         *("criterion", "measure", "run", "over_qrels", "over_answered", "turns", "answered", "unjudged", "letters"),
     )
     assert [line[:2] for line in grid] == [
-        *(("relevance", "mean"), ("relevance", "positive"), ("naturalness", "mean"), ("naturalness", "positive")),
+        *(("relevance", "mean"), ("relevance", "positive"), ("naturalness", "mean"), ("naturalness", "positive"))
     ]
     for table in TABLES:
         if table != "ptkb":

@@ -235,9 +235,7 @@ def test_a_bad_file_is_an_error_with_its_line(tmp_path: Path, run: str, qrels: s
         ({"folder": "pool"}, "pool: no qrels there, as of a folder of `judge pool`"),
     ],
 )
-def test_what_cannot_be_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object], message: str
-) -> None:
+def test_what_cannot_be_is_refused(tmp_path, monkeypatch, options: dict[str, object], message: str) -> None:
     monkeypatch.chdir(tmp_path)
     write(Path("a.run"), RUN + "77_1 Q0 R1 1 1 a\n")
     write(Path("a.qrel"), GOOD)
@@ -355,9 +353,7 @@ def test_of_a_folder_the_files_named_run_are_read(tmp_path: Path) -> None:
     assert [run.run_id for run in evaluate_responses(plan).criteria[0].runs] == ["named"]
 
 
-def test_the_command_prints_tables_and_the_forms_of_other_tools(
-    judged: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_tables_and_the_forms_of_other_tools(judged: Path, capsys) -> None:
     call = ["evaluate", "responses", str(judged)]
     assert main([*call, "--format", "json", "--by", "depth"]) == 0
     (table,) = json.loads(capsys.readouterr().out)
@@ -383,9 +379,7 @@ def test_tools_print_one_criterion(tmp_path: Path, capsys: pytest.CaptureFixture
     assert not (tmp_path / "out").exists()
 
 
-def test_a_table_that_the_turns_do_not_allow_is_refused_before_a_folder_is_written(
-    judged: Path, tmp_path: Path
-) -> None:
+def test_a_table_that_the_turns_do_not_allow_is_refused_before_a_folder_is_written(judged: Path, tmp_path) -> None:
     out = tmp_path / "out"
     assert main(["evaluate", "responses", str(judged), "--by", "ptkb", "--out", str(out)]) == 2
     assert not out.exists()

@@ -129,9 +129,7 @@ def test_files_that_do_not_fit_are_refused(folder: Path, named: dict[str, Any], 
         ("equiv.txt", " \n", "equiv.txt: the file is empty", []),
     ],
 )  # fmt: skip
-def test_a_bad_file_of_spans_is_refused(
-    folder: Path, name: str, text: str | bytes, said: str, problems: list[str]
-) -> None:
+def test_a_bad_file_of_spans_is_refused(folder, name, text, said, problems) -> None:
     Path(name).write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(InputError, match=said) as refused:
         evaluated(gold="gold.tsv", runs="run.tsv", equivalence="equiv.txt")

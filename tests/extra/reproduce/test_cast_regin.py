@@ -24,10 +24,7 @@ RESPONSES: Items = {
     "132_1-3": [("R00002", "Dogs bark", (1, 1, 1))],
     "133_2-1": [("R00000", " A cat sat.", (3, 2, 2)), ("R00003", "Naïve?", (3, 3, 3))],
 }
-QUESTIONS: Items = {
-    "132_1-1": [("Q0001", "Which?", (2, 1, 0))],
-    "134_1-5": [("Q0002", "Why not?", (1, 3, 1))],
-}
+QUESTIONS: Items = {"132_1-1": [("Q0001", "Which?", (2, 1, 0))], "134_1-5": [("Q0002", "Why not?", (1, 3, 1))]}
 
 
 def write_part(folder: Path, name: Name, items: Items, turns: Sequence[str] | None = None) -> Path:

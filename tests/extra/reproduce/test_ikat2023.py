@@ -173,9 +173,7 @@ def exact_flip(sums: list[int]) -> float:
     return sum(times for total, times in reached.items() if abs(total) >= far) / 2 ** len(sums)
 
 
-def test_the_sign_flips_with_holm_are_those_of_all_signs(
-    made: Reproduction, labels: dict[str, dict[str, RunLabels]]
-) -> None:
+def test_the_sign_flips_with_holm_are_those_of_all_signs(made, labels) -> None:
     """Drawn signs against all 2^23; and Holm's p of the earlier analysis, which drew 10,000."""
     runs = labels["groundedness"]
     exact = []

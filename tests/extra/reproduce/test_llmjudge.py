@@ -215,9 +215,7 @@ def test_grades_of_the_assessors_are_on_the_scale(tmp_path: Path) -> None:
     assert [(problem.code, problem.path) for problem in raised.value.problems] == [("off_scale", "line 8")]
 
 
-def test_a_folder_without_qrels_or_labels_says_what_was_looked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_qrels_or_labels_says_what_was_looked_for(tmp_path, capsys) -> None:
     assert main(["reproduce", "llmjudge", str(tmp_path)]) == 2
     assert "llmjudge_test_qrel_idx.txt" in capsys.readouterr().err
     (tmp_path / "llmjudge_test.qrel").write_text(lines(COHEN, 0))

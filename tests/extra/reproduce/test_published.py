@@ -230,9 +230,7 @@ def test_equal_grades_have_no_interval_but_a_note(tmp_path: Path) -> None:
         (labels([("9-1_1", "a", 9), ("9-1_2", "b", 8)]), ["off_scale", "off_scale"], "label '9'"),
     ],
 )  # fmt: skip
-def test_labels_that_cannot_be_used_are_all_named_with_their_lines(
-    tmp_path: Path, text: str, codes: list[str], message: str
-) -> None:
+def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, text, codes, message) -> None:
     release(tmp_path)
     write(tmp_path / GROUNDEDNESS, text)
     with pytest.raises(InputError) as caught:
@@ -363,9 +361,7 @@ def test_cone_rag_is_counted_from_the_files_that_are_there(tmp_path: Path) -> No
         ("human-study-matching-labels.txt", "1_0_2_1_b-1\t0\n1_0_2_1_b-1\t1\n", "duplicate_row", "line 2"),
     ],
 )  # fmt: skip
-def test_files_of_cone_rag_that_cannot_be_used_are_named_with_the_place(
-    tmp_path: Path, name: str, text: str, code: str, path: str
-) -> None:
+def test_files_of_cone_rag_that_cannot_be_used_are_named_with_the_place(tmp_path, name, text, code, path) -> None:
     write(tmp_path / name, text)
     with pytest.raises(InputError) as caught:
         reproduce_publication("cone-rag", tmp_path)

@@ -12,12 +12,7 @@ from judge.cli import main
 from judge.crowd.regin.kinds import KINDS
 from judge.crowd.regin.resource import read_regin, read_resource, read_turns
 from judge.errors import InputError
-from judge.extra.reproduce.matching import (
-    TextIndex,
-    evaluate,
-    match_run,
-    not_matched_tsv,
-)
+from judge.extra.reproduce.matching import TextIndex, evaluate, match_run, not_matched_tsv
 from judge.extra.reproduce.regin import check, near_equal_texts, regenerate, retests
 from judge.runs.records import Response, Run, RunTurn
 from judge.stats.means import mean_interval
@@ -217,9 +212,7 @@ def first(value: Any) -> Any:
         (lambda v: v.clear(), "no_judgments", "$"),
     ],
 )
-def test_damaged_judgments_are_an_error_and_nothing_is_written(
-    release: Path, tmp_path: Path, capsys, mutate: Callable[[Any], object], code: str, where: str
-) -> None:
+def test_damaged_judgments_are_an_error_and_nothing_is_written(release, tmp_path, capsys, mutate, code, where) -> None:
     change(release / "qrels/response_judgments.json", mutate)
     assert regin(release, "--out", tmp_path / "out", "--json") == 1
     out, err = capsys.readouterr()
@@ -256,9 +249,7 @@ def test_all_damage_is_reported_at_once(release: Path) -> None:
         ("response_pool_depth_1.pool", b"1_1\tQ0\t\xff\n", "malformed_line"),
     ],
 )
-def test_files_that_contradict_the_judgments_are_errors(
-    release: Path, tmp_path: Path, name: str, content: bytes, code: str
-) -> None:
+def test_files_that_contradict_the_judgments_are_errors(release, tmp_path, name, content, code) -> None:
     (release / name).write_bytes(content)
     found = [problem for problem in check(read_resource(release)[0]) if problem.code == code]
     assert [problem.severity for problem in found] == ["error"] * len(found) != []
@@ -275,9 +266,7 @@ def test_files_that_contradict_the_judgments_are_errors(
         (lambda text: text.replace("\n", "\r\n"), "qrels_form"),
     ],
 )
-def test_another_order_or_form_of_qrels_is_a_warning(
-    release: Path, tmp_path: Path, capsys, rewrite: Callable[[str], str], code: str
-) -> None:
+def test_another_order_or_form_of_qrels_is_a_warning(release, tmp_path, capsys, rewrite, code) -> None:
     path = release / "qrels/response_relevance.qrel"
     path.write_bytes(rewrite(path.read_text(encoding="utf-8")).encode())
     assert regin(release, "--out", tmp_path / "out") == 0
@@ -362,9 +351,7 @@ def test_a_list_of_turns_is_about_questions(release: Path, tmp_path: Path) -> No
         ("9_9", "Dogs bark", "exact", ("R00002",), "not_judged"),
     ],
 )
-def test_matching(
-    release: Path, turn_id: str, text: str, rule: str | None, items: tuple[str, ...], reason: str | None
-) -> None:
+def test_matching(release, turn_id, text, rule, items, reason) -> None:
     matched = TextIndex(read_resource(release)[0]).match(turn_id, 1, text)
     assert (matched.rule, matched.items, matched.reason) == (rule, items, reason)
 

@@ -7,13 +7,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
-from judge.extra.reproduce.job import (
-    RECORD,
-    ReproductionPlan,
-    comparison,
-    reproduce_published,
-    reproduction_files,
-)
+from judge.extra.reproduce.job import RECORD, ReproductionPlan, comparison, reproduce_published, reproduction_files
 from judge.extra.reproduce.published import PublishedNumber, Reproduction
 from judge.records import Estimate
 from tests.calibration_world import contents
@@ -136,9 +130,7 @@ def test_an_unknown_publication_is_refused_in_python_too(tmp_path: Path) -> None
         reproduce_published(ReproductionPlan(name="ikat2022", folder=tmp_path))
 
 
-def test_a_bad_folder_ends_with_exit_code_2_and_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_folder_ends_with_exit_code_2_and_writes_nothing(tmp_path, capsys) -> None:
     write(release(tmp_path / "in") / "groundedness_judgement-gpt4.txt", labels([("9-1_1", "a", 7)]))
     assert main(["reproduce", "ikat2023", str(tmp_path / "in"), "-o", str(tmp_path / "out")]) == 2
     assert "off_scale at 9-1_1 line 2: label '7': expected one of 0, 1" in capsys.readouterr().err

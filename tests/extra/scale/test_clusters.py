@@ -144,9 +144,7 @@ def written(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file() and path.suffix != ".sqlite"}
 
 
-def test_a_folder_takes_either_unit_and_its_leaderboard_keeps_the_recorded_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_takes_either_unit_and_its_leaderboard_keeps_the_recorded_one(tmp_path, capsys) -> None:
     out = tmp_path / "out"
     note = f"clustered by theme: 3 themes of 3 topics; {OVER}"
     assert run(out) == 0

@@ -225,9 +225,7 @@ def test_one_process_serves_several_judges_and_none_is_needed_for_what_is_recall
         ({"text 0": [MissingKeyError("KEY")]}, OperationalError, r"a Ray worker on \S+ cannot ask fake/scripted: KEY"),
     ],
 )
-def test_an_error_that_ends_a_run_ends_it_and_keeps_what_was_paid_for(
-    script: dict[str, list[Answer]], error: type[JudgeError], said: str, run: Play, tmp_path: Path
-) -> None:
+def test_an_error_that_ends_a_run_ends_it_and_keeps_what_was_paid_for(script, error, said, run, tmp_path) -> None:
     model = Scripted(script, delay=0.002)
     with pytest.raises(error, match=said):
         run(model, journal=Journal(tmp_path / "journal.sqlite"))
@@ -327,9 +325,7 @@ def test_errors_and_limits_come_back_with_each_call(monkeypatch: pytest.MonkeyPa
         ([], None, None, True, (1, 1)),
     ],
 )
-def test_workers_fit_into_the_cluster(
-    cpus: list[int], threads: int | None, workers: int | None, uses_cores: bool, expected: tuple[int, int]
-) -> None:
+def test_workers_fit_into_the_cluster(cpus, threads, workers, uses_cores, expected) -> None:
     assert fitting(cpus, threads, workers, uses_cores=uses_cores) == expected
 
 

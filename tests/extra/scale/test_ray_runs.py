@@ -21,7 +21,6 @@ from judge.judges.journal_tools import verify_journal
 from tests.conftest import PROJECT
 from tests.extra.scale.test_shared_runs import QUESTIONS, results, wait_for_paid
 from tests.mock import Mock, start_mock
-from tests.postgres import Postgres
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
 from tests.time_limit import time_limit
 
@@ -142,9 +141,7 @@ def test_results_are_those_of_a_run_here_and_each_goes_on_where_the_other_ended(
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_a_node_that_is_killed_costs_what_it_had_in_flight(
-    at_once: bool, nodes: RayNodes, plain: Path, mock: Mock, tmp_path: Path
-) -> None:
+def test_a_node_that_is_killed_costs_what_it_had_in_flight(at_once, nodes, plain, mock, tmp_path) -> None:
     raylet = nodes.add()
     process = start(mock, tmp_path / "out", *on(nodes))
     wait_for_paid(mock, 40)
@@ -160,9 +157,7 @@ def test_a_node_that_is_killed_costs_what_it_had_in_flight(
     assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (QUESTIONS, 0)
 
 
-def test_a_worker_that_is_killed_costs_what_it_had_in_flight(
-    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
-) -> None:
+def test_a_worker_that_is_killed_costs_what_it_had_in_flight(nodes, second, plain, mock, tmp_path) -> None:
     process = start(mock, tmp_path / "out", *on(nodes))
     wait_for_paid(mock, 40)
     os.kill(workers(second)[0], signal.SIGKILL)
@@ -171,9 +166,7 @@ def test_a_worker_that_is_killed_costs_what_it_had_in_flight(
     assert results(tmp_path / "out") == results(plain)
 
 
-def test_ctrl_c_loses_nothing_and_the_run_goes_on_without_the_cluster(
-    nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
-) -> None:
+def test_ctrl_c_loses_nothing_and_the_run_goes_on_without_the_cluster(nodes, second, plain, mock, tmp_path) -> None:
     process = start(mock, tmp_path / "out", *on(nodes))
     wait_for_paid(mock, 40)
     os.killpg(process.pid, signal.SIGINT)
@@ -235,9 +228,7 @@ def test_a_budget_is_kept_by_all_workers_together(nodes: RayNodes, second: int, 
         ("checker/overlap", ("--prompt", "groundedness/sentences")),
     ],
 )
-def test_each_kind_of_judge_and_question_gives_what_it_gives_here(
-    model: str, more: tuple[str, ...], nodes: RayNodes, second: int, mock: Mock, tmp_path: Path
-) -> None:
+def test_each_kind_of_judge_and_question_gives_what_it_gives_here(model, more, nodes, second, mock, tmp_path) -> None:
     mock.config(latency=0.0)
     end(start(mock, tmp_path / "here", *more, model=model))
     paid = mock.stats()["paid"]
@@ -247,9 +238,7 @@ def test_each_kind_of_judge_and_question_gives_what_it_gives_here(
     assert recorded(tmp_path / "ray") == recorded(tmp_path / "here")
 
 
-def test_a_shared_journal_is_the_drivers(
-    postgres: Postgres, nodes: RayNodes, second: int, plain: Path, mock: Mock, tmp_path: Path
-) -> None:
+def test_a_shared_journal_is_the_drivers(postgres, nodes, second, plain, mock, tmp_path) -> None:
     journal = ("--journal", postgres.database())
     both = [start(mock, tmp_path / name, *journal, *more) for name, more in (("ray", on(nodes)), ("here", ()))]
     for process in both:
@@ -298,9 +287,7 @@ def processes_of(folder: Path) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("number", [None, signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_cluster_of_its_own_leaves_nothing_behind(
-    number: int | None, short: Path, mock: Mock, tmp_path: Path
-) -> None:
+def test_a_cluster_of_its_own_leaves_nothing_behind(number: int | None, short: Path, mock: Mock, tmp_path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
     if not Path("/proc/self/environ").is_file():
         pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
@@ -327,9 +314,7 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(
     assert not (tmp_path / ".ray").exists()
 
 
-def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(
-    short: Path, plain: Path, mock: Mock, tmp_path: Path
-) -> None:
+def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(short, plain, mock, tmp_path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
     if not Path("/proc/self/environ").is_file():
         pytest.skip("the processes of a cluster are found by /proc, as Linux has it")

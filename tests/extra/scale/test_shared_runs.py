@@ -96,9 +96,7 @@ def test_three_processes_pay_once_and_write_the_same(postgres: Postgres, mock: M
     assert results(tmp_path / "d") == first
 
 
-def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(
-    postgres: Postgres, mock: Mock, tmp_path: Path
-) -> None:
+def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(postgres, mock, tmp_path) -> None:
     url = postgres.database()
     more = ("--criteria", "groundedness", "--prompt", "groundedness/sentences", "--cascade", "checker/overlap@0.3:0.7")
     processes = [start(mock, tmp_path / name, url, *more) for name in "ab"]
@@ -169,9 +167,7 @@ def test_a_server_that_is_killed_costs_no_call(postgres: Postgres, mock: Mock, t
     assert results(tmp_path / "a") == results(tmp_path / "b")
 
 
-def test_a_server_that_stays_away_ends_the_run_and_the_same_command_goes_on(
-    postgres: Postgres, mock: Mock, tmp_path: Path
-) -> None:
+def test_a_server_that_stays_away_ends_the_run_and_the_same_command_goes_on(postgres, mock, tmp_path) -> None:
     url = postgres.database()
     process = start(mock, tmp_path / "out", url, "--max-wait", "1")
     wait_for_paid(mock, 30)

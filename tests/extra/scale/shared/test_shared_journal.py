@@ -136,9 +136,7 @@ def test_a_question_belongs_to_one_process_at_a_time(two: tuple[Journal, Journal
     assert second.get(DIGESTS[0]) == completion("Grade: 0")
 
 
-def test_a_question_that_can_be_asked_in_two_forms_belongs_to_one_process(
-    two: tuple[Journal, Journal],
-) -> None:
+def test_a_question_that_can_be_asked_in_two_forms_belongs_to_one_process(two: tuple[Journal, Journal]) -> None:
     first, second = two
     forms = DIGESTS[:2]
     assert leased_in_forms(first, forms) == [True]
@@ -190,9 +188,7 @@ def test_the_lease_of_a_process_that_died_after_its_answer_is_removed(postgres: 
     assert postgres.execute("SELECT digest FROM lease", url=url) == [(DIGESTS[1],)]
 
 
-def test_the_lease_of_a_dead_process_expires_and_that_of_a_living_one_is_extended(
-    postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lease_of_a_dead_process_expires_and_that_of_a_living_one_is_extended(postgres, url, monkeypatch) -> None:
     monkeypatch.setattr("judge.extra.scale.postgres.LEASE", 1)
     with opened(url) as first, opened(url) as second:
         assert leased(first, DIGESTS[0]) == [True]
@@ -218,18 +214,14 @@ def test_a_lease_ends_one_lease_after_the_server_s_now_though_its_clock_was_set_
         assert leased(second, *DIGESTS[:2]) == [False, True]
 
 
-def test_after_a_start_of_the_server_every_holder_has_the_time_of_a_lease(
-    postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_start_of_the_server_every_holder_has_the_time_of_a_lease(postgres, url, monkeypatch) -> None:
     monkeypatch.setattr("judge.extra.scale.postgres.LEASE", 3600)
     with opened(url) as journal:
         postgres.execute("INSERT INTO lease VALUES (%s, 'away', now() - interval '1 s')", DIGESTS[0], url=url)
         assert leased(journal, DIGESTS[0]) == [False]
 
 
-def test_results_on_an_answer_that_another_process_gave_again_are_refused(
-    postgres: Postgres, two: tuple[Journal, Journal], url: str
-) -> None:
+def test_results_on_an_answer_that_another_process_gave_again_are_refused(postgres, two, url) -> None:
     first, second = two
     leased(first, DIGESTS[0])
     postgres.execute("UPDATE lease SET holder = 'another'", url=url)
@@ -294,9 +286,7 @@ def test_another_version_and_another_encoding_are_refused(postgres: Postgres, ur
         opened(postgres.database("ENCODING 'SQL_ASCII' TEMPLATE template0"))
 
 
-def test_a_shared_journal_of_an_older_version_is_converted_by_a_salvage(
-    postgres: Postgres, url: str, tmp_path: Path
-) -> None:
+def test_a_shared_journal_of_an_older_version_is_converted_by_a_salvage(postgres: Postgres, url: str, tmp_path) -> None:
     opened(url).close()
     with pytest.raises(InputError, match=r"^postgresql://127.0.0.1:\d+/\w+: holds no completion that is sound$"):
         salvage_journal(url.replace("judge@", "judge:forest@"), tmp_path / "new")
@@ -356,9 +346,7 @@ def test_a_server_that_stays_away_ends_the_wait(postgres: Postgres, url: str) ->
         assert DIGESTS[0] not in journal
 
 
-def test_a_process_that_stands_still_in_a_claim_blocks_nobody_for_long(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_stands_still_in_a_claim_blocks_nobody_for_long(url: str, monkeypatch) -> None:
     from judge.extra.scale import postgres
 
     # As if its machine had gone between the claim and its commit.
