@@ -215,17 +215,14 @@ class AskingPlan(Protocol):
     @property
     def out(self) -> StrPath:
         """The folder of the job, with its journal."""
-        ...
 
     @property
     def journal(self) -> str | None:
         """The address of the database of a shared journal."""
-        ...
 
     @property
     def settings(self) -> Settings:
         """The limits of asking."""
-        ...
 
 
 class Asking:
@@ -353,10 +350,6 @@ class Asking:
             model = self._engine(model, min(settings.concurrency, len(wanted)), waiting)
         questions = Questions(model, self.journal, self.pool, self.turns, self._account)
         return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
-
-    def in_memory(self) -> "Asking":
-        """The same asking with a journal in memory, for judges that send nothing."""
-        return Asking(JournalPlace(None), self.pool, self.turns)
 
     def forecast(self, judge: Judge, wanted: Sequence[Task]) -> JudgeForecast:
         """What `ask` would send beyond what the journal holds; nothing is sent."""

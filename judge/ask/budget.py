@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from judge.ask.estimates import BYTES_PER_TOKEN, TYPICAL_REPLY, estimated_call, grades_of
+from judge.ask.estimates import BYTES_PER_TOKEN, estimated_call, typical_reply
 from judge.errors import BudgetError
 from judge.judges.backends import backend_facts
 from judge.judges.model import FREE, Model, Price
@@ -63,7 +63,7 @@ class Budget:
             return None
         reserved = self.spent / self._calls if self._calls else 0.0
         if self._price is not None:
-            prompt, reply = estimated_call(self._model, request, TYPICAL_REPLY * grades_of(request))
+            prompt, reply = estimated_call(self._model, request, typical_reply(request))
             reserved = max(reserved, self._price.cost(prompt, 0, reply))
         self._in_flight += reserved
         return reserved

@@ -7,14 +7,14 @@ import asyncio
 import functools
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from judge.ask.budget import Budget
-from judge.ask.estimates import TYPICAL_REPLY, estimated_tokens, grades_of
+from judge.ask.estimates import estimated_tokens, typical_reply
 from judge.ask.pace import Pace, Ticket
 from judge.ask.questions import Questions
 from judge.ask.settings import Settings
@@ -147,7 +147,7 @@ class Calls:
         """Wait so long, or until the calls are stopped."""
         await asyncio.wait([self._sleep(seconds)])
 
-    async def completion(self, digest: str, request: Request, forms: Sequence[str]) -> Completion:
+    async def completion(self, digest: str, request: Request, forms: tuple[str, ...]) -> Completion:
         """The completion of a request, from the journal or from the judge.
 
         Args:
@@ -165,27 +165,25 @@ class Calls:
         if not self._journal.shared:
             recorded = self._journal.get(digest)
             return await self._ask(digest, request) if recorded is None else recorded
-        return await self._leased(tuple(forms) if digest in forms else (digest,), digest, request)
-
-    async def _leased(self, forms: tuple[str, ...], digest: str, request: Request) -> Completion:
         self.check()
-        recorded = await self._until_stopped(self._journal.lease(*forms))
-        if recorded is not None:
+        leased = forms if digest in forms else (digest,)
+        elsewhere = await self._until_stopped(self._journal.lease(*leased))
+        if elsewhere is not None:
             self.heard = True
-            if recorded[0] != digest:
-                raise AnsweredInForm(recorded[0])
-            return recorded[1]
+            if elsewhere[0] != digest:
+                raise AnsweredInForm(elsewhere[0])
+            return elsewhere[1]
         try:
             completion = await self._ask(digest, request)
         except BaseException:
-            self._journal.release(forms[0])
+            self._journal.release(leased[0])
             raise
-        if digest != forms[0]:
+        if digest != leased[0]:
             # Once its answer is written, whoever leases the first request finds it.
             if (write := self._unwritten.get(digest)) is None:
-                self._journal.release(forms[0])
+                self._journal.release(leased[0])
             else:
-                write.add_done_callback(lambda _: self._journal.release(forms[0]))
+                write.add_done_callback(lambda _: self._journal.release(leased[0]))
         return completion
 
     async def _ask(self, digest: str, request: Request) -> Completion:
@@ -347,7 +345,7 @@ def counted_reply(model: Model, request: Request) -> int:
     """
     sent = model.parameters(request)
     longest = sent.get("max_tokens") or sent.get("max_completion_tokens")
-    return longest if model.counts_longest and isinstance(longest, int) else TYPICAL_REPLY * grades_of(request)
+    return longest if model.counts_longest and isinstance(longest, int) else typical_reply(request)
 
 
 def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalError:

@@ -63,9 +63,9 @@ def prompt_bytes(messages: Sequence[Message]) -> int:
     return sum(len(text if text.isascii() else text.encode("utf-8", "replace")) for text in texts)
 
 
-def grades_of(request: Request) -> int:
-    """How many grades a request asks for."""
-    return max(1, len(request.together))
+def typical_reply(request: Request) -> int:
+    """The tokens of a typical reply to a request, which may ask for several grades."""
+    return TYPICAL_REPLY * max(1, len(request.together))
 
 
 def estimated_call(model: Model, request: Request, reply: int) -> tuple[int, int]:
@@ -102,8 +102,8 @@ class CallSums:
         self.prompt_tokens = 0
         self.told = 0
         """Most tokens of the replies to calls that a judge asks in words of its own."""
-        self._grades = 0
-        """Grades that the calls ask for, where the judge sends them as they are: more than calls for groups."""
+        self._typical = 0
+        """Tokens of typical replies to the calls that the judge sends as they are."""
 
     def add(self, request: Request, sent: SentRequests | None) -> None:
         """Count a call.
@@ -115,7 +115,7 @@ class CallSums:
         self.calls += 1
         if sent is None:
             self.requests += 1
-            self._grades += grades_of(request)
+            self._typical += typical_reply(request)
         else:
             self.requests += sent.requests
             self.told += sent.reply_tokens
@@ -125,5 +125,4 @@ class CallSums:
     @property
     def reply_tokens(self) -> int:
         """Tokens of the replies."""
-        learned = round(self.calls * self.rates.reply) if self.rates.calls else self._grades * TYPICAL_REPLY
-        return self.told or learned
+        return self.told or (round(self.calls * self.rates.reply) if self.rates.calls else self._typical)

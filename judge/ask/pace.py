@@ -33,7 +33,8 @@ class Pace:
 
     def __init__(self, rpm: int | None, tpm: int | None, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._own = tuple(_Bucket.of_user(kind, limit) for kind, limit in enumerate((rpm, tpm)) if limit is not None)
+        rates = [(kind, limit / 60) for kind, limit in enumerate((rpm, tpm)) if limit is not None]
+        self._own = tuple(_Bucket(kind, rate, max(1.0, _AT_ONCE * rate)) for kind, rate in rates)
         self._told: tuple[_Bucket, ...] = ()
         """What the provider's headers say of requests and tokens."""
         self._newest = -1
@@ -125,11 +126,6 @@ class _Bucket:
         self._left = most
         self._at = -math.inf
         self._full_at: float | None = None
-
-    @classmethod
-    def of_user(cls, kind: int, limit: int) -> "_Bucket":
-        """A limit a minute that the user sets."""
-        return cls(kind, limit / 60, max(1.0, _AT_ONCE * limit / 60))
 
     def wait(self, call: tuple[int, int], now: float) -> float:
         """Seconds until a call may be sent; one larger than the bucket may be sent when the bucket is full."""

@@ -127,9 +127,7 @@ class JobProgress:
         """What takes the progress of a judge."""
         if self._line is None:
             return self._report or (lambda progress: None)
-        if judge not in self._reporters:
-            self._reporters[judge] = Reporter(judge, self._line, self._report)
-        return self._reporters[judge]
+        return self._reporters.setdefault(judge, Reporter(judge, self._line, self._report))
 
     def close(self) -> None:
         """Say how far each judge came that did not come to its end."""

@@ -23,6 +23,8 @@ _SAMPLE = 1000
 """Calls of the journal from which estimates are learned."""
 _FEW, _SHARE = 3, 0.1
 """With so many replies of white space to the JSON schema, and such a share of all, a judge is asked in text first."""
+_FORM, _FILLER = "form:", "filler:"
+"""Before a judge's name, the keys of what the journal remembers: that it takes no schema, and its white space."""
 
 
 class Questions:
@@ -49,7 +51,7 @@ class Questions:
         self._pool = pool
         self._turns = turns or {}
         self.account = account or Account()
-        self._structured = journal.meta(_form_key(model.name)) != "text"
+        self._structured = journal.meta(_FORM + model.name) != "text"
         self._replies = self._filler = 0
         """Replies to the JSON schema, and those of them that were white space."""
 
@@ -73,7 +75,7 @@ class Questions:
         """Remember, in the journal too, that the judge takes no JSON schema."""
         if self._structured:
             self._structured = False
-            self._remember(_form_key(self.model.name), "text")
+            self._remember(_FORM + self.model.name, "text")
 
     def _remember(self, key: str, value: str) -> None:
         # A view is for those who ask nothing.
@@ -85,7 +87,7 @@ class Questions:
         self._count(answer)
         lost = is_filler(answer.completion, answer.request.form)
         if lost and self._filler == 1:
-            self._remember(_filler_key(self.model.name), "some")
+            self._remember(_FILLER + self.model.name, "some")
         return lost
 
     def _count(self, answer: Answer) -> None:
@@ -215,19 +217,11 @@ class _Found(NamedTuple):
     """Every request and its completion, by digest."""
 
 
-def _form_key(judge: str) -> str:
-    return f"form:{judge}"
-
-
-def _filler_key(judge: str) -> str:
-    return f"filler:{judge}"
-
-
 def filler_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
     """A sentence for each judge that answered the JSON schema with white space; the same however often it did."""
     return tuple(
         f"{judge}: replies to the JSON schema were white space up to the token limit; it was asked in the text form "
         "instead."
         for judge in sorted(set(judges))
-        if journal.meta(_filler_key(judge)) is not None
+        if journal.meta(_FILLER + judge) is not None
     )

@@ -80,11 +80,11 @@ def read_limits(headers: Mapping[str, str]) -> RateLimits | None:
         allowance = Allowance(limit, left, read_seconds(fields.get("reset", ""), now) or None)
         if allowance != Allowance():
             allowances.setdefault(unit, []).append(allowance)
-    return RateLimits(**{unit: min(each, key=_tightness) for unit, each in allowances.items()}) if allowances else None
 
+    def tightness(each: Allowance) -> tuple[float, bool]:
+        return math.inf if each.left is None else each.left, each.reset is None
 
-def _tightness(allowance: Allowance) -> tuple[float, bool]:
-    return math.inf if allowance.left is None else allowance.left, allowance.reset is None
+    return RateLimits(**{unit: min(each, key=tightness) for unit, each in allowances.items()}) if allowances else None
 
 
 def _count(text: str | None, least: int) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.asking import Asking, Judge, JudgeForecast, ModelForecast
+from judge.ask.asking import Asking, JournalPlace, Judge, JudgeForecast, ModelForecast
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.opening import address_option, open_one
 from judge.ask.progress import Progress
@@ -273,7 +273,7 @@ class CascadeJudge(Judge):
         """What asking both would send; a checker in this process is asked here, because that sends nothing."""
         answers: Iterable[Judgment | Failure | None]
         if self._local:
-            with asking.in_memory() as memory:
+            with Asking(JournalPlace(None), asking.pool, asking.turns) as memory:
                 answers = self.check(memory, wanted)
         else:
             (checker,) = self.first.models
