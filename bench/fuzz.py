@@ -101,7 +101,7 @@ from judge.records import Estimate, Passage, Problem, Scale
 from judge.report.browser import Browser, browse
 from judge.report.composed import compose
 from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_rechecked, read_screen
-from judge.report.items_sent import Sent
+from judge.report.listing import Sent
 from judge.report.markdown import report_markdown
 from judge.report.page import report_page
 from judge.runs.check.validate import validate_run, validate_together
@@ -1038,7 +1038,7 @@ def _browsed(path: Path) -> None:
 
 
 def _sent(path: Path) -> None:
-    with Sent(path) as sent:
+    with closing(Sent(path)) as sent:
         sent.find(_ASKED)
 
 

@@ -24,7 +24,7 @@ class Opinion(Record, frozen=True):
     judge: str
     prompt: str
     """`criterion/variant`."""
-    grade: int | None
+    grade: int | None = None
     reason: str | None = None
     """Why there is no grade: `unable`, or the reason of a failure."""
     detail: str | None = None
@@ -37,7 +37,6 @@ class Opinion(Record, frozen=True):
     sentences: tuple[str, ...] = ()
     support: tuple[SentenceSupport, ...] = ()
     model: str | None = None
-    criterion_digest: str = ""
     request_digest: str | None = None
     repaired: bool = False
     sample: int = 0
@@ -108,45 +107,16 @@ class BrowsedItems(NamedTuple):
 
 
 def opinion(result: Judgment | Failure, votes: tuple[Opinion, ...] = ()) -> Opinion:
-    """A judgment or its failure, as the browser shows it.
+    """A judgment or its failure, as the browser shows it: the fields of the same names.
 
     Args:
         result: The judgment or failure.
         votes: Those of the members, where the judge is a jury.
     """
-    prompt = f"{result.criterion}/{result.variant}"
-    if isinstance(result, Failure):
-        return Opinion(
-            response_id=result.response_id,
-            judge=result.judge,
-            prompt=prompt,
-            grade=None,
-            reason=result.reason,
-            detail=result.detail,
-            raw=result.raw,
-            criterion_digest=result.criterion_digest,
-            request_digest=result.request_digest,
-            sample=result.sample,
-            votes=votes,
-        )
-    return Opinion(
-        response_id=result.response_id,
-        judge=result.judge,
-        prompt=prompt,
-        grade=None if result.unable else result.grade,
-        reason="unable" if result.unable else None,
-        expected=result.expected,
-        probabilities=result.probabilities,
-        rationale=result.rationale,
-        sentences=result.sentences,
-        support=result.support,
-        model=result.model,
-        criterion_digest=result.criterion_digest,
-        request_digest=result.request_digest,
-        repaired=result.repaired,
-        sample=result.sample,
-        votes=votes,
-    )
+    shown = {name: getattr(result, name) for name in Opinion.__struct_fields__ if hasattr(result, name)}
+    if isinstance(result, Judgment) and result.unable:
+        shown |= {"grade": None, "reason": "unable"}
+    return Opinion(**shown, prompt=f"{result.criterion}/{result.variant}", votes=votes)
 
 
 def used_passages(keys: tuple[str, ...], passages: Mapping[str, Passage]) -> tuple[UsedPassage, ...]:

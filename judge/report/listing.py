@@ -1,22 +1,115 @@
 """The items of a browser as the tables of a page: columns to filter at once, and details that are read later."""
 
+import re
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from judge.errors import InputError
 from judge.io.ids import natural_key
+from judge.io.sentences import split_sentences
+from judge.io.words import content_words
+from judge.judges.journal import JournalView
+from judge.judges.journal_rows import Recorded
 from judge.records import Scale
 from judge.report.chunks import CHUNK, NONE, PackedTable, Packer, TextTables, json_text, pack
 from judge.report.items import BrowsedItem, BrowsedItems, Gaps, Opinion, gaps, off_gold
-from judge.report.items_sent import Sent, pieces
-from judge.report.items_support import checked_supports, labeled_sentences, supports
 from judge.runs.records import Turn
 
 NOT_THERE, GRADED, _REASONS = 0, 1, 2
 """Codes of a row's state on a side: it does not have the response, it has a grade, or the number of a reason."""
 _DIGITS = 3
 """Decimals of the gaps, shares and probabilities that a page shows."""
+
+
+# A fenced text holds no `<`, so every such line is ours, and what stands between two of them is one text.
+_TAG = re.compile(r"(<[a-z_]+(?: n=\"[0-9]+\")?>\n|\n</[a-z_]+>\n?)")
+
+
+class Sent:
+    """The requests and completions of a journal, by digest; the journal is only read.
+
+    Args:
+        path: The journal; None if there is none.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.problem: str | None = None
+        self._view: JournalView | None = None
+        try:
+            self._view = None if path is None else JournalView([path])
+        except InputError as error:
+            why = str(error).removeprefix(f"{path}: ")
+            self.problem = f"{path.parent.name}/{path.name}: {why}" if path else why
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+
+    def find(self, digest: str | None) -> Recorded | None:
+        """The completion of a request; None if the journal does not hold it, or holds it damaged."""
+        if self._view is None or digest is None:
+            return None
+        with suppress(InputError):
+            return self._view.find(digest)
+        return None
+
+
+def pieces(message: str) -> list[str]:
+    r"""A message cut at the lines of its tags; joined, the pieces are the message.
+
+    >>> pieces('<passage n="1">\nA ferry.\n</passage>\nGrade:')
+    ['<passage n="1">\n', 'A ferry.', '\n</passage>\n', 'Grade:']
+    """
+    return [piece for piece in _TAG.split(message) if piece]
+
+
+class Support(NamedTuple):
+    """The passage to look at."""
+
+    passage: int
+    """Its place among the used passages, from 0."""
+    share: float
+    """The share of the sentence's content words that it holds; of a checker, its probability of support."""
+
+
+def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[Support | None]:
+    """For each sentence the passage that holds most of its words, the first of equals; None where none holds a word.
+
+    >>> supports(["The ferry leaves at dawn.", "Hello!"], ["A bus.", "A ferry leaves the pier at noon."])
+    [Support(passage=1, share=0.6666666666666666), None]
+    """
+    known = [set(content_words(text or "")) for text in passages]
+    found: list[Support | None] = []
+    for sentence in sentences:
+        words = content_words(sentence)
+        shares = [sum(word in held for word in words) / len(words) for held in known] if words else []
+        best = max(shares, default=0.0)
+        found.append(Support(shares.index(best), best) if best else None)
+    return found
+
+
+def checked_supports(item: BrowsedItem, sentences: int) -> list[Support | None] | None:
+    """For each sentence the first passage that a checker says supports it; None if no checker judged the item."""
+    places = {used.passage_id: place for place, used in reversed([*enumerate(item.passages)])}
+    for said in item.opinions.values():
+        if said.support and len(said.support) == sentences:
+            found = [
+                (places.get(one.passages[0].partition("#")[0]) if one.passages else None, one) for one in said.support
+            ]
+            return [None if at is None else Support(at, one.probability or 0.0) for at, one in found]
+    return None
+
+
+def labeled_sentences(item: BrowsedItem) -> tuple[str, ...]:
+    """The sentences of an item's response, if a judge labeled as many; else none."""
+    labeled = {len(said.sentences) for top in item.opinions.values() for said in (top, *top.votes) if said.sentences}
+    sentences = split_sentences(item.text) if labeled and item.text is not None else ()
+    return sentences if len(sentences) in labeled else ()
 
 
 class Listing(NamedTuple):
@@ -76,7 +169,7 @@ class _Lister:
         rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         said: list[dict[str, list[Any]]] = [{name: [] for name in _SIDE_COLUMNS} for _ in sides]
         with ExitStack() as opened:
-            sent = [opened.enter_context(Sent(side.journal)) for side in self._all.sides]
+            sent = [opened.enter_context(closing(Sent(side.journal))) for side in self._all.sides]
             for item in self._items:
                 turn = self._turn(item)
                 self._details.add(self._detail(item, sent))

@@ -9,8 +9,8 @@ from judge.calibrate.equivalence import ASSESSORS, word_of
 from judge.calibrate.findings import EquivalenceRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.report.folder import EQUIVALENCE
 from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.tables import EQUIVALENCE
 from judge.calibrate.report.terminal import summary
 from judge.io.table import records_tsv
 from judge.records import Estimate

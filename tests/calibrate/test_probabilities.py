@@ -9,8 +9,8 @@ from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, ProbabilityRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.report.folder import PROBABILITIES
 from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.tables import PROBABILITIES
 from judge.io.table import records_tsv
 from judge.records import Level, Scale
 from judge.stats.probabilities import Forecasts, brier

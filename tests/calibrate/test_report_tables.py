@@ -15,8 +15,7 @@ from judge.calibrate.findings import (
     Slope,
     SystemAgreement,
 )
-from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.tables import (
+from judge.calibrate.report.folder import (
     CALIBRATION_MAP,
     COMPARISONS,
     DIAGNOSTICS,
@@ -27,6 +26,7 @@ from judge.calibrate.report.tables import (
     alternative_tsv,
     confusion_tsv,
 )
+from judge.calibrate.report.markdown import calibration_markdown
 from judge.io.cells import markdown_cell
 from judge.io.safe import unescape
 from judge.io.table import records_tsv

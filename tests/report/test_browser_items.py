@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,7 @@ from judge.io.line_stream import jsonl_bytes
 from judge.records import Level, Scale
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
 from judge.report.items_merged import gather
-from judge.report.items_sent import Sent, pieces
-from judge.report.items_support import Support, checked_supports, labeled_sentences, supports
+from judge.report.listing import Sent, Support, checked_supports, labeled_sentences, pieces, supports
 from judge.runs.records import Exchange
 from tests.report.browsed import FERRY, failed, judgment, response, runs, write_folder
 
@@ -348,7 +348,7 @@ def test_the_journal_tells_what_was_sent(tmp_path: Path) -> None:
     folder = write_folder(
         tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 3)], sent={"a" * 64: ("Grade it.", "3")}
     )
-    with Sent(folder / "journal.sqlite") as sent:
+    with closing(Sent(folder / "journal.sqlite")) as sent:
         recorded = sent.find("a" * 64)
         assert recorded is not None
         assert [one.content for one in recorded.messages] == ["You assess groundedness.", "Grade it."]
@@ -359,7 +359,7 @@ def test_the_journal_tells_what_was_sent(tmp_path: Path) -> None:
 
 def test_a_journal_that_is_none_is_said_and_a_damaged_row_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "journal.sqlite").write_text("no journal", encoding="utf-8")
-    with Sent(tmp_path / "journal.sqlite") as sent:
+    with closing(Sent(tmp_path / "journal.sqlite")) as sent:
         assert sent.find("a" * 64) is None
         assert sent.problem is not None
         assert "cannot be read" in sent.problem

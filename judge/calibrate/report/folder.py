@@ -1,34 +1,224 @@
-"""The files of a calibration: names and bytes, the same for the same findings."""
+"""The files of a calibration: names and bytes, the same for the same findings.
+
+A TSV file has a stable header, six decimals, and for an undefined number an empty cell and a note.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
-from judge.calibrate.findings import Calibration
-from judge.calibrate.report.lookup import best_first
+from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, Slope, TrustVerdict
+from judge.calibrate.report.lookup import best_first, merged
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
-from judge.calibrate.report.tables import (
-    CALIBRATION_MAP,
-    CASCADE_BOUNDS,
-    CASCADES,
-    COMPARISONS,
-    DIAGNOSTICS,
-    EQUIVALENCE,
-    LINES,
-    PROBABILITIES,
-    SYSTEMS,
-    TOGETHER,
-    agreement_tsv,
-    alternative_tsv,
-    clustered,
-    confusion_tsv,
-)
 from judge.io.draw.drawable import can_draw
 from judge.io.ids import Cluster
 from judge.io.line_stream import json_bytes
-from judge.io.table import records_tsv
+from judge.io.table import TsvColumns, fields, records_tsv, tsv
+from judge.stats import agreement
+from judge.stats.expected import EXPECTED
+from judge.stats.probabilities import PROBABILITY
+from judge.stats.ranking import SYSTEM
 
 SCHEMA = 1
 """Version of calibration.json and selection.json."""
+STATISTICS = (*agreement.STATISTICS, *EXPECTED)
+"""The statistics of agreement, in column order."""
+_WORST = " ".join(name for name, statistic in agreement.STATISTICS.items() if statistic.worst_case)
+_GRADED = agreement.primary_statistic(3)
+"""The primary statistic of more than two grades; its interval over items has columns on every scale."""
+
+
+def _ends(name: str, path: str) -> TsvColumns:
+    """An estimate and the ends of its interval."""
+    return fields(f"{name}={path}.value {name}_lo={path}.low {name}_hi={path}.high")
+
+
+def _statistics(names: Iterable[str]) -> TsvColumns:
+    """The columns of a record's statistics."""
+    columns = (_ends(name, f"statistics.{name}") for name in names)
+    return {name: cell for each in columns for name, cell in each.items()}
+
+
+def _basis(path: str) -> TsvColumns:
+    """The numbers of items and topics of an estimate, and the reason of what it lacks."""
+    return fields(f"n={path}.n topics={path}.topics note={path}.reason")
+
+
+def _marginal(test: str, part: str) -> Callable[[Any], object]:
+    return lambda row: next((getattr(found, part) for found in row.marginals if found.name == test), None)
+
+
+def _of_slope(part: str) -> Callable[[Any], object]:
+    return lambda row: getattr(row.slope if isinstance(row, Slope) else row.contrast, part)
+
+
+_JUDGE = fields("judge prompt criterion split")
+_DIFFERENCE = _ends("difference", "difference")
+_PAIR = {**fields("criterion split statistic a b"), **_DIFFERENCE}
+COMPARISONS: TsvColumns = {**_PAIR, **fields("p p_max_t p_holm exact"), **_basis("difference")}
+"""A row for each pair of candidates; the difference is a's statistic minus b's."""
+EQUIVALENCE: TsvColumns = {
+    **_PAIR,
+    "margin": lambda row: float(row.margin),
+    **fields("equivalence=word"),
+    **_basis("difference"),
+}
+"""A row for each pair; the difference has a 90 % interval."""
+TOGETHER: TsvColumns = {
+    **fields("criterion split statistic judge alone together value_alone value_together"),
+    **_DIFFERENCE,
+    **fields("p p_max_t"),
+    **_basis("difference"),
+}
+"""A row for each judge and prompt that was asked alone and together; the difference is together minus alone."""
+_SETTLED: TsvColumns = {
+    **fields("items settled"),
+    "share_settled": lambda row: row.settled / row.items if row.items else None,
+}
+CASCADES: TsvColumns = {
+    **fields("criterion split statistic judge alone prompt"),
+    **_SETTLED,
+    **fields("value_alone value_cascade"),
+    **_DIFFERENCE,
+    **fields("p p_max_t n=difference.n topics=difference.topics"),
+    **fields("calls_alone=cost.calls_alone calls_cascade=cost.calls_cascade calls_checker=cost.calls_checker"),
+    **fields("prompt_tokens_alone=cost.prompt_tokens_alone prompt_tokens_cascade=cost.prompt_tokens_cascade"),
+    **fields("reply_tokens_alone=cost.reply_tokens_alone reply_tokens_cascade=cost.reply_tokens_cascade"),
+    **fields("cost_alone=cost.cost_alone cost_cascade=cost.cost_cascade note=difference.reason"),
+}
+"""A row for each cascade and prompt; the difference is the cascade minus its judge alone."""
+CASCADE_BOUNDS: TsvColumns = {
+    **fields("criterion split statistic checker alone prompt low high"),
+    **_SETTLED,
+    **fields("value_cascade=value"),
+    **_DIFFERENCE,
+    **_basis("difference"),
+}
+"""A row for each pair of bounds that was tried of the answers that are there."""
+CALIBRATION_MAP: TsvColumns = {
+    **_JUDGE,
+    **fields("grade n mean"),
+    "shrunken": lambda row: float(row.shrunken),
+    "weight": lambda row: float(row.weight),
+}
+"""A row for each judge and grade: the assessors' mean grade where the judge gives it."""
+LINES: TsvColumns = {
+    **_JUDGE,
+    **fields("intercept"),
+    **_ends("slope", "slope"),
+    **fields("error_grade error_expected error_line"),
+    **_basis("slope"),
+}
+"""A row for each judge: how assessors' grades follow the expected grade."""
+PROBABILITIES: TsvColumns = {
+    **_JUDGE,
+    **_statistics(PROBABILITY),
+    **fields("brier_of_shares"),
+    **_basis("statistics.brier"),
+    "note": lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY),
+}
+"""A row for each judge that gives label probabilities: how far they forecast the assessors' grades."""
+SYSTEMS: TsvColumns = {
+    **_JUDGE,
+    **fields("runs"),
+    **_statistics(SYSTEM),
+    **fields("half_human=halves.human half_judge=halves.judge"),
+    "notes": lambda row: merged(
+        [*((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
+         ("halves", row.halves.reason)]
+    ),
+}  # fmt: skip
+"""A row for each judge: how its ranking of the runs agrees with the assessors'."""
+DIAGNOSTICS: TsvColumns = {
+    **fields("judge criterion split"),
+    "what": lambda row: getattr(row, "what", "family"),
+    **fields("family is_self runs mean"),
+    "estimate": _of_slope("value"),
+    "estimate_lo": _of_slope("low"),
+    "estimate_hi": _of_slope("high"),
+    **{"n": _of_slope("n"), "topics": _of_slope("topics"), "note": _of_slope("reason")},
+}
+"""A row for each slope and each family: what judge minus assessor depends on."""
+AGREEMENT: TsvColumns = {
+    **_JUDGE,
+    **fields("reference baseline gold n topics coverage"),
+    "without_grade": lambda row: ",".join(
+        f"{reason}:{n}" for reason, n in sorted(row.without_grade.items(), key=lambda item: (-item[1], item[0]))
+    ),
+    **_statistics(STATISTICS),
+    **fields(" ".join(f"worst_{name}=worst_case.{name}" for name in _WORST.split())),
+    **fields(f"{_GRADED}_item_lo=item.{_GRADED}.low {_GRADED}_item_hi=item.{_GRADED}.high"),
+    "primary_item_lo": lambda row: getattr(row.item.get(row.primary), "low", None),
+    "primary_item_hi": lambda row: getattr(row.item.get(row.primary), "high", None),
+    "deff": lambda row: row.design_effect.get(row.primary),
+    **{
+        f"{test}_{part}": _marginal(test, part) for test in ("bowker", "stuart_maxwell") for part in ("chi2", "df", "p")
+    },
+    **_ends("ceiling", "ceiling"),
+    **_ends("test_retest", "test_retest"),
+    **fields("primary binary"),
+}
+"""The columns of `agreement.tsv` before the verdict."""
+
+
+def clustered(table: str, cluster: Cluster) -> str:
+    """A table with the unit of its intervals as a last note of each row, unless that is the topic."""
+    head, *lines = table.split("\n")
+    if cluster == "topic" or not head.endswith(("\tnote", "\tnotes")):
+        return table
+    said = f"clustered by {cluster}"
+    noted = (line and line + (said if line.endswith("\t") else f"; {said}") for line in lines)
+    return "\n".join([head, *noted])
+
+
+def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[TrustVerdict] = ()) -> str:
+    """A row for each judge, criterion and split; `verdict` is empty where there is none about that row."""
+    words = {(verdict.criterion, verdict.judge, verdict.prompt, verdict.split): verdict.word for verdict in verdicts}
+    columns: TsvColumns = {
+        **AGREEMENT,
+        "verdict": lambda row: words.get((row.criterion, row.name, row.prompt, row.split)),
+        "notes": _notes,
+    }
+    return records_tsv(columns, rows)
+
+
+def _notes(row: AgreementRow) -> str:
+    named = [(name, row.statistics[name].reason) for name in STATISTICS if name in row.statistics]
+    named += [(test.name, test.reason) for test in row.marginals]
+    named += [("ceiling", row.ceiling.reason)] if row.ceiling else []
+    named += [("test_retest", row.test_retest.reason)] if row.test_retest else []
+    return merged(named)
+
+
+def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
+    """A row for each judge and pair of grades; `row_share` is the share of the assessors' grade."""
+    return tsv(
+        (*_JUDGE, "human", "judge_grade", "count", "row_share"),
+        (
+            [row.judge, row.prompt, row.criterion, row.split, human, grade, n, n / total if total else None]
+            for row in rows
+            for human, counts in zip(row.grades, row.confusion, strict=True)
+            for total in [sum(counts)]
+            for grade, n in zip(row.grades, counts, strict=True)
+        ),
+    )
+
+
+def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
+    """A row for each judge and assessor, all with the judge's epsilon, omega and rho; no assessor without a result."""
+    return tsv(
+        (*_JUDGE, "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
+        (
+            [
+                *(row.judge, row.prompt, row.criterion, row.split, row.epsilon, row.omega, row.rho, assessor),
+                *(row.n.get(assessor), row.p_values.get(assessor), row.rejected.get(assessor), row.reason),
+            ]
+            for row in rows
+            for assessor in row.p_values or [""]
+        ),
+    )
 
 
 def calibration_files(calibration: Calibration) -> dict[str, bytes]:

@@ -118,3 +118,12 @@ def looked_at(look: Looks) -> str:
     grades = "sealed test grades" if look.ledger == "seal" else "grades"
     questions = count(look.number, "question")
     return f"so far {questions} to these {grades}, {count(look.candidates, 'candidate')} in all"
+
+
+def merged(named: Iterable[tuple[str, str | None]]) -> str:
+    """Every reason once, after its names: `kappa, wkappa: all grades equal; ac1: fewer than 5 topics`."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in named:
+        if reason:
+            by_reason.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())

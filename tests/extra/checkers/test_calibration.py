@@ -9,9 +9,8 @@ from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, CascadeCost
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
-from judge.calibrate.report.folder import calibration_files
+from judge.calibrate.report.folder import CASCADE_BOUNDS, CASCADES, calibration_files
 from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.tables import CASCADE_BOUNDS, CASCADES
 from judge.calibrate.report.terminal import summary
 from judge.extra.checkers.calibration import cascade_bounds, tried_bounds
 from judge.extra.checkers.cascade import Cascade
