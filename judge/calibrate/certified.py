@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from judge.calibrate.findings import Looks, Split, Word
-from judge.calibrate.gate import Requirement, parse_requirement
+from judge.calibrate.gate import parse_requirement, word_of_rule
 from judge.errors import UsageError
 from judge.extra.probe.certified import CertifiedProbe, probe_contradictions
 from judge.io.safe import shown
@@ -131,14 +131,19 @@ def _verdict(entry: Certified) -> Iterator[Contradiction]:
     except UsageError as error:
         yield "requirements", str(error)
         return
-    unmet = [rule for rule in rules if not _within(rule, _estimate(entry, rule), met=True)]
-    failed = [rule for rule in rules if _within(rule, _estimate(entry, rule), met=False)]
+    estimates = {
+        rule: entry.estimate if rule.statistic == entry.statistic else entry.others.get(rule.statistic)
+        for rule in rules
+    }
+    words = {rule: word_of_rule(rule, estimate) for rule, estimate in estimates.items() if estimate is not None}
+    unmet = [rule for rule in rules if words.get(rule) != "TRUSTED"]
+    failed = [rule for rule in rules if words.get(rule) == "NOT TRUSTED"]
     if entry.verdict == "TRUSTED" and not rules:
         yield "verdict", "TRUSTED without a requirement"
     if entry.verdict == "TRUSTED" and set(entry.made) != {"blind"}:
         yield "verdict", f"TRUSTED by gold made by {', '.join(map(shown, entry.made)) or 'nobody'}"
     for rule in unmet if entry.verdict == "TRUSTED" else failed if entry.verdict == "INCONCLUSIVE" else ():
-        yield "verdict", f"{entry.verdict}, but {rule} is {_against(_estimate(entry, rule))}"
+        yield "verdict", f"{entry.verdict}, but {rule} is {_against(estimates[rule])}"
     if entry.verdict == "NOT TRUSTED" and not failed:
         yield "verdict", "NOT TRUSTED, but no requirement is failed by its interval"
 
@@ -146,20 +151,6 @@ def _verdict(entry: Certified) -> Iterator[Contradiction]:
 def _probe(entry: Certified) -> Iterator[Contradiction]:
     if entry.probed is not None:
         yield from probe_contradictions(entry.probed)
-
-
-def _estimate(entry: Certified, rule: Requirement) -> Estimate | None:
-    return entry.estimate if rule.statistic == entry.statistic else entry.others.get(rule.statistic)
-
-
-def _within(rule: Requirement, estimate: Estimate | None, *, met: bool) -> bool:
-    """Whether the whole interval lies on the right side of the bound or, with `met` false, on the wrong one."""
-    end = None if estimate is None else estimate.low if met == (rule.end == "lo") else estimate.high
-    if end is None:
-        return False
-    above = end >= rule.bound if met else end > rule.bound
-    below = end <= rule.bound if met else end < rule.bound
-    return above if met == (rule.end == "lo") else below
 
 
 def _against(estimate: Estimate | None) -> str:

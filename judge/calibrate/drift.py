@@ -6,6 +6,8 @@ from typing import Literal
 import msgspec
 
 from judge.ask.labels import Label, Labels
+from judge.calibrate.equivalence import word_of
+from judge.calibrate.findings import Equivalence
 from judge.io.ids import natural_key, topic_of
 from judge.records import Estimate
 from judge.stats.means import FEWEST_TOPICS, mean_interval
@@ -93,8 +95,5 @@ def _word(within: Estimate, margin: float, *, moved: bool) -> Stability:
     """STEADY where the interval lies within the margin or nothing moved, MOVED where it lies beyond, else open."""
     if not moved:
         return "STEADY" if within.topics >= FEWEST_TOPICS else "INCONCLUSIVE"
-    if within.low is None or within.high is None:
-        return "INCONCLUSIVE"
-    if -margin < within.low and within.high < margin:
-        return "STEADY"
-    return "MOVED" if within.low > margin or within.high < -margin else "INCONCLUSIVE"
+    words: dict[Equivalence, Stability] = {"EQUIVALENT": "STEADY", "DIFFERENT": "MOVED", "INCONCLUSIVE": "INCONCLUSIVE"}
+    return words[word_of(within, margin)]

@@ -58,13 +58,9 @@ def word_of(difference: Estimate, margin: float) -> Equivalence:
     low, high = difference.low, difference.high
     if low is None or high is None:
         return "INCONCLUSIVE"
-    return (
-        "EQUIVALENT"
-        if -margin < low and high < margin
-        else "DIFFERENT"
-        if low > margin or high < -margin
-        else "INCONCLUSIVE"
-    )
+    if -margin < low and high < margin:
+        return "EQUIVALENT"
+    return "DIFFERENT" if low > margin or high < -margin else "INCONCLUSIVE"
 
 
 def _rows(

@@ -87,20 +87,20 @@ def verdict(
         if rule.statistic == row.primary and reused:
             estimate = _after_choice(choice, row)
             after, deciding = f" after choosing among {len(choice.tried) if choice else 0} on the same grades", estimate
-        word = _word(rule, estimate)
+        word = word_of_rule(rule, estimate)
         if reused and rule.statistic != row.primary and word == "TRUSTED":
             # The choice looked at these very grades, and no interval of this statistic allows for it.
             word, after = "INCONCLUSIVE", ", but the judge was chosen on the same grades"
         words.append(word)
         reasons.append(f"{rule}: {_shown(estimate)}{after}")
         if reused and rule.statistic == row.primary and choice is not None and choice.after_choice_worst is not None:
-            words.append(_not_worse(_word(rule, choice.after_choice_worst)))
+            words.append(_not_worse(word_of_rule(rule, choice.after_choice_worst)))
             worst_choice = f"{_shown(choice.after_choice_worst)}{after}"
             # Where only other candidates miss grades, the two intervals are the same.
             if f"{rule}: {worst_choice}" != reasons[-1]:
                 reasons.append(f"{rule}: {worst_choice}, missing grades at the far end of the scale")
         elif rule in worst:
-            words.append(_not_worse(_word(rule, worst[rule])))
+            words.append(_not_worse(word_of_rule(rule, worst[rule])))
             reasons.append(
                 f"{rule}: {_shown(worst[rule])} with the {row.gold - row.n} missing grades at the far end of the scale"
             )
@@ -136,7 +136,8 @@ def _after_choice(choice: Choice | None, row: AgreementRow) -> Estimate:
     return Estimate(value.value, None, None, value.n, value.topics, "chosen on the same grades, and too few topics")
 
 
-def _word(rule: Requirement, estimate: Estimate) -> Word:
+def word_of_rule(rule: Requirement, estimate: Estimate) -> Word:
+    """TRUSTED where the interval keeps the bound, NOT TRUSTED where it lies beyond, else INCONCLUSIVE."""
     low, high = estimate.low, estimate.high
     if low is None or high is None:
         return "INCONCLUSIVE"

@@ -213,10 +213,8 @@ def change_lines(items: Sequence[RecheckedItem], recorded: Mapping[str, str]) ->
 
 
 def _changed(item: RecheckedItem, change: ServedChange) -> bool:
-    pair = (item.model, item.again_model)
-    if change.what == "system_fingerprint":
-        pair = (item.system_fingerprint, item.again_system_fingerprint)
-    return item.again_missing is None and (item.judge, *pair) == (change.judge, change.before, change.after)
+    served = item.judge, getattr(item, change.what), getattr(item, f"again_{change.what}")
+    return item.again_missing is None and served == (change.judge, change.before, change.after)
 
 
 def _served(name: str | None, recorded: str) -> str:
