@@ -273,6 +273,7 @@ def test_the_jobs_take_any_kind_of_path_and_one_alone(path: Callable[[str], Any]
     assert (plan.criteria, len(plan.prompts), len(plan.passages or ())) == (("groundedness",), 1, 1)
     outcome = inside_a_loop(lambda: judge.run(plan))
     assert {row.run_id for row in outcome.leaderboard} == {"harbor-grounded", "quarry-copied"}
+    assert outcome._repr_html_() == f"<p>{outcome.banner}</p>{outcome.leaderboard._repr_html_()}"
     extended = inside_a_loop(lambda: judge.run(plan.with_values(extend=path("out"), out=path("more"))))
     assert extended.results == outcome.results
     calibration = CalibrationPlan(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,9 @@ class Outcome(Record, frozen=True):
     def failures(self) -> Table[Failure]:
         """The judgments that are missing."""
         return Table(result for result in self.results if isinstance(result, Failure))
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.banner)}</p>{self.leaderboard._repr_html_()}"
 
 
 def pool_files(pooled: Pooled) -> dict[str, FileContent]:
