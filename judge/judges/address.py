@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
 
-from judge.errors import UsageError
+from judge.errors import MissingKeyError, UsageError
 from judge.judges.secrets import holds_key
 
 
@@ -97,6 +97,18 @@ def proxy_for(url: str) -> str | None:
     if not proxy:
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def needed_key(judge: str, variable: str) -> str:
+    """The API key of a judge that is not asked without one.
+
+    Raises:
+        UsageError: As `read_key`; a MissingKeyError where there is none.
+    """
+    key = read_key(variable)
+    if key is None:
+        raise MissingKeyError(f"{judge} needs a key: set the environment variable {variable}")
+    return key
 
 
 def read_key(variable: str) -> str | None:

@@ -1,37 +1,17 @@
 """The chat-completions protocol of OpenAI and compatible servers: what is sent, and how a reply is read."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from judge.errors import RejectedError, TransientError, UsageError
+from judge.errors import RejectedError, TransientError
 from judge.judges.forms import answer_schema, group_schema, nuggets_schema
-from judge.judges.http_errors import entries, error_for, members, read_refusal, shorten
+from judge.judges.http_errors import at, error_for, read_refusal, shorten
 from judge.judges.journal_rows import without_secrets
 from judge.judges.records import Completion, Request
 from judge.judges.secrets import Secrets
-
-
-def refuse_threads(threads: int | None, name: str) -> None:
-    """Refuse `--threads` for a judge that does not run on this machine.
-
-    Raises:
-        UsageError: A number was given.
-    """
-    if threads is not None:
-        raise UsageError(f"--threads is for local models; {name} does not run here")
-
-
-def refuse_replicas(replicas: Sequence[str], name: str) -> None:
-    """Refuse further addresses for a judge that is asked at one.
-
-    Raises:
-        UsageError: There are some.
-    """
-    if replicas:
-        raise UsageError(f"--base-url may be repeated for server/… only; {name} is asked at one address")
 
 
 def response_format(request: Request) -> dict[str, Any]:
@@ -114,31 +94,28 @@ def read_completion(
         RejectedError: The body is JSON without choices.
         JudgeError: The body is an error, which some gateways send with status 200.
     """
-    reply = members(read_json(body))
-    choices = entries(reply.get("choices"))
-    if not choices:
+    reply = read_json(body)
+    if not at(reply, list, "choices"):
         refusal = read_refusal(200, body)
         status = next((int(code) for code in refusal.codes if code.isdecimal() and 400 <= int(code) < 600), None)
         if status is None:
             raise RejectedError(f"status 200, but no choices: {refusal.message}")
         raise error_for(msgspec.structs.replace(refusal, status=status), headers, structured=structured)
-    choice = members(choices[0])
-    if choice.get("finish_reason") == "error":
+    choice, usage = reply["choices"][0], at(reply, dict, "usage") or {}
+    reason, refused = at(choice, str, "finish_reason"), at(choice, str, "message", "refusal")
+    if reason == "error":
         raise TransientError("the provider broke off with finish_reason error")
-    message, usage = members(choice.get("message")), members(reply.get("usage"))
-    content, refused = message.get("content"), message.get("refusal")
-    if isinstance(content, list):
-        content = "".join(text for part in content if isinstance(text := members(part).get("text"), str))
-    refused = refused if isinstance(refused, str) else None
+    parts = at(choice, list, "message", "content") or ()
+    text = refused or at(choice, str, "message", "content") or "".join(at(part, str, "text") or "" for part in parts)
     return without_secrets(
         Completion(
-            text=refused or content or "",
-            finish_reason="refusal" if refused else choice.get("finish_reason"),
+            text=text,
+            finish_reason="refusal" if refused else reason,
             model=reply.get("model"),
             system_fingerprint=reply.get("system_fingerprint"),
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=_replied(usage),
-            cached_tokens=_cached(usage, members(reply.get("timings"))),
+            cached_tokens=_cached(usage, at(reply, dict, "timings") or {}),
             latency=latency,
             endpoint=endpoint,
             raw=body.decode("utf-8", "replace"),
@@ -159,7 +136,7 @@ def _replied(usage: Mapping[str, Any]) -> Any:
 def _cached(usage: Mapping[str, Any], timings: Mapping[str, Any]) -> Any:
     """The tokens of the prompt that were read from a cache, as OpenAI, DeepSeek, Anthropic or llama.cpp counts them."""
     counts = (
-        members(usage.get("prompt_tokens_details")).get("cached_tokens"),
+        (at(usage, dict, "prompt_tokens_details") or {}).get("cached_tokens"),
         usage.get("prompt_cache_hit_tokens"),
         usage.get("cache_read_input_tokens"),
         timings.get("cache_n"),

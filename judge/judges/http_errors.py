@@ -5,7 +5,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -66,6 +66,7 @@ _EXHAUSTED: tuple[tuple[str, str], ...] = (
 
 `{month}` is the time that the message names, else the next month's first.
 """
+_Kind = TypeVar("_Kind")
 _REGAIN = re.compile(r"regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) utc")
 
 
@@ -105,16 +106,15 @@ def read_refusal(status: int, body: bytes | str) -> Refusal:
     if not isinstance(error, dict):
         return Refusal(status, shorten(str(error)))
     message = error.get("message") or error.get("detail") or text
-    details = error.get("details")
     codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
     # Azure's, and Anthropic's.
-    codes += [members(error.get("innererror")).get("code"), members(details).get("error_code")]
+    codes += [at(error, str, "innererror", "code"), at(error, str, "details", "error_code")]
     wait: float | None = None
     # Gemini sends a list of typed objects, google.rpc.RetryInfo and google.rpc.QuotaFailure.
-    for detail in map(members, entries(details)):
-        if isinstance(delay := detail.get("retryDelay"), str):
+    for detail in at(error, list, "details") or ():
+        if delay := at(detail, str, "retryDelay"):
             wait = read_seconds(delay, datetime.now(UTC)) or None
-        codes += [f"quota:{members(violation).get('quotaId')}" for violation in entries(detail.get("violations"))]
+        codes += [f"quota:{at(violation, str, 'quotaId')}" for violation in at(detail, list, "violations") or ()]
     return Refusal(
         status,
         shorten(message if isinstance(message, str) else json.dumps(message)),
@@ -123,14 +123,14 @@ def read_refusal(status: int, body: bytes | str) -> Refusal:
     )
 
 
-def members(value: Any) -> dict[str, Any]:
-    """A value of JSON if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def entries(value: Any) -> list[Any]:
-    """A value of JSON if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
+def at(document: Any, kind: type[_Kind], *path: str | int) -> _Kind | None:
+    """The value at a path of a document; None where it is missing or of another type: what is paid for is read."""
+    for step in path:
+        try:
+            document = document[step]
+        except (LookupError, TypeError):
+            return None
+    return document if type(document) is kind else None
 
 
 def connection_error(error: Exception, timeout: float) -> JudgeError:

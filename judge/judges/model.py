@@ -1,10 +1,11 @@
 """The interface of a judge: its options, its price, and one call that is one attempt."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from judge.errors import UsageError
 from judge.judges.endpoints import Endpoint
 from judge.judges.limits import RateLimits
 from judge.judges.prices import FREE as FREE
@@ -30,6 +31,21 @@ class ModelOptions(msgspec.Struct, frozen=True):
     """CPU threads of a local model; None means all cores that this process may use."""
     logprobs: bool = False
     """Ask for the probability of every label, and so for one label without reasons where a grade is asked."""
+
+
+def refuse_options(options: ModelOptions, judge: str, *names: Literal["threads", "replicas"]) -> None:
+    """Refuse options that mean nothing for a judge.
+
+    Raises:
+        UsageError: One of them was given.
+    """
+    why = {
+        "threads": f"--threads is for local models; {judge} does not run here",
+        "replicas": f"--base-url may be repeated for server/… only; {judge} is asked at one address",
+    }
+    for name in names:
+        if getattr(options, name):
+            raise UsageError(why[name])
 
 
 def recorded_options(options: ModelOptions) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from judge.io.limits import LARGEST_TOML
 from judge.io.paths import StrPath
 from judge.io.safe import shown
 from judge.io.stored import read_stored
+from judge.judges.records import Completion
 from judge.records import Problem
 
 KEYS = ("in", "cached", "out")
@@ -41,6 +42,11 @@ class Price(msgspec.Struct, frozen=True):
         """
         rate = self.prompt if self.cached is None else self.cached
         return (prompt - cached) * self.prompt + cached * rate + completion * self.completion
+
+    def of(self, completion: Completion) -> float | None:
+        """US dollars for a completion; None where it does not say its tokens."""
+        prompt, reply = completion.prompt_tokens, completion.completion_tokens
+        return None if prompt is None or reply is None else self.cost(prompt, completion.cached_tokens or 0, reply)
 
     def per_million(self) -> dict[str, float]:
         """US dollars per million tokens: `in`, `cached` where it differs, `out`."""

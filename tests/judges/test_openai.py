@@ -117,12 +117,13 @@ def test_cost_is_tokens_times_list_price(monkeypatch: pytest.MonkeyPatch, tmp_pa
     list_price.cache_clear()
     try:
         model = OpenAIModel("gpt-x", ModelOptions())
-        assert model.price() == Price(2e-6, 8e-6, 5e-7)
+        price = model.price()
+        assert price == Price(2e-6, 8e-6, 5e-7)
         completion = Completion("", "stop", "gpt-x", prompt_tokens=1000, completion_tokens=50)
-        assert model._cost(completion) == pytest.approx(1000 * 2e-6 + 50 * 8e-6)
+        assert price.of(completion) == pytest.approx(1000 * 2e-6 + 50 * 8e-6)
         cached = msgspec.structs.replace(completion, cached_tokens=600)
-        assert model._cost(cached) == pytest.approx(400 * 2e-6 + 600 * 5e-7 + 50 * 8e-6)
-        assert model._cost(Completion("", "stop", "gpt-x")) is None
+        assert price.of(cached) == pytest.approx(400 * 2e-6 + 600 * 5e-7 + 50 * 8e-6)
+        assert price.of(Completion("", "stop", "gpt-x")) is None
         assert list_price("embed") is None
         assert list_price("unheard-of") is None
         # What another server charges is not in the list.

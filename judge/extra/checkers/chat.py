@@ -15,9 +15,9 @@ import msgspec
 from judge.errors import InputError, LogprobsError, RejectedError
 from judge.extra.checkers.checkers import PairScore, ServedChecker, TextPair, text_bytes
 from judge.io.stored import read_stored
-from judge.judges.chat import encoded, refuse_threads
+from judge.judges.chat import encoded
 from judge.judges.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
-from judge.judges.model import ModelOptions, SentRequests
+from judge.judges.model import ModelOptions, SentRequests, refuse_options
 from judge.judges.records import NO_SCORE, STOPPED, Completion, Message, Request
 from judge.records import Criterion
 
@@ -65,7 +65,7 @@ class ChatChecker(ServedChecker):
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse a number of threads and a file that holds no instruction, which is an InputError, too."""
         super().check(criteria)
-        refuse_threads(self._options.threads, self._called)
+        refuse_options(self._options, self._called, "threads")
         _ = self._instruction
 
     def rule(self) -> dict[str, Any]:

@@ -16,10 +16,9 @@ from judge.errors import CallError, ContextLengthError, InputError, RejectedErro
 from judge.extra.checkers.checkers import Checker, PairScore, TextPair, pair_score
 from judge.io.extras import need_extra
 from judge.io.stored import read_stored
-from judge.judges.chat import refuse_replicas
 from judge.judges.engine import usable_cores
 from judge.judges.http_errors import shorten
-from judge.judges.model import ModelOptions
+from judge.judges.model import ModelOptions, refuse_options
 from judge.judges.weights import cached_digest
 from judge.records import Criterion
 
@@ -71,7 +70,7 @@ class OnnxChecker(Checker):
         """Load the model, and refuse files that are missing, broken or of another kind of model as an InputError."""
         super().check(criteria)
         need_extra("onnx", self._called)
-        refuse_replicas(self._options.replicas, self._called)
+        refuse_options(self._options, self._called, "replicas")
         if self._options.base_url is not None:
             raise UsageError(f"--base-url is for judges that run elsewhere; {self._called} runs here")
         self._open()

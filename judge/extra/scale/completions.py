@@ -18,12 +18,13 @@ from judge.ask.options import JournalOption
 from judge.errors import InputError, JudgeError, RejectedError
 from judge.extra.scale.requests import OpenQuestion, QuestionFile, note_round
 from judge.extra.scale.service import offer_of
-from judge.extra.scale.wire import BatchLine, at
+from judge.extra.scale.wire import BatchLine
 from judge.io.folder import check_apart, make_folder
 from judge.io.plan import Option
 from judge.io.safe import printable, shown
 from judge.io.steps import Step, Steps, counted, quiet
 from judge.jobs.manifest import JOURNAL
+from judge.judges.http_errors import at
 from judge.judges.journal import Journal, open_journal
 from judge.judges.journal_rows import Row, new_row
 from judge.judges.model import Price
@@ -189,10 +190,7 @@ def _completion(line: BatchLine, question: OpenQuestion, price: Price | None, na
     answered = completion.model
     if answered is not None and not any(same_model(known, answered) for known in (question.model, *names)):
         raise _RefusedError(f"answered by {shown(answered)}, asked was {question.model}")
-    prompt, replied = completion.prompt_tokens, completion.completion_tokens
-    if price is None or prompt is None or replied is None:
-        return completion
-    return msgspec.structs.replace(completion, cost=price.cost(prompt, completion.cached_tokens or 0, replied))
+    return completion if price is None else msgspec.structs.replace(completion, cost=price.of(completion))
 
 
 def same_model(asked: str, answered: str) -> bool:

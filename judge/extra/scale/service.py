@@ -11,15 +11,14 @@ from urllib.parse import quote
 import msgspec
 import tenacity
 
-from judge.errors import MissingKeyError, OperationalError, TransientError, UsageError
+from judge.errors import OperationalError, TransientError, UsageError
 from judge.extra.scale import wire
-from judge.extra.scale.wire import at
 from judge.io.content import Pieces
 from judge.io.folder import write_atomic
-from judge.judges.address import read_address, read_key
+from judge.judges.address import needed_key, read_address, read_key
 from judge.judges.backends import BACKENDS, backend_facts
 from judge.judges.backends.openai import payers
-from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal
 from judge.judges.records import Completion, Message, Request
 
 _TIMEOUT = 600.0
@@ -171,9 +170,8 @@ class OpenAIBatches(_Service):
 
     def __init__(self, judge: str, address: str | None, longest: int) -> None:
         facts = backend_facts(judge)
-        key = read_key(facts.key or "")
-        if key is None and facts.usual_address is not None:
-            raise MissingKeyError(f"{judge} needs a key: set the environment variable {facts.key}")
+        variable = str(facts.key)
+        key = read_key(variable) if facts.usual_address is None else needed_key(judge, variable)
         headers = payers() | ({} if key is None else {"Authorization": f"Bearer {key}"})
         super().__init__(read_address(address or facts.usual_address or "").url, headers, longest)
 
@@ -222,11 +220,9 @@ class AnthropicBatches(_Service):
     _batches = "/messages/batches"
 
     def __init__(self, judge: str, address: str | None, longest: int) -> None:
-        key = read_key("ANTHROPIC_API_KEY")
-        if key is None:
-            raise MissingKeyError(f"{judge} needs a key: set the environment variable ANTHROPIC_API_KEY")
         url = read_address(address or os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").url
-        headers = {"x-api-key": key, "anthropic-version": "2023-06-01", "content-type": "application/json"}
+        headers = {"anthropic-version": "2023-06-01", "content-type": "application/json"}
+        headers["x-api-key"] = needed_key(judge, "ANTHROPIC_API_KEY")
         super().__init__(f"{url.removesuffix('/v1')}/v1", headers, longest)
 
     def submit(self, path: Path, file_id: str | None) -> str:

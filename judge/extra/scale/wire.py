@@ -1,13 +1,13 @@
 """Wire formats: how the lines of a batch are written and read. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from judge.errors import ContentFilterError, RejectedError
 from judge.judges.chat import read_completion
-from judge.judges.http_errors import read_refusal
+from judge.judges.http_errors import at, read_refusal
 from judge.judges.journal_rows import without_secrets
 from judge.judges.label_probabilities import with_probabilities
 from judge.judges.records import Completion, Message, Request
@@ -22,17 +22,6 @@ _GEMINI_SETTINGS = {"temperature": "temperature", "max_tokens": "maxOutputTokens
 
 BatchLine = dict[str, Any]
 """A line of a batch, as JSON."""
-_Kind = TypeVar("_Kind")
-
-
-def at(document: Any, kind: type[_Kind], *path: str | int) -> _Kind | None:
-    """The value at a path of a document; None where it is missing or of another type: what is paid for is read."""
-    for step in path:
-        try:
-            document = document[step]
-        except (LookupError, TypeError):
-            return None
-    return document if type(document) is kind else None
 
 
 def _texts(parts: list[Any] | None) -> str:

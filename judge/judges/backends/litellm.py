@@ -26,13 +26,13 @@ from judge.errors import (
 from judge.io.hints import did_you_mean
 from judge.judges.address import moved, read_address, refuse_unrecorded
 from judge.judges.backends import BACKENDS
-from judge.judges.chat import chat_messages, read_json, refuse_replicas, refuse_threads, response_format
+from judge.judges.chat import chat_messages, read_json, response_format
 from judge.judges.connection import read_body
 from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
 from judge.judges.journal_rows import without_secrets
 from judge.judges.label_probabilities import asked_logprobs, with_probabilities
 from judge.judges.limits import read_limits
-from judge.judges.model import Model, ModelOptions, Price
+from judge.judges.model import Model, ModelOptions, Price, refuse_options
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
@@ -83,8 +83,7 @@ class LitellmModel(Model):
         Raises:
             UsageError: There is one of these problems.
         """
-        refuse_threads(self._options.threads, self.name)
-        refuse_replicas(self._options.replicas, self.name)
+        refuse_options(self._options, self.name, "threads", "replicas")
         refuse_unrecorded(os.environ)
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
             raise UsageError("--base-url must hold no user name: litellm sends the provider's key")

@@ -10,17 +10,16 @@ from typing import Any
 
 import msgspec
 
-from judge.errors import MissingKeyError, UsageError
-from judge.judges.address import Address, read_address, read_key, refuse_unrecorded, without_credentials
+from judge.errors import UsageError
+from judge.judges.address import Address, needed_key, read_address, refuse_unrecorded, without_credentials
+from judge.judges.backends import BACKENDS
 from judge.judges.backends.server import ServerModel
-from judge.judges.chat import refuse_replicas, refuse_threads
 from judge.judges.label_probabilities import label_tokens
-from judge.judges.model import ModelOptions, Price
+from judge.judges.model import ModelOptions, Price, refuse_options
 from judge.judges.records import Completion, Request
 from judge.records import Criterion
 
-KEY = "OPENAI_API_KEY"  # the name of a variable, not its value
-USUAL = "https://api.openai.com/v1"
+_FACTS = BACKENDS["openai"].facts
 _PAYERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 """Variable to the header that says who pays."""
 _REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
@@ -30,7 +29,7 @@ class OpenAIModel(ServerModel):
     """A judge of OpenAI."""
 
     backend = "openai"
-    variable = KEY
+    variable = str(_FACTS.key)
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         super().__init__(model, options)
@@ -46,8 +45,7 @@ class OpenAIModel(ServerModel):
         Raises:
             UsageError: There is one of these problems.
         """
-        refuse_threads(self._options.threads, self.name)
-        refuse_replicas(self._options.replicas, self.name)
+        refuse_options(self._options, self.name, "threads", "replicas")
         refuse_unrecorded(os.environ)
         source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"
         if self._base_url is not None and read_address(self._base_url, source).user is not None:
@@ -56,8 +54,7 @@ class OpenAIModel(ServerModel):
             raise UsageError(f"{self.name} is a reasoning model, which gives no label probabilities (--logprobs)")
         if self._reasons and self._options.temperature != 0:
             raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
-        if read_key(KEY) is None:
-            raise MissingKeyError(f"{self.name} needs a key: set the environment variable {KEY}")
+        needed_key(self.name, self.variable)
 
     def price(self) -> Price | None:
         """OpenAI's list price from litellm's data file; None at another address."""
@@ -70,11 +67,11 @@ class OpenAIModel(ServerModel):
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
-        completion = await super().complete(request)
-        return msgspec.structs.replace(completion, cost=self._cost(completion))
+        completion, price = await super().complete(request), self.price()
+        return completion if price is None else msgspec.structs.replace(completion, cost=price.of(completion))
 
     def _addresses(self) -> list[Address]:
-        return [read_address(self._base_url or USUAL)]
+        return [read_address(self._base_url or str(_FACTS.usual_address))]
 
     def _headers(self) -> dict[str, str]:
         return payers()
@@ -87,12 +84,6 @@ class OpenAIModel(ServerModel):
 
     def _one_label(self, request: Request) -> dict[str, Any]:
         return {}
-
-    def _cost(self, completion: Completion) -> float | None:
-        price = self.price()
-        if price is None or completion.prompt_tokens is None or completion.completion_tokens is None:
-            return None
-        return price.cost(completion.prompt_tokens, completion.cached_tokens or 0, completion.completion_tokens)
 
 
 def payers() -> dict[str, str]:

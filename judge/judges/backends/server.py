@@ -5,12 +5,12 @@ from typing import Any
 
 from judge.errors import MissingKeyError, StructureUnsupported, UsageError
 from judge.judges.address import Address, read_address, read_key
-from judge.judges.chat import encoded, refuse_threads, response_format
+from judge.judges.chat import encoded, response_format
 from judge.judges.connection import KEY, Connection
 from judge.judges.endpoints import Endpoints
 from judge.judges.forms import label_grammar
 from judge.judges.label_probabilities import asked_logprobs
-from judge.judges.model import Model, ModelOptions
+from judge.judges.model import Model, ModelOptions, refuse_options
 from judge.judges.records import Completion, Request
 from judge.records import Criterion
 
@@ -45,7 +45,7 @@ class ServerModel(Model):
         Raises:
             UsageError: There is one of these problems.
         """
-        refuse_threads(self._options.threads, self.name)
+        refuse_options(self._options, self.name, "threads")
         read_key(KEY)
         if self._base_url is None:
             raise MissingKeyError(f"{self.name} needs --base-url, the address of an OpenAI-compatible server")
