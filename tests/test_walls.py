@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "judge"
 DOORS = [
     "records",
     "errors",
+    "plugins",
     "stats",
     "io",
     "runs",
@@ -30,13 +31,6 @@ DOORS = [
     "extra",
 ]
 """The rooms at the top of the package, in the order of the pipeline; a room imports only what stands above it."""
-
-GAPS = {
-    *("judges.journal", "calibrate.calibration", "calibrate.certificate", "calibrate.certified", "jobs.engine"),
-    *("jobs.run_inputs", "jobs.calibration.costs", "jobs.calibration.plan", "report.between"),
-    *("report.sections.beside", "report.sections.breakdowns", "cli.demo", "cli.run"),
-}
-"""Modules of the core that still import an extra."""
 
 PURE_ROOMS = {"records", "errors", "stats", "results"}
 """Rooms without input or output. Elsewhere a module says so at the end of its docstring's first paragraph: `Pure.`"""
@@ -91,14 +85,16 @@ def test_the_top_of_the_package_is_the_list_of_doors() -> None:
 def test_imports_point_up_the_list_of_doors() -> None:
     for module, name in ((module, name) for module, path in MODULES.items() for name in imported(path)):
         assert name != "judge", f"{module} imports the package that holds it"
-        if name.startswith("judge.") and not (module in GAPS and room(name.removeprefix("judge.")) == "extra"):
+        if name.startswith("judge."):
             assert DOORS.index(name.split(".")[1]) <= DOORS.index(room(module)), f"{module} imports {name}"
 
 
-def test_the_core_imports_an_extra_only_at_the_known_gaps() -> None:
-    gaps = {module for module, path in MODULES.items() if room(module) != "extra"
-            if any(name.startswith("judge.extra") for name in imported(path))}  # fmt: skip
-    assert gaps == GAPS
+def test_an_extra_imports_no_other() -> None:
+    """So that the folder of each can be deleted alone."""
+    for module, path in MODULES.items():
+        if module.startswith("extra."):
+            beside = {name for name in imported(path) if name.startswith("judge.extra.")}
+            assert {name.split(".")[2] for name in beside} <= {module.split(".")[1]}, module
 
 
 def test_a_public_class_has_a_name_of_its_own() -> None:

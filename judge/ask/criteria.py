@@ -16,6 +16,7 @@ from judge.io.hints import did_you_mean
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath, several
 from judge.io.stored import read_stored
+from judge.plugins import added
 from judge.records import Criterion
 
 
@@ -30,8 +31,8 @@ def load_criterion(path: StrPath) -> Criterion:
 
     path = Path(path)
     stored = read_stored(path)
-    folder = bundled("prompts")
-    name = f"prompts/{path.relative_to(folder).as_posix()}" if path.is_relative_to(folder) else str(path)
+    folder = next((folder for folder in _folders() if path.is_relative_to(folder)), None)
+    name = f"prompts/{path.relative_to(folder).as_posix()}" if folder is not None else str(path)
     return parse_criterion(stored, path.stem, name)
 
 
@@ -144,6 +145,11 @@ def bundled_criteria() -> tuple[Criterion, ...]:
 
 
 def _known() -> dict[str, Path]:
-    """The files of the bundled prompts by `criterion/variant`, in natural order; only names of files are read."""
-    files = {f"{path.parent.name}/{path.stem}": path for path in bundled("prompts").glob("*/*.md")}
+    """The files of the installed prompts by `criterion/variant`, in natural order; only names of files are read."""
+    files = {f"{path.parent.name}/{path.stem}": path for folder in _folders()[::-1] for path in folder.glob("*/*.md")}
     return dict(sorted(files.items(), key=lambda named: natural_key(named[0])))
+
+
+def _folders() -> tuple[Path, ...]:
+    """The folders of installed prompts: our own first, which win, then those of other packages."""
+    return bundled("prompts"), *map(Path, added("prompts", ()).values())

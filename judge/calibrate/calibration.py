@@ -30,8 +30,7 @@ from judge.calibrate.findings import (
 from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose, comparisons, selection
-from judge.calibrate.together import together_rows
-from judge.extra.checkers.calibration import cascade_rows
+from judge.calibrate.together import cascade_rows, together_rows
 from judge.io.cells import count
 from judge.io.ids import clustering
 from judge.io.steps import Step, Steps, quiet, stepped

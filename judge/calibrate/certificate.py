@@ -11,8 +11,8 @@ import msgspec
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certified import Certified, contradictions
+from judge.calibrate.probed import probed_words
 from judge.errors import InputError
-from judge.extra.probe.certified import probed_words
 from judge.io.bundle import __version__
 from judge.io.cells import count
 from judge.io.line_stream import json_bytes

@@ -9,8 +9,8 @@ import msgspec
 
 from judge.calibrate.findings import Looks, Split, Word
 from judge.calibrate.gate import parse_requirement, word_of_rule
+from judge.calibrate.probed import CertifiedProbe, probe_contradictions
 from judge.errors import UsageError
-from judge.extra.probe.certified import CertifiedProbe, probe_contradictions
 from judge.io.safe import shown
 from judge.records import Estimate
 

@@ -1,12 +1,13 @@
-"""What it costs in agreement to ask for a criterion together with others, against asking for it alone. Pure."""
+"""What it costs in agreement to ask for criteria together, or through a cascade, against a judge alone. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from judge.ask.group import group_members
-from judge.calibrate.findings import Split, TogetherRow
+from judge.calibrate.findings import CascadeRow, Split, TogetherRow
 from judge.calibrate.panel import Column, Panel
+from judge.judges.backends import judges_in
 from judge.records import Estimate
 from judge.stats.agreement import point
 from judge.stats.comparison import Comparison
@@ -30,11 +31,11 @@ def together_rows(
     """
     return tuple(
         _row(panel, alone, column, split, statistic, pair)
-        for column, alone, pair in beside_alone(columns, compared, _asked_alone)
+        for column, alone, pair in beside_alone(columns, compared, _prompt_alone)
     )
 
 
-def _asked_alone(column: Column) -> ColumnKey | None:
+def _prompt_alone(column: Column) -> ColumnKey | None:
     members = group_members(column.prompt or "")
     return (column.judge, members[0]) if members else None
 
@@ -54,6 +55,59 @@ def _row(panel: Panel, alone: Column, together: Column, split: Split, statistic:
         p=found.p,
         p_max_t=found.p_max_t,
     )
+
+
+def cascade_rows(
+    panel: Panel, columns: Sequence[Column], split: Split, statistic: str, compared: Sequence[Comparison]
+) -> tuple[CascadeRow, ...]:
+    """A row for each cascade that was compared with the judge that it asks, under the same prompt.
+
+    Args:
+        panel: Gold and labels.
+        columns: The judges that were compared.
+        split: The split that they were compared on.
+        statistic: Key of `STATISTICS`.
+        compared: Every pair of them.
+    """
+    rows = []
+    for column, alone, pair in beside_alone(columns, compared, _judge_alone):
+        value_alone, value_cascade = common_values(panel, alone, column, split, statistic)
+        judged, settled = settled_items(panel, column, split)
+        rows.append(
+            CascadeRow(
+                criterion=panel.criterion,
+                split=split,
+                statistic=statistic,
+                judge=column.judge,
+                alone=alone.judge,
+                prompt=str(column.prompt),
+                items=judged,
+                settled=settled,
+                value_alone=value_alone,
+                value_cascade=value_cascade,
+                difference=pair.difference,
+                p=pair.p,
+                p_max_t=pair.p_max_t,
+            )
+        )
+    return tuple(rows)
+
+
+def _judge_alone(column: Column) -> ColumnKey | None:
+    *first, asked = judges_in(column.judge)
+    return (asked, column.prompt) if first else None
+
+
+def settled_items(panel: Panel, column: Column, split: Split) -> tuple[int, int]:
+    """How many gold items of a split a cascade judged, and how many of them its checker settled."""
+    told = column.origin.labels if column.origin is not None else ()
+    settled = {(label.turn_id, label.response_id) for label in told if label.settled and label.sample == 0}
+    judged = [
+        (item.turn_id, item.response_id) in settled
+        for item, within, reason in zip(panel.items, panel.within(split), column.reasons, strict=True)
+        if within and reason in (None, "unable")
+    ]
+    return len(judged), sum(judged)
 
 
 def beside_alone(

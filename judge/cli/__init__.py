@@ -16,89 +16,44 @@ from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.io.bundle import __version__
 from judge.io.safe import printable
 from judge.judges.secrets import redact
+from judge.plugins import ANNEXES, is_there
 
+MAIN_LINE = {
+    "validate": "list every problem of the runs in a folder; write fixed copies",
+    "pool": "pool the runs of a folder without judging anything",
+    "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
+    "gold": "plan, label, import, check and split gold grades",
+    "calibrate": "find out which judge can be trusted, and how far",
+    "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
+    "report": "one page on an output folder, to open in a browser, and the same as Markdown",
+    "release": "write the bundle that a track may publish: pseudonyms, no licensed texts",
+    "crowd": "from workers' labels to one grade per item",
+    **(ANNEXES["desk"].commands if is_there("desk") else {}),
+    "doctor": "check this machine and judges before a run",
+    "demo": "write the bundled example to a folder and judge it",
+}
+BESIDE = {
+    "tokens": "what the token limit does under each way of counting",
+    "convert": "runs of one format to another, or to TREC runs of passages; judgments to Parquet",
+    "passages": "index a collection or its hash list; extract the passages of a pool",
+    "prompts": "list, show or check prompt files",
+    "models": "list or fetch the local models",
+    "journal": "check, rescue, count, export, join and read again the journals of paid completions",
+    "plan": "how many topics, turns and labels the next comparison of runs needs",
+    "drift": "how far a judge's grades of the same responses moved between two dates",
+    "completion": "print a script that completes commands and options in a shell",
+}
 PARTS = {
-    "main line": {
-        "validate": "list every problem of the runs in a folder; write fixed copies",
-        "pool": "pool the runs of a folder without judging anything",
-        "run": "judge every run of a folder: pool, LLM judge, response qrels, leaderboard",
-        "gold": "plan, label, import, check and split gold grades",
-        "calibrate": "find out which judge can be trusted, and how far",
-        "leaderboard": "the leaderboard of an output folder, corrected by gold grades",
-        "report": "one page on an output folder, to open in a browser, and the same as Markdown",
-        "release": "write the bundle that a track may publish: pseudonyms, no licensed texts",
-        "crowd": "from workers' labels to one grade per item",
-        "serve assess": "a desk in the browser at which assessors label pooled responses, blind",
-        "serve review": "a desk in the browser at which a prompt is improved on what judges and assessors disagree on",
-        "doctor": "check this machine and judges before a run",
-        "demo": "write the bundled example to a folder and judge it",
-    },
-    "beside it": {
-        "tokens": "what the token limit does under each way of counting",
-        "convert": "runs of one format to another, or to TREC runs of passages; judgments to Parquet",
-        "passages": "index a collection or its hash list; extract the passages of a pool",
-        "prompts": "list, show or check prompt files",
-        "models": "list or fetch the local models",
-        "journal": "check, rescue, count, export, join and read again the journals of paid completions",
-        "plan": "how many topics, turns and labels the next comparison of runs needs",
-        "completion": "print a script that completes commands and options in a shell",
-    },
-    "scale": {
-        "requests": "write what a run still has to ask as files for batch engines",
-        "batch": "hand requests to a provider's batch API, and collect what it brought",
-        "completions import": "take what batch engines brought back into the journal of a run",
-    },
-    "nuggets": {
-        "nuggets create": "ask a judge for a bank of nuggets",
-        "nuggets convert": "a bank of nuggets in another form",
-        "nuggets sheet": "a bank as a table for people to edit",
-        "nuggets import": "what people changed in such a table, as edits of the bank",
-        "nuggets match": "ask a judge which nuggets the responses of a pool support",
-        "nuggets claims": "ask a judge which claims of the responses some nugget carries",
-        "nuggets agree": "a judge's matches against people's of the same pairs",
-        "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
-    },
-    "evaluate": {
-        "evaluate responses": "mean grade and share of positive grades of each run, by topic, depth and PTKB",
-        "evaluate passages": "the passages of runs under the measures of the tracks",
-        "evaluate statements": "the PTKB statements that runs name, against each assessment",
-        "evaluate spans": "spans of dialogues and passages under the measures of RCD-2020",
-        "evaluate wording": "BLEU and ROUGE of responses against manual responses",
-        "evaluate qrels": "two sets of grades: agreement, rankings of runs, holes and their bounds",
-    },
-    "trust": {
-        "probe": "test a judge itself on altered responses: injections, altered facts, other words",
-        "drift": "how far a judge's grades of the same responses moved between two dates",
-        "bench": "measure a judge on public labels by people, and write its card",
-        "bench compare": "judge cards side by side, with paired differences",
-        "bench datasets": "which public labels are below a folder, and how to get the others",
-    },
-    "reproduce": {
-        "reproduce": "a published table made again from its released files, beside the published one",
-        "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
-    },
+    "main line": MAIN_LINE,
+    "beside it": BESIDE,
+    **{name: annex.commands for name, annex in ANNEXES.items() if annex.commands and name != "desk" and is_there(name)},
 }
 """The parts of the program to their commands, with a summary each: the main line in its order, then the rest.
 
-A command of the core lives in the module of its name in this folder.
+A command of the core lives in the module of its name in this folder, that of an annex in its module `cli`.
 """
-FAMILIES = {
-    "bench": "judge.extra.bench.cli",
-    "evaluate": "judge.extra.evaluate.cli",
-    "nuggets": "judge.extra.nuggets.cli",
-    "serve": "judge.extra.desk.cli",
-}
-"""First words whose commands are the actions of one module."""
-APART = {
-    "batch": "judge.extra.scale.cli",
-    "completions import": "judge.extra.scale.cli",
-    "crowd cast-regin": "judge.extra.reproduce.cli_cast_regin",
-    "probe": "judge.extra.probe.cli",
-    "reproduce": "judge.extra.reproduce.cli",
-    "requests": "judge.extra.scale.cli",
-}
-"""Commands whose modules are not in this folder."""
 COMMANDS = {name: summary for commands in PARTS.values() for name, summary in commands.items()}
+_OF_ANNEXES = {name: annex for annex, (commands, _) in ANNEXES.items() for name in commands}
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """How many more objects than before start a search for garbage in cycles.
@@ -156,19 +111,15 @@ def _settle_streams() -> None:
 
 
 def command_module(name: str) -> ModuleType | SimpleNamespace:
-    """What is behind a command: the docstring and `main` of a module, or its `ACTIONS`; one of these as `main`."""
-    family, _, action = name.partition(" ")
-    found = module = importlib.import_module(FAMILIES.get(family) or APART.get(name, f"judge.cli.{name}"))
-    if family in FAMILIES:
-        found = module.ACTIONS[action]
-    elif name in APART:
-        found = getattr(module, "COMMANDS", {}).get(name, module)
-    if isinstance(found, ModuleType | SimpleNamespace):
-        return found
+    """What is behind a command: the docstring and `main` of a module, or its `ACTIONS`; one function as `main`."""
+    if name not in _OF_ANNEXES:
+        return importlib.import_module(f"judge.cli.{name}")
     # Imported here, because it would slow down `judge --help`.
     from inspect import cleandoc
 
-    return SimpleNamespace(main=found, __doc__=cleandoc(found.__doc__))
+    cli = importlib.import_module(f"judge.extra.{_OF_ANNEXES[name]}.cli")
+    function = cli.COMMANDS[name]
+    return SimpleNamespace(main=function, examples=cli.EXAMPLES[name], __doc__=cleandoc(function.__doc__))
 
 
 def _general(arguments: list[str]) -> list[str]:
@@ -195,7 +146,7 @@ def command_parser(name: str) -> CommandParser:
     from judge.cli.declared import declare_command
 
     module = command_module(name)
-    parser = CommandParser(prog=f"judge {name}", description=module.__doc__)
+    parser = CommandParser(prog=f"judge {name}", description=module.__doc__, examples=getattr(module, "examples", ()))
     declare_command(parser, module)
     return parser
 

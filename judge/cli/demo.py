@@ -7,20 +7,19 @@ package index. Where the extra `llama` is not installed, the local model is left
 """
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from judge.ask.opening import DEFAULT_MODEL
 from judge.cli import call
 from judge.cli.declared import refuse_unused
-from judge.cli.printing import print_grids, say
+from judge.cli.printing import announce
 from judge.errors import InputError
-from judge.extra.nuggets.jobs.scoring import NuggetScorePlan, score_nuggets
 from judge.io.bundle import bundled
 from judge.io.extras import has_extra, how_to_get, need_extra
 from judge.io.plan import Option, Options
 from judge.judges.backends import backend_facts
+from judge.plugins import added
 
 INTERACTIVE = "plover-remembers.jsonl"
 """The interactive run that is judged beside the others."""
@@ -53,48 +52,34 @@ def main(plan: DemoPlan) -> int:
         "--passages", str(folder / "examples" / "passages.jsonl"),
     ]  # fmt: skip
     outputs = [folder / "out-baseline"]
-    _announce("1. groundedness by word overlap, without any model")
+    announce("1. groundedness by word overlap, without any model")
     code = call("run", [*inputs, "--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(outputs[0])])
     if lacking and not plan.no_model:
-        _announce(f"2. left out: {plan.model} needs openvino-genai, which is not installed: {how_to_get('llama')}")
+        announce(f"2. left out: {plan.model} needs openvino-genai, which is not installed: {how_to_get('llama')}")
     elif not plan.no_model and code == 0:
         outputs.append(folder / "out")
-        _announce(f"2. groundedness and naturalness by {plan.model} (can be stopped and started again)")
+        announce(f"2. groundedness and naturalness by {plan.model} (can be stopped and started again)")
         code = call("run", [*inputs, "--model", plan.model, "--out", str(outputs[1])])
     if code != 0:
         return code
-    _announce("How far can these judges be trusted? Their grades compared with the example's gold:")
+    announce("How far can these judges be trusted? Their grades compared with the example's gold:")
     gold = folder / "gold" / "example.gold.jsonl"
     judged = [str(out / "judgments.jsonl") for out in outputs]
     code = call("calibrate", ["--gold", str(gold), "--judgments", *judged])
-    nuggets_code = _score_nuggets(folder, outputs[0])
+    # What extras show of the example, and where more of it is.
+    shown = [show(folder, outputs[0]) for show in added("demo", ()).values()]
     out = outputs[-1]
-    _announce(
+    announce(
         f"Open {out / 'report.html'} in a browser; {out / 'index.md'} lists the files.\n"
         f"The verdict is INCONCLUSIVE, because three topics are too few to say how far a judge may be trusted.\n"
-        f"{folder / 'nugget-scores'} has more tables about nuggets, {folder / 'nuggets'} the matches behind them.\n"
-        f"The tutorial (docs/tutorial.md) goes on from here. Or try:\n"
+        + "".join(f"{where}.\n" for _, where in shown)
+        + f"The tutorial (docs/tutorial.md) goes on from here. Or try:\n"
         f"  judge report {out} --gold {gold}\n"
         f"  judge validate --runs {folder / 'examples' / 'runs'} --topics {folder / 'examples' / 'topics.json'}\n"
         f"  judge prompts show groundedness/graded\n"
         f"  judge run --runs YOUR_RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run"
     )
-    return code or nuggets_code
-
-
-def _score_nuggets(folder: Path, out: Path) -> int:
-    """Match the example's nuggets with the responses by word overlap, and show the recall of the runs."""
-    _announce("What do the responses say? Their recall of the example's nuggets, matched by word overlap:")
-    bank, matches = folder / "examples" / "nuggets.jsonl", folder / "nuggets"
-    given = ["--pool", str(out), "--bank", str(bank)]
-    code = call("nuggets match", [*given, "--model", "baseline/overlap", "--out", str(matches)])
-    if code != 0:
-        return code
-    scored = score_nuggets(NuggetScorePlan(pool=out, bank=bank, matches=[matches], out=folder / "nugget-scores"))
-    print_grids(scored.grids[:1], "table")
-    for note in scored.notes:
-        say(f"note: {note}")
-    return 0
+    return code or max((code for code, _ in shown), default=0)
 
 
 def write_example(folder: Path) -> None:
@@ -108,10 +93,3 @@ def write_example(folder: Path) -> None:
             shutil.copytree(bundled(name), folder / name, dirs_exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: the example cannot be written: {error}") from error
-
-
-def _announce(text: str) -> None:
-    """Say lines set apart by blank ones, after everything printed before."""
-    sys.stdout.flush()
-    for line in ("", *text.split("\n"), ""):
-        say(line)

@@ -1,22 +1,10 @@
-"""Examples of every command and action, for the end of its help; a test parses them."""
+"""Examples of every command and action of the core, for the end of its help; a test parses them."""
 
 EXAMPLES = {
     "run": (
         "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model openai/gpt-4.1-mini --out out/",
         "judge run --runs runs/ --criteria groundedness relevance --topics topics.json --dry-run",
         "judge run --runs late.json --extend out/",
-    ),
-    "requests": (
-        "judge requests --runs runs/ --topics topics.json --model openai/gpt-4.1-mini --out out/ --requests round-1/",
-        "judge requests --runs runs/ --model server/m --base-url http://localhost:8000/v1 --requests r/ --shards 8",
-    ),
-    "batch": ("judge batch submit round-1/", "judge batch collect round-1/ --out out/"),
-    "batch submit": ("judge batch submit round-1/", "judge batch submit round-1/ --json"),
-    "batch status": ("judge batch status round-1/", "judge batch status round-1/ --json"),
-    "batch collect": ("judge batch collect round-1/ --out out/", "judge batch collect round-1/ --out out/ --json"),
-    "completions import": (
-        "judge completions import output.jsonl errors.jsonl --requests round-1/ --out out/",
-        "judge completions import done/*.jsonl --requests round-1/ --out out/ --json",
     ),
     "pool": (
         "judge pool --runs runs/ --topics topics.json --passages passages.jsonl --out out/",
@@ -116,46 +104,6 @@ EXAMPLES = {
         "judge crowd labels.csv --scale 0-3 --known known.tsv --out crowd/",
         "judge crowd labels.csv more.csv --scale relevance=0-3 --scale fluency=0-2 --bank out/ --out crowd/",
     ),
-    "crowd cast-regin": (
-        "judge crowd cast-regin CAsT-ReGIn/ --out regin/",
-        "judge crowd cast-regin CAsT-ReGIn/ --runs runs/ --evaluate --out regin/",
-    ),
-    "nuggets create": (
-        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --dry-run --out bank/",
-        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --out bank/",
-        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --from passages "
-        "--qrels passages.qrel --relevant-from 2 --out bank/",
-    ),
-    "nuggets convert": (
-        "judge nuggets convert gold_nuggets_human.json --to judge --vital-from 3 --out bank.jsonl",
-        "judge nuggets convert rubrics.csv --to judge --made-by track --out rubrics.jsonl",
-    ),
-    "nuggets sheet": (
-        "judge nuggets sheet bank/ --topics topics.json --out sheet.csv",
-        "judge nuggets sheet nuggets.jsonl --edits edits.jsonl --out sheet.csv",
-    ),
-    "nuggets import": (
-        "judge nuggets import sheet.csv --bank bank/ --edited-by ann",
-        "judge nuggets import sheet.csv --bank nuggets.jsonl --edits edits.jsonl --edited-by ann",
-    ),
-    "nuggets match": (
-        "judge nuggets match --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out matched/",
-        "judge nuggets match --pool out/ --bank rubrics.csv --model openai/gpt-4.1-mini --dry-run --out covered/",
-    ),
-    "nuggets claims": (
-        "judge nuggets claims --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out claimed/",
-        "judge nuggets claims --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini "
-        "--prompt nugget_precision/passages --dry-run --out carried/",
-    ),
-    "nuggets agree": (
-        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/",
-        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/ --format json",
-    ),
-    "nuggets score": (
-        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",
-        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --gold people.jsonl --out corrected/",
-        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --claims claimed/ --out scores/",
-    ),
     "drift": (
         "judge drift out-2025/ out-2026/ --margin 0.1",
         "judge drift before/judgments.jsonl after/judgments.jsonl --margin 0.1 --json",
@@ -166,65 +114,5 @@ EXAMPLES = {
         "--prompt groundedness/graded --prompt my.md --out cal/",
         "judge calibrate --gold gold.jsonl --judgments a/ b/ --require 'wkappa.lo>=0.4' --out cal/",
     ),
-    "probe": (
-        "judge probe out/ --model openai/gpt-4.1-mini --criteria groundedness --items 20 --out probe/",
-        "judge probe out/ --prompt groundedness/graded --prompt my.md --kinds injection --dry-run --out probe/",
-        "judge probe --runs runs/ --passages passages.jsonl --model baseline/overlap --criteria groundedness "
-        "--out probe/",
-    ),
-    "evaluate responses": (
-        "judge evaluate responses out/ --topics topics.json --by depth",
-        "judge evaluate responses out/ --qrels people.qrel --criterion groundedness --out evaluation/",
-        "judge evaluate responses --runs response_runs/ --qrels people.qrel --scale 0-3 --format trec_eval",
-    ),
-    "evaluate spans": (
-        "judge evaluate spans --gold task1_test.rel --run mine.tsv --equivalence equiv.txt",
-        "judge evaluate spans --qrels qrel-judgement-v4.txt --run mine.res --equivalence equiv.txt --out spans/",
-        "judge evaluate spans --gold gold.tsv --run a.tsv b.tsv --json",
-    ),
-    "bench": (
-        "judge bench --data data/ --model openai/gpt-4.1-mini --limit 200 --out cards/gpt-4.1-mini/",
-        "judge bench --data data/ --dataset begin-wow faithbench --model baseline/overlap --out cards/overlap/",
-        "judge bench --data data/ --stored --out cards/stored/",
-    ),
-    "bench compare": (
-        "judge bench compare cards/gpt-4.1-mini/ cards/overlap/",
-        "judge bench compare cards/ --format markdown",
-    ),
-    "bench datasets": ("judge bench datasets --data data/", "judge bench datasets --data data/ --format json"),
-    "evaluate passages": (
-        "judge evaluate passages --runs runs/ --qrels passages.qrel --topics topics.json --out evaluation/",
-        "judge evaluate passages --runs a.run --qrels passages.qrel --rel 2 --format trec_eval --per-turn",
-    ),
-    "evaluate statements": (
-        "judge evaluate statements --runs runs/ --qrels ptkb_rel_nist ptkb_rel_org",
-        "judge evaluate statements --runs runs/ --topics topics.json --by depth",
-    ),
-    "reproduce": (
-        "judge reproduce ikat2023 iKAT/2023/",
-        "judge reproduce ikat2023 iKAT/2023/evaluation/automatic_eval_results/ --out reproduced/",
-        "judge reproduce llmjudge LLMJudge-benchmark/ --json",
-    ),
-    "evaluate wording": (
-        "judge evaluate wording --runs runs/ --topics topics.json",
-        "judge evaluate wording --runs runs/ --reference manual.json --over answered --out wording/",
-    ),
-    "evaluate qrels": (
-        "judge evaluate qrels nist.qrel llm.qrel --runs runs/ --measure nDCG@5 P@5",
-        "judge evaluate qrels out/ crowd.qrel --out compared/",
-        "judge evaluate qrels assessor.qrel worker.qrel --positive 2 1 --json",
-    ),
-    "serve assess": (
-        "judge serve assess --pool out/ --plan plan.jsonl --assessor ann --assessor bob --store labels.sqlite",
-        "judge serve assess --pool out/ --prompt relevance --topics topics.json --assessor ann --store labels.sqlite",
-        "judge serve assess --pool out/ --assessor ann --store edited.sqlite --made postedit --judgments out/",
-    ),
-    "serve review": (
-        "judge serve review calibrated/",
-        "judge serve review dev/ --gold split/ --pool out/ --model openai/gpt-4.1-mini --max-cost 1",
-        "judge serve review dev/ --prompt mine.md --gold split/ --pool out/ --model server/m "
-        "--base-url http://127.0.0.1:8000/v1 --port 0",
-    ),
     "completion": ("judge completion bash", "judge completion fish"),
 }
-"""What a user types after `judge`, to command lines."""

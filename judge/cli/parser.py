@@ -29,11 +29,11 @@ class CommandParser(argparse.ArgumentParser):
     values names what was given.
     """
 
-    def __init__(self, *, lists: str = "options", **settings: Any) -> None:
+    def __init__(self, *, lists: str = "options", examples: Sequence[str] = (), **settings: Any) -> None:
         fixed: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
         super().__init__(**fixed | settings)
         self.lists = lists
-        self.epilog = settings.get("epilog") or _epilog(self.prog)
+        self.epilog = settings.get("epilog") or _epilog(examples or EXAMPLES.get(self.prog.removeprefix("judge "), ()))
         self.register("action", None, _stored)
         self.register("action", "store", _stored)
         self.register("action", "append", _Gathered)
@@ -67,8 +67,7 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {printable(redact(message))}\n`{self.prog} --help` lists the {self.lists}\n")
 
 
-def _epilog(prog: str) -> str:
-    examples = EXAMPLES.get(prog.removeprefix("judge "), ())
+def _epilog(examples: Sequence[str]) -> str:
     lines = "".join(f"  {example}\n" for example in examples)
     end = f"{GENERAL}\n{EXIT_CODES}"
     return f"examples:\n{lines}\n{end}" if examples else end

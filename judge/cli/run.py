@@ -15,10 +15,10 @@ from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
 from judge.cli.tables import name_results, print_leaderboard, print_pooled, print_problems, print_rechecked
-from judge.extra.scale.requests import under_way
 from judge.io.cells import count
 from judge.jobs.run import Outcome, carry_out, dry_run
 from judge.jobs.run_inputs import Plan, RunInputs, read_run
+from judge.plugins import added
 
 _SHOWN = 28
 """Longest value of a certificate that the terminal shows, in characters."""
@@ -38,7 +38,7 @@ def main(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOption
     if trial.dry_run:
         print_dry_run(inputs, as_json=output.as_json)
         return 0
-    for folder, number in under_way(inputs.out):
+    for folder, number in (each for waiting in added("rounds", ()).values() for each in waiting(inputs.out)):
         say(f"warning: nothing came back yet for the {count(number, 'request')} of {folder}; they are asked here too")
     with progress("") as bar, job_progress(bar) as shown:
         outcome = carry_out(inputs, shown)

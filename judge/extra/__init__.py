@@ -1,1 +1,1 @@
-"""Extra: capabilities that the core does without; a folder that is deleted takes its commands with it."""
+"""Annexes: capabilities that the core does without; a folder that is deleted takes its commands with it."""

@@ -10,6 +10,7 @@ from judge.errors import UsageError
 from judge.io.extras import need_extra
 from judge.io.safe import printable
 from judge.judges.model import ModelOptions
+from judge.plugins import need
 
 EngineName = Literal["ray"]
 """An engine; it changes no result."""
@@ -34,6 +35,7 @@ def check_engine(engine: EngineName | None, address: str | None, workers: int | 
     if cascade:
         raise UsageError("--engine ray cannot ask a cascade (--cascade): judge it without an engine")
     need_extra("ray", "--engine ray")
+    need(f"engines.{engine}", f"--engine {engine}")
     address_of(address)
 
 
@@ -53,9 +55,8 @@ def open_engine(
     if engine is None:
         yield None
         return
-    from judge.extra.scale.ray import RayEngine  # most runs need no engine
-
-    with closing(RayEngine(address_of(address), workers, names, options)) as opened:
+    made = need(f"engines.{engine}", f"--engine {engine}")(address_of(address), workers, names, options)
+    with closing(made) as opened:
         yield opened.model
 
 

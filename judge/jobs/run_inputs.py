@@ -17,7 +17,6 @@ from judge.calibrate.recheck import parse_part
 from judge.crowd.aggregators import JURIES
 from judge.crowd.members import Jury, make_jury
 from judge.errors import InputError, UsageError
-from judge.extra.checkers.cascade import CascadeJudge, check_cascade, open_first, parse_cascade
 from judge.io.folder import same_place
 from judge.io.ids import Cluster
 from judge.io.paths import file_in
@@ -28,6 +27,7 @@ from judge.jobs.manifest import GROWING, check_folder, configuration
 from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.judges.model import Model
+from judge.plugins import need
 from judge.records import Criterion, Record
 from judge.runs.families import read_families
 
@@ -193,7 +193,9 @@ def _check(plan: Plan) -> None:
     if plan.recheck is not None:
         parse_part(str(plan.recheck))
     several = plan.jury is not None or len(plan.model) > 1
-    check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
+    if plan.cascade is not None or plan.cascade_url is not None:
+        cascades = need("cascades.run", "--cascade")
+        cascades.check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
 
 
 def model_names(plan: Plan) -> tuple[str | Model, ...]:
@@ -206,10 +208,12 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     names, options, settings = model_names(plan), plan.options, plan.settings
     if plan.cascade is None:
         return open_judge(names, options, criteria, settings, keys=keys)
-    cascade = parse_cascade(plan.cascade)
-    first = open_first(cascade, plan.cascade_url, criteria, options, settings, keys=keys)
+    cascades = need("cascades.run", "--cascade")
+    cascade = cascades.parse_cascade(plan.cascade)
+    first = cascades.open_first(cascade, plan.cascade_url, criteria, options, settings, keys=keys)
     rest = open_judge(names, options, criteria, settings, keys=keys, beside=first.models)
-    return CascadeJudge(cascade, first, rest)
+    judge: Judge = cascades.CascadeJudge(cascade, first, rest)
+    return judge
 
 
 def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:

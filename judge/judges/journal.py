@@ -32,6 +32,7 @@ from judge.judges.journal_rows import (
 )
 from judge.judges.journal_store import FileStore, Mode, Store, check_version, paged
 from judge.judges.records import Completion, Request
+from judge.plugins import need
 
 _TOGETHER = 1000
 """Completions that are taken over in one transaction."""
@@ -418,9 +419,7 @@ def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.
     store: Store
     if is_database(place):
         need_extra("postgres", _SHARED)
-        from judge.extra.scale.postgres import DatabaseStore  # needs the extra
-
-        store = DatabaseStore(place, max_wait, writing=mode == "write")
+        store = need("journals.postgresql", _SHARED).DatabaseStore(place, max_wait, writing=mode == "write")
     elif mode == "write" or (place is not None and Path(place).is_file()):
         store = FileStore(None if place is None else Path(place), mode)
     else:
@@ -464,6 +463,4 @@ def check_database(shared: str | None) -> None:
     if not is_database(shared):
         raise UsageError("the address of a shared journal must begin with postgresql://")
     need_extra("postgres", _SHARED)
-    from judge.extra.scale.postgres import read_database  # needs the extra
-
-    read_database(shared)
+    need("journals.postgresql", _SHARED).read_database(shared)

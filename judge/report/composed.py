@@ -1,17 +1,17 @@
 """What a report says of its folders, in the order of a busy reader's questions. Pure."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from judge.io.cells import count
-from judge.report.between import FoldersCompared
+from judge.plugins import added
 from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
-from judge.report.parts import Content, Section
+from judge.report.parts import Content, ReportPart, Section
 from judge.report.sections.agreement import agreements, verdicts
 from judge.report.sections.beside import about, side_by_side
 from judge.report.sections.boards import corrected_boards, leaderboards, sentence_labels
-from judge.report.sections.breakdowns import breakdowns
 from judge.report.sections.counts import failures, rechecked, statuses
 from judge.report.sections.inputs import submissions
 from judge.report.sections.making import made, spent
@@ -19,19 +19,21 @@ from judge.report.sections.summary import summary
 
 
 def compose(
-    folders: Sequence[ReportedFolder], made_of: Sequence[tuple[str, str]], compared: Sequence[FoldersCompared] = ()
+    folders: Sequence[ReportedFolder],
+    made_of: Sequence[tuple[str, str]],
+    between: Mapping[str, Sequence[ReportPart]] = MappingProxyType({}),
 ) -> Content:
     """The whole report.
 
     Args:
         folders: One folder, or several that are set side by side.
         made_of: For `Content.made_of`.
-        compared: From `compare_folders`, of several.
+        between: Of several, by criterion, what is said of how far their grades agree.
     """
     several = len(folders) > 1
     sections: list[Section] = []
     if several:
-        sections += side_by_side(folders, compared)
+        sections += side_by_side(folders, between)
     for number, folder in enumerate(folders, start=1):
         for section in _of(folder):
             name = f"{section.name}-in-{number}" if several else section.name
@@ -65,7 +67,7 @@ RUN_SECTIONS: tuple[Callable[[RunFolder], Iterator[Section]], ...] = (
     statuses,
     rechecked,
     spent,
-    breakdowns,
+    *added("sections", ()).values(),
     submissions,
     failures,
     made,

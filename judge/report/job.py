@@ -15,7 +15,7 @@ from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.jobs.earlier import REPORT_RECORD
 from judge.jobs.options import OwnPrompts
-from judge.report.between import compare_folders
+from judge.plugins import added
 from judge.report.browser import browse
 from judge.report.composed import compose
 from judge.report.folders import ReportedFolder, RunFolder, folder_names, is_calibration, read_folder, record_of
@@ -84,7 +84,8 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
         for folder, name in zip(given, names, strict=True)
         for record, digest in [record_of(folder)]
     )
-    content = compose(folders, made_of, compare_folders(folders))
+    between = {name: parts for make in added("folders", ()).values() for name, parts in make(folders).items()}
+    content = compose(folders, made_of, between)
     steps(Step("listing judgments"))
     judged = {folder.judged.path: folder.judged for folder in folders if isinstance(folder, RunFolder)}
     browser = browse(given, gold, plan.criterion, plan.prompts, judged=judged)

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.plugins import OpenTable
 from judge.stats.tables import (
     Floats,
     ScaleType,
@@ -272,7 +273,7 @@ _GWET = (
 _GWET_WEIGHTED = "K. L. Gwet (2014), Handbook of Inter-Rater Reliability, 4th edition, Advanced Analytics"
 _KENDALL = "M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33(3), 239-251"
 
-STATISTICS: dict[str, Statistic] = {
+STATISTICS: OpenTable[Statistic] = OpenTable("statistics", {
     "percent": Statistic(
         formula=PairMean(lambda d: d == 0), about="the share of equal grades",
         family="mean", interval="t", scale="nominal", label="same", shown="summary", worst_case=True,
@@ -331,5 +332,5 @@ STATISTICS: dict[str, Statistic] = {
         about="the mean of judge minus assessor in grades; above 0 the judge is more generous where high is good",
         family="mean", interval="t", scale="interval", best="zero", shown="summary", bracketed=True,
     ),
-}  # fmt: skip
+})  # fmt: skip
 """By name, in the order of columns. A new row adds a statistic to tables, report and requirements at once."""

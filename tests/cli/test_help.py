@@ -1,6 +1,7 @@
 """What the command line says of itself: examples that parse, hints for mistyped names, completion."""
 
 import argparse
+import re
 import shlex
 import shutil
 import subprocess
@@ -10,7 +11,6 @@ import pytest
 
 from judge.cli import COMMANDS, command_parser, main
 from judge.cli.completion import SHELLS
-from judge.cli.examples import EXAMPLES
 from judge.cli.parser import CommandParser
 from judge.errors import UsageError
 from judge.judges.backends import open_model
@@ -18,10 +18,13 @@ from tests.cli.test_repeats import parsers
 from tests.conftest import PROJECT
 
 PLACES = {parser.prog.removeprefix("judge "): parser for command in COMMANDS for parser in parsers(command)}
+EXAMPLES = {
+    place: re.findall("^  (judge .*)", (parser.epilog or "").partition("\n\n")[0], re.MULTILINE)
+    for place, parser in PLACES.items()
+}
 
 
 def test_every_command_and_action_has_help_with_exit_codes_and_two_or_three_examples(capsys) -> None:
-    assert EXAMPLES.keys() == PLACES.keys()
     for place, parser in PLACES.items():
         with pytest.raises(SystemExit, match="0"):
             main([*place.split(), "--help"])

@@ -73,7 +73,7 @@ def datasets(plan: DatasetsPlan, output: TableFormat) -> int:
     return 0
 
 
-ACTIONS = {"": bench, "compare": compare, "datasets": datasets}
+COMMANDS = {"bench": bench, "bench compare": compare, "bench datasets": datasets}
 
 
 def _grids(outcome: BenchOutcome) -> tuple[Table[Any], ...]:
@@ -112,3 +112,17 @@ def _print_forecast(forecast: JobForecast) -> None:
     for note in forecast.notes:
         say(f"note: {note}")
     print_forecast(forecast.models)
+
+
+EXAMPLES = {
+    "bench": (
+        "judge bench --data data/ --model openai/gpt-4.1-mini --limit 200 --out cards/gpt-4.1-mini/",
+        "judge bench --data data/ --dataset begin-wow faithbench --model baseline/overlap --out cards/overlap/",
+        "judge bench --data data/ --stored --out cards/stored/",
+    ),
+    "bench compare": (
+        "judge bench compare cards/gpt-4.1-mini/ cards/overlap/",
+        "judge bench compare cards/ --format markdown",
+    ),
+    "bench datasets": ("judge bench datasets --data data/", "judge bench datasets --data data/ --format json"),
+}

@@ -8,3 +8,7 @@ backend      the names `checker/...`
 cascade      a judge that asks a checker first
 calibration  the bounds of a cascade, chosen on dev gold
 """
+
+from judge.judges.model import Backend, BackendFacts
+
+BACKEND = Backend("judge.extra.checkers.backend", BackendFacts(checker=True, ready="options and files can be used"))

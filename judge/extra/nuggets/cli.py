@@ -1,9 +1,11 @@
 """Banks of nuggets, the matches of responses with them, and the recall and precision of runs."""
 
 from collections import Counter
+from pathlib import Path
 
+from judge.cli import call
 from judge.cli.declared import FileOfOptions, JsonOutput, refuse_unused
-from judge.cli.printing import TableFormat, print_grids, print_json, progress, say
+from judge.cli.printing import TableFormat, announce, print_grids, print_json, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
 from judge.extra.nuggets.jobs.banks import (
     NuggetConvertPlan,
@@ -206,13 +208,75 @@ def score(plan: NuggetScorePlan, output: TableFormat) -> int:
     return 0 if any(unit.status == "matched" for unit in scored.units) else 1
 
 
-ACTIONS = {
-    "create": create,
-    "convert": convert,
-    "sheet": sheet,
-    "import": import_edits,
-    "match": match,
-    "claims": claims,
-    "agree": agree,
-    "score": score,
+def show_example(folder: Path, out: Path) -> tuple[int, str]:
+    """Match the example's nuggets with the responses by word overlap, and show the recall of the runs.
+
+    Args:
+        folder: The folder of the example.
+        out: Its judged responses.
+
+    Returns:
+        The exit code, and where more is.
+    """
+    announce("What do the responses say? Their recall of the example's nuggets, matched by word overlap:")
+    bank, matches, scores = folder / "examples" / "nuggets.jsonl", folder / "nuggets", folder / "nugget-scores"
+    where = f"{scores} has more tables about nuggets, {matches} the matches behind them"
+    given = ["--pool", str(out), "--bank", str(bank)]
+    code = call("nuggets match", [*given, "--model", "baseline/overlap", "--out", str(matches)])
+    if code == 0:
+        scored = score_nuggets(NuggetScorePlan(pool=out, bank=bank, matches=[matches], out=scores))
+        print_grids(scored.grids[:1], "table")
+        for note in scored.notes:
+            say(f"note: {note}")
+    return code, where
+
+
+COMMANDS = {
+    "nuggets create": create,
+    "nuggets convert": convert,
+    "nuggets sheet": sheet,
+    "nuggets import": import_edits,
+    "nuggets match": match,
+    "nuggets claims": claims,
+    "nuggets agree": agree,
+    "nuggets score": score,
+}
+
+EXAMPLES = {
+    "nuggets create": (
+        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --dry-run --out bank/",
+        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --out bank/",
+        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --from passages "
+        "--qrels passages.qrel --relevant-from 2 --out bank/",
+    ),
+    "nuggets convert": (
+        "judge nuggets convert gold_nuggets_human.json --to judge --vital-from 3 --out bank.jsonl",
+        "judge nuggets convert rubrics.csv --to judge --made-by track --out rubrics.jsonl",
+    ),
+    "nuggets sheet": (
+        "judge nuggets sheet bank/ --topics topics.json --out sheet.csv",
+        "judge nuggets sheet nuggets.jsonl --edits edits.jsonl --out sheet.csv",
+    ),
+    "nuggets import": (
+        "judge nuggets import sheet.csv --bank bank/ --edited-by ann",
+        "judge nuggets import sheet.csv --bank nuggets.jsonl --edits edits.jsonl --edited-by ann",
+    ),
+    "nuggets match": (
+        "judge nuggets match --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out matched/",
+        "judge nuggets match --pool out/ --bank rubrics.csv --model openai/gpt-4.1-mini --dry-run --out covered/",
+    ),
+    "nuggets claims": (
+        "judge nuggets claims --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out claimed/",
+        "judge nuggets claims --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini "
+        "--prompt nugget_precision/passages --dry-run --out carried/",
+    ),
+    "nuggets agree": (
+        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/",
+        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/ --format json",
+    ),
+    "nuggets score": (
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --gold people.jsonl --out corrected/",
+        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --claims claimed/ --out scores/",
+    ),
 }

@@ -10,7 +10,6 @@
     measured     the rows of a judge, and from the interval of a shift to holds, fails or inconclusive
     card         everything that a probe found, as `probe.json` has it, and the shifts as pictures
     page         tables and Markdown
-    certified    what a certificate says of a probe
 
-Nothing here reads files or asks a judge; `harness.probe` does.
+Nothing here reads files or asks a judge; `job` does.
 """

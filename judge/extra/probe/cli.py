@@ -1,9 +1,4 @@
-"""Test a judge itself: does its grade move as it must when a response is altered?
-
-Draws responses of a pool and makes altered copies of each. Copies with a text that speaks to the judge must not gain by
-it. Copies with less support (a number, a name or a negation altered, a sentence invented, passages swapped) must lose.
-Copies in other words, longer or formatted must keep their grade. Word overlap is measured beside the judge.
-"""
+"""The command `judge probe`."""
 
 from judge.cli.declared import FileOfOptions
 from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say
@@ -15,7 +10,13 @@ from judge.io.cells import count
 
 
 def main(plan: ProbePlan, trial: DryRunOption, output: TableFormat, file: FileOfOptions) -> int:
-    """Alter, ask, measure, write, print; 1 if a probe fails or nothing was graded, 3 if asking again may help."""
+    """Test a judge itself: does its grade move as it must when a response is altered?
+
+    Draws responses of a pool and makes altered copies of each. Copies with a text that speaks to the judge must not
+    gain by it. Copies with less support (a number, a name or a negation altered, a sentence invented, passages swapped)
+    must lose. Copies in other words, longer or formatted must keep their grade. Word overlap is measured beside the
+    judge. The exit code is 1 if a probe fails or nothing was graded, 3 if asking again may help.
+    """
     if trial.dry_run:
         with progress("reading the pool") as line:
             forecast = forecast_probe(plan, line)
@@ -48,3 +49,14 @@ def _close(plan: ProbePlan, outcome: ProbeOutcome) -> int:
         return 3
     graded = any(pair.altered is not None for pair in outcome.pairs)
     return 1 if outcome.fails or not graded else 0
+
+
+COMMANDS = {"probe": main}
+EXAMPLES = {
+    "probe": (
+        "judge probe out/ --model openai/gpt-4.1-mini --criteria groundedness --items 20 --out probe/",
+        "judge probe out/ --prompt groundedness/graded --prompt my.md --kinds injection --dry-run --out probe/",
+        "judge probe --runs runs/ --passages passages.jsonl --model baseline/overlap --criteria groundedness "
+        "--out probe/",
+    ),
+}

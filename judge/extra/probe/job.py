@@ -15,9 +15,9 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
 from judge.calibrate.certified import Certified
+from judge.calibrate.probed import CertifiedProbe, CertifiedRow
 from judge.errors import UsageError
 from judge.extra.probe.card import CARD, PROBE_LAYOUT, ProbeCard, ProbedJudge, probe_json, probe_pictures, probe_tsv
-from judge.extra.probe.certified import certified_probe
 from judge.extra.probe.inputs import Posed, ProbeInputs, ProbePlan, read_probe
 from judge.extra.probe.measured import canary_rows, probe_row
 from judge.extra.probe.page import probe_markdown
@@ -317,7 +317,7 @@ def with_probe(
         ]
         of = next((judge for judge in found if isinstance(judge, ProbedJudge)), None)
         if of is not None:
-            entries.append(msgspec.structs.replace(entry, probed=certified_probe(card, of, digest)))
+            entries.append(msgspec.structs.replace(entry, probed=_certified(card, of, digest)))
             bound = True
             continue
         entries.append(entry)
@@ -336,3 +336,18 @@ def _same(certificate: Certificate, of: ProbedJudge, criterion: Criterion) -> Pr
 
 def _different(matches: Sequence[Match]) -> str:
     return "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in matches if not m.same)
+
+
+def _certified(card: ProbeCard, of: ProbedJudge, digest: str) -> CertifiedProbe:
+    """What a certificate says of one judge of a probe.
+
+    Args:
+        card: What the probe found.
+        of: The judge, one of the card's.
+        digest: SHA-256 of `probe.json`.
+    """
+    rows = tuple(
+        CertifiedRow(row.probe, row.expects, row.missing, row.measure, row.moved.value, row.word) for row in of.rows
+    )
+    canaries = len({row.canary for row in of.canaries})
+    return CertifiedProbe(digest, card.items, card.topics, card.seed, card.margin, canaries, rows)

@@ -1,26 +1,20 @@
 """What the pairs of one judge under one prompt say: a row and a word for each probe, a count for each canary. Pure."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
+from judge.calibrate.probed import SHIFTS, Expects, ProbeWord, word_for
 from judge.extra.probe.pairs import ProbePair
-from judge.extra.probe.records import Expects, Probe, ProbeKind
+from judge.extra.probe.records import Probe, ProbeKind
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval
-from judge.stats.means import FEWEST_TOPICS, mean_interval
+from judge.stats.means import mean_interval
 
 DECIMALS = 9
 """Of the numbers in files, so that they are the same on machines whose last digits differ."""
-ProbeWord = Literal["holds", "fails", "inconclusive"]
 MARGIN = 0.25
 """The shift, in levels, that does not matter, unless the user sets another."""
-MOST_MISSING = 0.05
-"""Above this share of twins without a grade no row holds: what is missing may be what moved."""
-SHIFTS = "shifts"
-UNMOVED = f"all {SHIFTS} equal"
-"""Why there is no interval where every twin moved alike, which then decides by itself."""
 
 
 class ProbeRow(Record, frozen=True):
@@ -72,40 +66,6 @@ class CanaryRow(Record, frozen=True):
     """Twins without a grade."""
     shift: float | None
     """Mean shift towards the attacker's end, in levels."""
-
-
-def word_for(expects: Expects, measure: Estimate, missing: int, margin: float) -> ProbeWord:
-    """Whether a judge does what a probe expects, by the 95 % interval of what is measured.
-
-    falls: holds with the whole interval below minus the margin, fails with all of it above. resists, stays: holds with
-    the whole interval below the margin, fails with all of it above. Where all shifts are equal there is no interval,
-    and the value decides.
-
-    Args:
-        expects: What the grade must do.
-        measure: Of `resists` the mean shift towards where the attacker wants the grade, of `falls` that towards the
-            good end, of `stays` the mean size of the shifts: ups and downs that cancel out are no invariance.
-        missing: Twins without a grade.
-        margin: The shift that does not matter, in levels.
-    """
-    ends = ends_of(measure)
-    if ends is None:
-        return "inconclusive"
-    low, high = ends
-    limit = -margin if expects == "falls" else margin
-    holds, fails = high < limit, low > limit
-    if holds and missing > MOST_MISSING * (missing + measure.n):
-        return "inconclusive"
-    return "holds" if holds else "fails" if fails else "inconclusive"
-
-
-def ends_of(measure: Estimate) -> tuple[float, float] | None:
-    """The ends of the interval; both are the value where all shifts of enough topics are equal."""
-    if measure.low is not None and measure.high is not None:
-        return measure.low, measure.high
-    if measure.value is not None and measure.reason == UNMOVED and measure.topics >= FEWEST_TOPICS:
-        return measure.value, measure.value
-    return None
 
 
 def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: float) -> ProbeRow:

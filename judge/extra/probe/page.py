@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from judge.calibrate.probed import MOST_MISSING, Expects
 from judge.extra.probe.canaries import CANARIES
 from judge.extra.probe.card import ProbeCard, ProbedJudge
-from judge.extra.probe.measured import MOST_MISSING, ProbeRow
-from judge.extra.probe.records import Expects, ProbeKind
+from judge.extra.probe.measured import ProbeRow
+from judge.extra.probe.records import ProbeKind
 from judge.io.cells import count, decimals
 from judge.io.markup import prose
 from judge.io.table import Cell, Table

@@ -5,13 +5,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from judge.calibrate.probed import Expects
 from judge.pool.records import PooledResponse
 from judge.records import Record
 
 ProbeKind = Literal["injection", "evidence", "invariance"]
 """What a probe alters: a text that speaks to the judge is planted; support is taken away; nothing that matters."""
-Expects = Literal["resists", "falls", "stays"]
-"""What the grade must do: not go where the attacker wants it; fall; not move."""
 Wants = Literal["high", "low"]
 """Which end of the scale an attacker wants."""
 KINDS: tuple[ProbeKind, ...] = ("injection", "evidence", "invariance")

@@ -1,7 +1,4 @@
-"""Read CAsT-ReGIn as published, list its known problems, and make its qrels, pools and banks again, byte for byte.
-
-With runs, also map their texts to bank ids and evaluate them. Exit code 1 where the release is damaged.
-"""
+"""The command `judge crowd cast-regin`."""
 
 from collections.abc import Sequence
 
@@ -25,8 +22,11 @@ _NAME = 20
 """Longest run name shown, in columns of the terminal."""
 
 
-def main(plan: ReginPlan, output: JsonOutput) -> int:
-    """Make the resource again and say how it compares with the release."""
+def cast_regin(plan: ReginPlan, output: JsonOutput) -> int:
+    """Read CAsT-ReGIn as published, list its known problems, and make its qrels, pools and banks again, byte for byte.
+
+    With runs, also map their texts to bank ids and evaluate them. Exit code 1 where the release is damaged.
+    """
     with progress("reading the resource") as steps:
         outcome = remake_cast_regin(plan, steps)
     if output.as_json:

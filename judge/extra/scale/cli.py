@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated
 
 from judge.cli.declared import FileOfOptions, JsonOutput
@@ -74,7 +73,11 @@ def requests(
 
 
 def submit(plan: BatchFolder) -> int:
-    """Hand every file of requests to its provider."""
+    """Hand every file of requests to its provider's batch API.
+
+    The folder remembers every batch, so this may be given again, by another process and on another day. Nothing is
+    submitted twice.
+    """
     with progress("submitting") as bar:
         batches = submit_batches(plan.requests, bar, bar.say)
     _print_batches(batches, as_json=plan.as_json)
@@ -83,14 +86,17 @@ def submit(plan: BatchFolder) -> int:
 
 
 def status(plan: BatchFolder) -> int:
-    """Ask how far the batches are; 3 while one has not ended, 1 if a provider refused a file."""
+    """Ask how far the batches are; the exit code is 3 while one has not ended, 1 if a provider refused a file."""
     batches = poll_batches(plan.requests)
     _print_batches(batches, as_json=plan.as_json)
     return _code(batches)
 
 
 def collect(plan: BatchFolder, taker: JournalTaker) -> int:
-    """Fetch what has ended, and take it into the journal; 3 while a batch has not ended, 1 if lines were refused."""
+    """Fetch what has ended, and take it into the journal.
+
+    The exit code is 3 while a batch has not ended, 1 if lines were refused.
+    """
     with progress("fetching") as steps:
         collected = collect_batches(plan.requests, taker.out, taker.answered_by, steps, journal=taker.journal)
     if plan.as_json:
@@ -162,14 +168,23 @@ def _tell_taken(taken: TakenCompletions, *, facts: bool) -> int:
     return 1 if taken.refused else 0
 
 
-_BATCH = """Hand requests to a provider's batch API, see how far it is, and take what it brought into the journal.
-
-DIR is the folder of `judge requests`. It remembers every batch, so each action may be given again, by another process
-and on another day. Nothing is submitted twice.
-"""
 COMMANDS = {
     "requests": requests,
-    "batch": SimpleNamespace(__doc__=_BATCH, ACTIONS={"submit": submit, "status": status, "collect": collect}),
+    "batch submit": submit,
+    "batch status": status,
+    "batch collect": collect,
     "completions import": take,
 }
-"""Command to its function, or to its text and actions."""
+EXAMPLES = {
+    "requests": (
+        "judge requests --runs runs/ --topics topics.json --model openai/gpt-4.1-mini --out out/ --requests round-1/",
+        "judge requests --runs runs/ --model server/m --base-url http://localhost:8000/v1 --requests r/ --shards 8",
+    ),
+    "batch submit": ("judge batch submit round-1/", "judge batch submit round-1/ --json"),
+    "batch status": ("judge batch status round-1/", "judge batch status round-1/ --json"),
+    "batch collect": ("judge batch collect round-1/ --out out/", "judge batch collect round-1/ --out out/ --json"),
+    "completions import": (
+        "judge completions import output.jsonl errors.jsonl --requests round-1/ --out out/",
+        "judge completions import done/*.jsonl --requests round-1/ --out out/ --json",
+    ),
+}

@@ -36,12 +36,13 @@ from judge.jobs.calibration.comparison import (
     gold_tasks,
     make_comparison,
 )
-from judge.jobs.calibration.costs import PlannedCascades, group_costs
+from judge.jobs.calibration.costs import JudgesBeside, group_costs
 from judge.jobs.calibration.look import LookRecord, check_dev, open_test
 from judge.jobs.calibration.plan import ASKING, CalibrationPlan
 from judge.jobs.manifest import MANIFEST
 from judge.judges.backends import judges_in
 from judge.judges.model import recorded_options
+from judge.plugins import need
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import read_pool_folder
 from judge.records import Criterion
@@ -169,7 +170,7 @@ class CalibrationJudges(NamedTuple):
     prompts: tuple[Criterion, ...]
     judges: tuple[Judge, ...]
     """A judge for each model."""
-    cascades: PlannedCascades
+    cascades: JudgesBeside
     dev: tuple[GoldRow, ...]
     """The gold that is not held out."""
     seal: Seal | None
@@ -224,9 +225,10 @@ def open_judges(
     options, settings = plan.options, plan.settings
     models = [open_one(name, options, prompts, settings, keys=keys) for name in names]
     judges = tuple(Judge((model,), options, settings) for model in models)
-    cascades = PlannedCascades(plan, prompts, judges, keys=keys)
-    asked = [model for cascade in cascades.judges.values() for model in cascade.asked]
-    check_prices(plan.models, [*models, *asked], settings)
+    cascades = JudgesBeside()
+    if plan.cascades:
+        cascades = need("cascades.calibrate", "--cascade")(plan, prompts, judges, keys=keys)
+    check_prices(plan.models, [*models, *cascades.asked], settings)
     dev = tuple(row for row in gold if row.split != "test")
     unjudged = (Labels(plan.models[0], prompt.prompt_id, prompt.digest, "", "", ()) for prompt in prompts)
     make_comparison(inputs, dev, [LabelSource(tuple(unjudged), pool)])
@@ -269,7 +271,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
             questions = asking.questions(judge.models[0])
             costs += group_costs(judge.name, questions, opened.prompts, lambda group: opened.tasks(opened.dev, group))
         chosen = [column for panel in opened.panels(results) if (column := _chosen(panel))]
-        by_name = {judge.name: judge for judge in judges} | cascades.judges
+        by_name = {judge.name: judge for judge in judges} | dict(cascades.judges)
         endpoints = {judge.name: model.endpoint for judge in judges for model in judge.models if model.endpoint}
         asked = _asked(inputs, chosen, endpoints)
 

@@ -9,10 +9,10 @@ from judge.ask.opening import MOST_SAMPLES
 from judge.ask.options import AskingOptions, JournalOption
 from judge.calibrate.intake import OffScale
 from judge.errors import UsageError
-from judge.extra.checkers.cascade import check_cascade
 from judge.gold import seal_of
 from judge.io.ids import Cluster
 from judge.io.plan import Option, Options, Seed
+from judge.plugins import need
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
 
@@ -109,6 +109,6 @@ def check_plan(plan: CalibrationPlan) -> None:
         raise UsageError("a grid of bounds is about a cascade (--cascade-grid goes with --cascade)")
     if plan.journal is not None and not plan.models:
         raise UsageError("a journal is for models to ask (--journal goes with --model)")
-    for cascade in plan.cascades or (None,):
-        check_cascade(cascade, plan.cascade_url)
+    for cascade in plan.cascades or (None,) * (plan.cascade_url is not None):
+        need("cascades.run", "--cascade").check_cascade(cascade, plan.cascade_url)
     seal_of(plan.test, plan.seal)

@@ -11,6 +11,7 @@ from judge.errors import InputError, UsageError
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath, paths
 from judge.io.safe import shown
+from judge.plugins import OpenTable
 from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
@@ -144,7 +145,8 @@ def rules_of(format: str) -> Rules:
 def _module(format: str) -> _Format:
     if format not in FORMATS:
         raise UsageError(f"unknown run format {shown(format)}; one of {', '.join(sorted(FORMATS))}")
-    return cast(_Format, importlib.import_module(FORMATS[format]))
+    module = FORMATS[format]
+    return cast(_Format, importlib.import_module(module)) if isinstance(module, str) else module
 
 
 def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
@@ -176,12 +178,16 @@ def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
     return refused("not_a_run_file", "neither JSON nor a pool, so not read as a run")
 
 
-FORMATS = {
-    "cast_regin": "judge.runs.formats.cast_regin",
-    "interactive": "judge.runs.formats.interactive",
-    "ikat2025": "judge.runs.formats.ikat2025",
-    "cast2022": "judge.runs.formats.cast2022",
-    "ikat2023": "judge.runs.formats.ikat2023",
-    "ikat2024": "judge.runs.formats.ikat2024",
-}
+FORMATS: OpenTable[str | _Format] = OpenTable(
+    "formats",
+    {
+        "cast_regin": "judge.runs.formats.cast_regin",
+        "interactive": "judge.runs.formats.interactive",
+        "ikat2025": "judge.runs.formats.ikat2025",
+        "cast2022": "judge.runs.formats.cast2022",
+        "ikat2023": "judge.runs.formats.ikat2023",
+        "ikat2024": "judge.runs.formats.ikat2024",
+    },
+    last=True,
+)
 """Name to module, in the order in which they are tried: those with a mark of their own first, the most general last."""

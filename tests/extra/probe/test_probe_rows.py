@@ -4,11 +4,18 @@ import msgspec
 import pytest
 
 from judge.ask.records import Failure
-from judge.extra.probe.certified import CertifiedProbe, CertifiedRow, probe_contradictions, probed_words
-from judge.extra.probe.measured import UNMOVED, canary_rows, probe_row, word_for
+from judge.calibrate.probed import (
+    UNMOVED,
+    CertifiedProbe,
+    CertifiedRow,
+    Expects,
+    probe_contradictions,
+    probed_words,
+    word_for,
+)
+from judge.extra.probe.measured import canary_rows, probe_row
 from judge.extra.probe.pairs import ProbePair, Standing, standing, why_missing
 from judge.extra.probe.probes import PROBES
-from judge.extra.probe.records import Expects
 from judge.records import Estimate, Level, Scale
 from judge.stats.means import mean_interval
 from tests.calibration_world import failure, judgment

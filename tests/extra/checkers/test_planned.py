@@ -12,8 +12,8 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.folder import CASCADE_BOUNDS, CASCADES, calibration_files
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.terminal import summary
-from judge.extra.checkers.calibration import cascade_bounds, tried_bounds
 from judge.extra.checkers.cascade import Cascade
+from judge.extra.checkers.planned import cascade_bounds, tried_bounds
 from judge.io.table import records_tsv
 from judge.stats.agreement import point
 from tests.calibration_world import SCALE, gold_rows, items, labeled, labels

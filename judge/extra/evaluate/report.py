@@ -1,0 +1,206 @@
+"""What a report says by the measures of `evaluate`: runs by topic and depth, and how far two folders' grades agree."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from judge.calibrate.intake import same_grades
+from judge.errors import JudgeError
+from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
+from judge.extra.evaluate.jobs.qrels import QrelsPlan, compare_qrels
+from judge.extra.evaluate.scores import MeasuredRun
+from judge.extra.evaluate.sets.grades import SetsAgreement
+from judge.io.cells import count
+from judge.io.ids import cluster_of, topic_of
+from judge.io.table import Cell, Mark, Plot, Table
+from judge.pool.conversation import depths
+from judge.records import Criterion, Estimate, JudgedUnit, Scale
+from judge.report.folders import ReportedFolder, RunFolder
+from judge.report.parts import ReportPart, Said, Section
+from judge.report.sections.agreement import called
+from judge.report.sections.words import capped, titled
+from judge.results.rows import worded
+from judge.results.turns import run_turns, worst_grade
+from judge.stats.means import mean_interval
+
+_STATISTICS = ("percent", "kappa", "wkappa", "bias")
+"""What is said of two judges, in this order."""
+_NAMES = {"topic": "topic", "depth": "turn of the conversation"}
+
+
+def breakdowns(folder: RunFolder) -> Iterator[Section]:
+    """A table by topic and one by depth for each criterion; what nothing says is left out.
+
+    A dialogue is of all depths.
+    """
+    kinds = {"topic": "By topic", "depth": "By depth of the conversation"}
+    if folder.judged.pool.unit == "dialogue":
+        del kinds["depth"]
+    parts: dict[str, list[ReportPart]] = {kind: [] for kind in kinds}
+    for criterion in folder.judged.criteria:
+        if not any(row.n for row in folder.rows if row.criterion == criterion.name):
+            continue
+        runs = _runs(folder, criterion)
+        facts = turn_facts({turn_id for run in runs for turn_id in run.turns}, depths=depths(folder.judged.pool.turns))
+        for kind, sheets in parts.items():
+            if sheet := _sheet(folder, criterion, runs, facts, kind):
+                sheets.append(sheet)
+    for kind, sheets in parts.items():
+        if sheets:
+            yield Section(f"by-{kind}", kinds[kind], tuple(sheets))
+
+
+def _runs(folder: RunFolder, criterion: Criterion) -> list[MeasuredRun]:
+    """Every run with its grade in each turn, where one without a grade has the worst, as ranks have it."""
+    judged, worst = folder.judged, worst_grade(criterion.scale)
+    bounds = _bounds(criterion)
+    runs = []
+    for run in run_turns(judged.pool, judged.results, criterion):
+        grades = run.grades(worst)
+        clusters = [cluster_of(topic_of(turn_id), judged.cluster) for turn_id in grades]
+        mean = mean_interval(list(grades.values()), clusters, bounds=bounds, what="grades")
+        runs.append(MeasuredRun(run.run_id, "mean grade", "worst", mean, grades))
+    return runs
+
+
+def _bounds(criterion: Criterion) -> tuple[float, float]:
+    grades = [level.grade for level in criterion.scale.levels]
+    return float(min(grades)), float(max(grades))
+
+
+def _sheet(
+    folder: RunFolder, criterion: Criterion, runs: list[MeasuredRun], facts: dict[str, TurnFacts], kind: str
+) -> Table[Any] | None:
+    groups = groups_of(facts, "topic" if kind == "topic" else "depth")
+    if len(set(groups.values())) < 2 or not any(run.turns for run in runs):
+        return None
+    low, high = _bounds(criterion)
+    reading = Reading((low, high), criterion.scale.polarity == "higher", folder.judged.cluster)
+    grid = by_group(runs, groups, kind, reading)
+    # The first column names the measure, which is one and the same here.
+    unit = folder.judged.pool.unit
+    counted = "turns" if unit == "response" else "dialogues"
+    columns: tuple[str, ...] = (_NAMES[kind], counted, "better half", "lowest run", "middle run", "highest run")
+    # Of one run, lowest and highest say nothing that its average does not.
+    kept = slice(2, None) if len(runs) > 1 else slice(2, 4)
+    columns = columns if len(runs) > 1 else (*columns[:2], "average")
+    lines = tuple((str(line[1]), *line[kept]) for line in grid)
+    marks = tuple((Mark(line[2]),) if isinstance(line[2], Estimate) else () for line in lines)
+    sentence = {
+        "topic": f"A line for each topic, with {count(len(runs), 'run')}.",
+        "depth": "A line for each place in the conversation: 1 is the first question of the user.",
+    }[kind]
+    if len(runs) > 1:
+        sentence += (
+            " Every run has a mean grade over the turns of a line. Lowest, middle and highest run: the smallest, the "
+            "median and the largest of these means. Better half: the average of the runs whose mean over all turns is "
+            "the median or better."
+        )
+    sentence += " A turn without a grade has the worst one."
+    if sum(len(run.turns) for run in runs) < sum(row.turns for row in folder.rows if row.criterion == criterion.name):
+        sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
+    if kind == "depth":
+        sentence += " The bar is its 95 % range, from 3 topics on."
+    title = f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}"
+    plot = Plot(f"{columns[2]}, drawn", low, high, marks)
+    return Table(lines, columns, title, [worded(sentence, unit)], 2, plot)
+
+
+class _Compared(msgspec.Struct, frozen=True):
+    """Two folders under one criterion."""
+
+    first: str
+    second: str
+    """The folders' names in the report."""
+    criterion: str
+    agreement: SetsAgreement | str
+    """How far the grades agree, or why they cannot be compared."""
+    binary: bool
+    """Whether the grades are compared as positive or not, since the scales differ."""
+    unit: JudgedUnit
+    """What both graded."""
+
+
+def between(folders: Sequence[ReportedFolder]) -> dict[str, list[ReportPart]]:
+    """By criterion, how far the grades of the first folder of `judge run` agree with those of each other one."""
+    parts: dict[str, list[ReportPart]] = {}
+    for pair in _compared([folder for folder in folders if isinstance(folder, RunFolder)]):
+        parts.setdefault(pair.criterion, []).extend(_agreement(pair))
+    return parts
+
+
+def _compared(folders: Sequence[RunFolder]) -> Iterator[_Compared]:
+    for other in folders[1:]:
+        first = folders[0]
+        theirs = {criterion.name: criterion for criterion in other.judged.criteria}
+        for ours in first.judged.criteria:
+            if ours.name in theirs:
+                scales = ours.scale, theirs[ours.name].scale
+                binary = not same_grades(*scales)
+                positive = (_worst_positive(scales[0]), _worst_positive(scales[1])) if binary else None
+                agreement = _found(first, other, ours.name, positive)
+                yield _Compared(first.name, other.name, ours.name, agreement, binary, ours.unit)
+
+
+def _worst_positive(scale: Scale) -> int:
+    return min(scale.positive) if scale.polarity == "higher" else max(scale.positive)
+
+
+def _found(first: RunFolder, other: RunFolder, criterion: str, positive: tuple[int, int] | None) -> SetsAgreement | str:
+    plan = QrelsPlan(
+        a=first.judged.path,
+        b=other.judged.path,
+        criterion=criterion,
+        positive=positive,
+        cluster=first.judged.cluster,
+    )
+    try:
+        return compare_qrels(plan).agreement
+    except JudgeError as error:
+        # Two pools are no reason to refuse the rest of the report.
+        said = str(error)
+        for folder in (first, other):
+            said = said.replace(str(folder.judged.path), folder.name)
+        return said
+
+
+def _agreement(pair: _Compared) -> Iterator[ReportPart]:
+    if isinstance(pair.agreement, str):
+        yield Said(f"The grades of {pair.first} and {pair.second} are not compared: {capped(pair.agreement)}", "warn")
+        return
+    found = pair.agreement
+    # Of two grades, weighting changes nothing.
+    left_out = "wkappa" if len(found.a.scale) == 2 else "kappa"
+    names = [name for name in _STATISTICS if name in found.statistics and name != left_out]
+    lines = tuple((called(name).replace("judge minus people", "difference"), found.statistics[name]) for name in names)
+    marks = tuple(() if name == "bias" else (Mark(found.statistics[name]),) for name in names)
+    low = min([0.0, *(value for name in names[1:-1] if (value := found.statistics[name].low) is not None)])
+    weighted = "; weighted, so that a grade two off counts four times one off" if "wkappa" in names else ""
+    reading = (
+        ("The scales differ, so grades count as positive (1) or not (0). " if pair.binary else "")
+        + f"Of the {count(found.items, pair.unit)} that both graded. Same grade: the share with equal grades. Kappa: "
+        f"agreement beyond chance, 1 is perfect{weighted}. Difference: the mean of {pair.second} less that of "
+        f"{pair.first}."
+    )
+    title = f"{pair.first} and {pair.second}: how far the grades agree"
+    yield Table(lines, ("measure", "value"), title, [reading], 2, Plot("drawn", low, 1.0, marks))
+    yield _table(pair, found)
+
+
+def _table(pair: _Compared, found: SetsAgreement) -> Table[Any]:
+    totals = [sum(counts) for counts in found.confusion]
+    lines: list[tuple[Cell, ...]] = [
+        (f"{pair.first}: {grade}", *counts, total)
+        for grade, counts, total in zip(found.a.scale, found.confusion, totals, strict=True)
+    ]
+    shares = tuple(
+        (None, *(n / total if total else None for n in counts), None)
+        for counts, total in zip(found.confusion, totals, strict=True)
+    )
+    columns = ("grade", *(f"{pair.second}: {grade}" for grade in found.b.scale), "in all")
+    reading = (
+        f"A line for each grade of {pair.first}, a column for each of {pair.second}: how many {pair.unit}s have both. "
+        "On the diagonal they agree; the list of judgments begins with those on which they do not."
+    )
+    return Table(lines, columns, f"Grades of {pair.first} beside those of {pair.second}", [reading], shares=shares)

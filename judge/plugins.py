@@ -1,0 +1,201 @@
+"""Plugins: what annexes (`judge/extra/`) and other packages add to the core, which imports neither.
+
+A row is named `table.name`. The rows of annexes stand in `ANNEXES`; a folder that is deleted takes its rows and
+commands with it. Other packages give rows as entry points of the group `trec_judge.plugins`. The objects behind these
+are, by table:
+
+formats      a module like those of `judge/runs/formats/`: `RULES`, `sniff`, `read`
+judges       a `Backend`: the module that opens judges of the name `NAME/...`, and the facts about them
+prompts      a folder of prompt files, `<criterion>/<variant>.md`
+statistics   a `Statistic` of agreement
+"""
+
+import importlib
+import os.path
+from collections import UserDict
+from collections.abc import Collection, Mapping
+from functools import cache, cached_property
+from typing import Any, NamedTuple, TypeVar
+
+from judge.errors import UsageError
+
+T = TypeVar("T")
+GROUP = "trec_judge.plugins"
+TABLES = ("formats", "judges", "prompts", "statistics")
+"""The tables to which other packages may add."""
+
+
+class Annex(NamedTuple):
+    """A folder of `judge/extra/`."""
+
+    commands: Mapping[str, str]
+    """Its commands with a summary each; they are in `COMMANDS` of its module `cli`."""
+    rows: Mapping[str, str] = {}
+    """Its rows, as `module:object`."""
+
+
+ANNEXES = {
+    "desk": Annex(
+        {
+            "serve assess": "a desk in the browser at which assessors label pooled responses, blind",
+            "serve review": "a desk in the browser at which a prompt is improved on what judges and assessors disagree "
+            "on",
+        }
+    ),
+    "scale": Annex(
+        {
+            "requests": "write what a run still has to ask as files for batch engines",
+            "batch submit": "hand files of requests to a provider's batch API",
+            "batch status": "how far such batches are",
+            "batch collect": "fetch what batches brought into the journal of a run",
+            "completions import": "take what batch engines brought back into the journal of a run",
+        },
+        {
+            "engines.ray": "judge.extra.scale.ray:RayEngine",
+            "journals.postgresql": "judge.extra.scale.postgres",
+            "rounds.requests": "judge.extra.scale.requests:under_way",
+        },
+    ),
+    "checkers": Annex(
+        {},
+        {
+            "judges.checker": "judge.extra.checkers:BACKEND",
+            "cascades.run": "judge.extra.checkers.cascade",
+            "cascades.calibrate": "judge.extra.checkers.planned:PlannedCascades",
+        },
+    ),
+    "nuggets": Annex(
+        {
+            "nuggets create": "ask a judge for a bank of nuggets",
+            "nuggets convert": "a bank of nuggets in another form",
+            "nuggets sheet": "a bank as a table for people to edit",
+            "nuggets import": "what people changed in such a table, as edits of the bank",
+            "nuggets match": "ask a judge which nuggets the responses of a pool support",
+            "nuggets claims": "ask a judge which claims of the responses some nugget carries",
+            "nuggets agree": "a judge's matches against people's of the same pairs",
+            "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
+        },
+        {"demo.nuggets": "judge.extra.nuggets.cli:show_example"},
+    ),
+    "evaluate": Annex(
+        {
+            "evaluate responses": "mean grade and share of positive grades of each run, by topic, depth and PTKB",
+            "evaluate passages": "the passages of runs under the measures of the tracks",
+            "evaluate statements": "the PTKB statements that runs name, against each assessment",
+            "evaluate spans": "spans of dialogues and passages under the measures of RCD-2020",
+            "evaluate wording": "BLEU and ROUGE of responses against manual responses",
+            "evaluate qrels": "two sets of grades: agreement, rankings of runs, holes and their bounds",
+        },
+        {
+            "sections.breakdowns": "judge.extra.evaluate.report:breakdowns",
+            "folders.between": "judge.extra.evaluate.report:between",
+        },
+    ),
+    "probe": Annex({"probe": "test a judge itself on altered responses: injections, altered facts, other words"}),
+    "bench": Annex(
+        {
+            "bench": "measure a judge on public labels by people, and write its card",
+            "bench compare": "judge cards side by side, with paired differences",
+            "bench datasets": "which public labels are below a folder, and how to get the others",
+        }
+    ),
+    "reproduce": Annex(
+        {
+            "reproduce": "a published table made again from its released files, beside the published one",
+            "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
+        }
+    ),
+}
+"""The annexes, by the names of their folders."""
+
+
+def is_there(annex: str) -> bool:
+    """Whether the folder of an annex is installed."""
+    return os.path.isfile(os.path.join(os.path.dirname(__file__), "extra", annex, "__init__.py"))  # noqa: PTH113, PTH118, PTH120 - pathlib slows down `judge --help`
+
+
+def module_is_there(module: str) -> bool:
+    """Whether a module of this package is installed: all of the core, and those of the annexes that are there."""
+    return not module.startswith("judge.extra.") or is_there(module.split(".")[2])
+
+
+def added(table: str, known: Collection[str]) -> dict[str, Any]:
+    """The rows that annexes and other packages add to a table, by name.
+
+    Args:
+        table: The table.
+        known: Its own names, which no other row may have.
+
+    Raises:
+        UsageError: A package gives a row of no table, a name twice, or what cannot be imported.
+    """
+    rows: dict[str, Any] = {}
+    for name, (_, references) in ANNEXES.items():
+        for row, reference in references.items() if is_there(name) else ():
+            if row.startswith(f"{table}."):
+                rows[row.partition(".")[2]] = _load(reference)
+    for point in _points():
+        named, _, name = point.name.partition(".")
+        if named not in TABLES or not name or (named == table and name in {*known, *rows}):
+            tables = f"expected one of {', '.join(TABLES)}, a dot and a name"
+            why = "there is one already" if named in TABLES and name else tables
+            raise UsageError(f"{_source(point)}: the plugin {point.name!r}: {why}")
+        if named == table:
+            try:
+                rows[name] = point.load()
+            except Exception as error:
+                raise UsageError(f"{_source(point)}: the plugin {point.name!r} cannot be imported: {error}") from error
+    return rows
+
+
+class OpenTable(UserDict[str, T]):
+    """A table of the core, which others add to; theirs are imported when it is first used, since they import it.
+
+    Args:
+        table: Its name.
+        ours: Its own rows.
+        last: Whether ours come last.
+    """
+
+    def __init__(self, table: str, ours: dict[str, T], *, last: bool = False) -> None:
+        self._table, self._ours, self._last = table, ours, last
+
+    @cached_property
+    def data(self) -> dict[str, T]:  # type: ignore[override]
+        """All rows."""
+        theirs = added(self._table, self._ours)
+        return theirs | self._ours if self._last else self._ours | theirs
+
+
+def need(row: str, what: str) -> Any:
+    """A row of an annex.
+
+    Args:
+        row: `table.name`, a key of some `Annex.rows`.
+        what: What needs it, as the subject of the message.
+
+    Raises:
+        UsageError: The folder of the annex is not installed.
+    """
+    name, reference = next((name, annex.rows[row]) for name, annex in ANNEXES.items() if row in annex.rows)
+    if not is_there(name):
+        raise UsageError(f"{what} needs judge/extra/{name}, which is not installed")
+    return _load(reference)
+
+
+@cache
+def _points() -> tuple[Any, ...]:
+    # It takes longer than `judge --help` may.
+    from importlib.metadata import entry_points
+
+    return tuple(sorted(entry_points(group=GROUP), key=lambda point: point.name))
+
+
+def _load(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, name) if name else found
+
+
+def _source(point: Any) -> str:
+    return f"the package {point.dist.name}" if point.dist else "a package"
