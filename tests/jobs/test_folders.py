@@ -70,7 +70,7 @@ NAMING = {
     "extra/probe/card",
     "calibrate/report/folder",
     "crowd/summary",
-    "extra/bench/cards/card",
+    "extra/bench/card",
     "jobs/crowd",
     "jobs/manifest",
     "jobs/release/contents",

@@ -47,13 +47,7 @@ def basis(dataset: Dataset, scale: Scale) -> Basis:
 def asked_items(
     drawn: Drawn, prompt: Criterion, results: Mapping[str, Judgment | Failure]
 ) -> tuple[tuple[BenchItem, ...], int]:
-    """The items of a dataset with a judge's answers, and how many are ranked by an expected grade.
-
-    Args:
-        drawn: The items.
-        prompt: What the judge was asked.
-        results: Response id to the answer.
-    """
+    """The items of a dataset with a judge's answers, and how many are ranked by an expected grade."""
     sign = 1 if prompt.scale.polarity == "higher" else -1
     items = []
     expected = 0
@@ -116,10 +110,6 @@ def people_items(drawn: Drawn, judge: Sequence[BenchItem]) -> tuple[tuple[BenchI
     The gold is the consensus of the others in both, so they can be set side by side. The consensus of all, which the
     judge is measured on, has one grade more, and agrees better with anyone. Empty where fewer than two assessors'
     grades of an item were released.
-
-    Args:
-        drawn: The items.
-        judge: The judge's answers to them, in their order.
     """
     dataset = drawn.dataset
     sign = 1 if _rises(dataset) else -1
@@ -180,11 +170,7 @@ def worst_case(dataset: Dataset, items: Sequence[BenchItem]) -> tuple[BenchItem,
 def measure(dataset: Dataset, items: Iterable[BenchItem], of: Basis, seed: int) -> CardMeasures:
     """The agreement of answers with people, each statistic with an interval over units.
 
-    Args:
-        dataset: The dataset.
-        items: The items; those without an answer are left out.
-        of: What is compared.
-        seed: Of the resamples.
+    Items without an answer are left out.
     """
     ranked = [item for item in items if item.score is not None]
     called = [item for item in ranked if item.says_positive is not None]

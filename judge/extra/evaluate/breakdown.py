@@ -1,9 +1,9 @@
-"""Runs under one measure taken apart: by run, topic, depth of the turn, and whether the turn needs the user's PTKB.
+"""Runs under one measure taken apart: by topic, depth of the turn, and whether the turn needs the user's PTKB.
 
-The data of figures 3 to 6 of the overview of iKAT 2023 (M. Aliannejadi, Z. Abbasiantaeb, S. Chatterjee, J. Dalton &
-L. Azzopardi (2024), TREC iKAT 2023: The Interactive Knowledge Assistance Track Overview): figure 3 is `by_run`, figure
-4 `by_group` with topics, figures 5 and 6 `by_group` with depths, of all turns and of those that depend on PTKB
-statements or not. "We report the average across runs, median or better": `median_or_better`, `average_run`. Pure.
+The data of figures 4 to 6 of the overview of iKAT 2023 (M. Aliannejadi, Z. Abbasiantaeb, S. Chatterjee, J. Dalton &
+L. Azzopardi (2024), TREC iKAT 2023: The Interactive Knowledge Assistance Track Overview): figure 4 is `by_group` with
+topics, figures 5 and 6 with depths, of all turns and of those that depend on PTKB statements or not. "We report the
+average across runs, median or better": `median_or_better`, `average_run`. Pure.
 """
 
 import statistics
@@ -133,10 +133,7 @@ def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT, name: str 
 
     Over all turns of the qrels, each run has a value on each turn, so it is the mean of the runs' means as well.
 
-    Args:
-        runs: Under one measure and convention, at least one.
-        reading: How their values are read.
-        name: What the average is called.
+    There is at least one run.
     """
     turn_ids = sorted({turn_id for run in runs for turn_id in run.turns}, key=natural_key)
     values = {
@@ -146,13 +143,7 @@ def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT, name: str 
 
 
 def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> dict[Group, Estimate]:
-    """The mean of a run over the turns of each group, groups in natural order.
-
-    Args:
-        run: The run.
-        groups: From `groups_of`.
-        reading: How its values are read.
-    """
+    """The mean of a run over the turns of each group, groups in natural order."""
     members: dict[Group, dict[str, float]] = {}
     for turn_id, value in run.turns.items():
         if turn_id in groups:
@@ -161,44 +152,12 @@ def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> di
     return {group: _mean(members[group], reading) for group in order}
 
 
-def by_run(
-    runs: Sequence[MeasuredRun], reading: Reading = UNIT, letters: Mapping[str, str] | None = None
-) -> Table[Any]:
-    """The mean of each run, best first; the data of figure 3.
-
-    Args:
-        runs: Under one measure and convention.
-        reading: How their values are read.
-        letters: From `comparison`.
-    """
-    return Table(
-        (
-            (
-                run.measure,
-                run.run_id,
-                run.estimate,
-                run.estimate.n,
-                run.estimate.topics,
-                (letters or {}).get(run.run_id),
-            )
-            for run in best_first(runs, reading)
-        ),
-        ("measure", "run", "mean", "turns", "topics", "letters"),
-        f"By run, {_over(runs)}",
-        (INTERVALS[reading.cluster],),
-    )
-
-
 def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Reading = UNIT) -> Table[Any]:
     """A line for each group of turns: the average of the better runs there, and how far all runs lie apart.
 
     The data of figures 4 (topics), 5 and 6 (depths).
 
-    Args:
-        runs: Under one measure and convention.
-        groups: From `groups_of`.
-        name: What the groups are: the name of their column.
-        reading: How their values are read.
+    `name` is what the groups are: the name of their column.
     """
     better = median_or_better(runs, reading)
     columns = ("measure", name, "turns", "average", "minimum", "median", "maximum")
@@ -217,13 +176,7 @@ def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Re
 def by_run_and_group(
     runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT
 ) -> Table[Any]:
-    """A line for each run, and each topic, depth and dependence on the PTKB; runs best first.
-
-    Args:
-        runs: Under one measure and convention.
-        facts: From `turn_facts`.
-        reading: How their values are read.
-    """
+    """A line for each run, and each topic, depth and dependence on the PTKB; runs best first."""
     kinds: tuple[By, ...] = ("topic", "depth", "ptkb")
     lines = tuple(
         (run.measure, run.run_id, by, str(group), mean.n, mean)
@@ -238,13 +191,7 @@ def by_run_and_group(
 
 
 def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Table[Any]:
-    """Turns that depend on PTKB statements against those that do not: all together, then by depth (figure 6).
-
-    Args:
-        runs: Under one measure and convention.
-        facts: From `turn_facts`.
-        reading: How their values are read.
-    """
+    """Turns that depend on PTKB statements against those that do not: all together, then by depth (figure 6)."""
     linked, depths = groups_of(facts, "ptkb"), groups_of(facts, "depth")
     whole = by_group(runs, linked, "ptkb", reading)
     lines = [(line[0], line[1], None, *line[2:]) for line in whole]

@@ -8,6 +8,7 @@ from msgspec import structs
 from judge.cli.declared import JsonOutput, refuse_unused
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_undrawn
 from judge.errors import UsageError
+from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
 from judge.extra.evaluate.jobs.measured import (
     PassagesPlan,
     RankingsOutcome,
@@ -20,9 +21,7 @@ from judge.extra.evaluate.jobs.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.jobs.responses import ResponsesPlan, evaluate_responses
 from judge.extra.evaluate.jobs.spans import SpansPlan, evaluate_spans
 from judge.extra.evaluate.jobs.wording import WordingPlan, evaluate_wording
-from judge.extra.evaluate.ranking_tables import named_scores, trec_eval_scores
-from judge.extra.evaluate.responses.graded import RESPONSE_MEASURES
-from judge.extra.evaluate.responses.tables import EvaluatedCriterion
+from judge.extra.evaluate.rankings import named_scores, trec_eval_scores
 from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, trec_eval_lines
 from judge.io.plan import OneOf
 from judge.io.table import FORMS

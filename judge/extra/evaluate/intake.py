@@ -1,13 +1,16 @@
-"""Runs as rankings, read one at a time from the formats of the tracks and from TREC runs of six columns."""
+"""Runs as rankings, of passages or of PTKB statements, read one at a time; the assessment that topics hold."""
 
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from judge.errors import InputError
 from judge.io.cells import count
-from judge.io.ids import topic_of
+from judge.io.ids import natural_key, topic_of
 from judge.io.line_stream import text_of
 from judge.io.paths import StrPath
 from judge.io.safe import shown
@@ -18,8 +21,10 @@ from judge.pool.lists import own_turn_id
 from judge.records import Problem, Record
 from judge.runs.document import read_head
 from judge.runs.formats import ReadRun, find_runs, read_run, rules_of
+from judge.runs.formats.shape import PtkbEntry
 from judge.runs.profiles import possible_years
 from judge.runs.ranking import looks_like_trec_run, parse_trec_run, ranking
+from judge.runs.records import Topic, Turn
 
 _NO_RUN = "neither JSON nor a TREC run, so not read as a run"
 
@@ -77,16 +82,45 @@ def ranked_runs(
         msgspec.structs.replace(problem, message=_NO_RUN) if problem.code == "not_a_run_file" else problem
         for problem in beside
     )
+    for run in named_once(files, lambda path: _ranked(path, rank), problems, steps):
+        if not isinstance(run, str):
+            yield run
+
+
+class NamedRun(Protocol):
+    """A run as it was read for some measure."""
+
+    @property
+    def run_id(self) -> str:
+        """Its name."""
+
+    @property
+    def file(self) -> str:
+        """Its file."""
+
+
+_Run = TypeVar("_Run", bound=NamedRun)
+
+
+def named_once(
+    files: Sequence[Path], read: Callable[[Path], _Run | str], problems: list[Problem], steps: Steps
+) -> Iterator[_Run | str]:
+    """The runs of files, one at a time; what cannot be read, has no name, or that of a run before it is a problem.
+
+    `read` gives a run, or a sentence on why a file is left out, which is passed on.
+    """
     named: dict[str, str] = {}
     for path in stepped("measuring runs", files, steps):
         try:
-            run = _ranked(path, rank)
+            run = read(path)
         except InputError as error:
             problems += error.problems
             if not any(problem.severity == "error" for problem in error.problems):
                 problems.append(_problem("unreadable_run", str(path), str(error).removeprefix(f"{path}: ")))
             continue
-        if not run.run_id.strip():
+        if isinstance(run, str):
+            yield run
+        elif not run.run_id.strip():
             problems.append(_problem("missing_run_id", run.file, "the run has no name"))
         elif run.run_id in named:
             message = f"the run id {shown(run.run_id)} is also that of {named[run.run_id]}"
@@ -94,6 +128,16 @@ def ranked_runs(
         else:
             named[run.run_id] = run.file
             yield run
+
+
+def remarks_on(read: ReadRun, turns: int) -> tuple[str, ...]:
+    """What was passed over in a run that answers so many different turns, a sentence each."""
+    errors = sum(problem.count for problem in read.problems if problem.severity == "error")
+    twice = len(read.run.turns) - turns if read.run is not None else 0
+    return (
+        *((f"{count(errors, 'error')} of form, which `judge validate` lists",) if errors else ()),
+        *((f"{count(twice, 'turn')} given again, of which the first counts",) if twice else ()),
+    )
 
 
 def _ranked(path: Path, rank: Rank) -> RankedRun:
@@ -116,13 +160,7 @@ def _ranked(path: Path, rank: Rank) -> RankedRun:
     else:
         run = rank(read)
     years = possible_years(turn_ids, rules.year)
-    errors = sum(problem.count for problem in read.problems if problem.severity == "error")
-    twice = len(read.run.turns) - len({turn.turn_id for turn in read.run.turns})
-    remarks = (
-        *run.remarks,
-        *((f"{count(errors, 'error')} of form, which `judge validate` lists",) if errors else ()),
-        *((f"{count(twice, 'turn')} given again, of which the first counts",) if twice else ()),
-    )
+    remarks = (*run.remarks, *remarks_on(read, len({turn.turn_id for turn in read.run.turns})))
     return RankedRun(run.run_id, run.file, run.team, run.ranking, years, run.outside, remarks, rules.own_turns)
 
 
@@ -147,3 +185,91 @@ def _head(path: Path) -> bytes:
 
 def _problem(code: str, file: str, message: str) -> Problem:
     return Problem(code, "error", file, None, "", message)
+
+
+def statement_ranking(turns: Mapping[str, Turn] | None) -> Callable[[ReadRun], RankedRun]:
+    """How a run's PTKB statements become one ranking a turn, of the numbers that statements have in their topic.
+
+    The statements are those of the turn's first response by rank, by falling score where each has one (2023), else in
+    the order of the list. A statement that is named again counts once. One that is not in the topic's PTKB, as the
+    statements from the conversation that 2025 allows, keeps its place and matches nothing.
+
+    Without the turns of the topics, only numbers can be matched.
+    """
+
+    def ranked(read: ReadRun) -> RankedRun:
+        run = read.run
+        if run is None:
+            raise ValueError("a run that could not be read")
+        form = rules_of(run.format).ptkb
+        if form is None:
+            raise InputError(f"{run.file}: runs of the format {run.format} name no PTKB statements")
+        if form == "texts" and turns is None:
+            raise InputError(
+                f"{run.file}: names PTKB statements by their text: --topics FILE, which numbers them, is needed"
+            )
+        ranking: dict[str, list[tuple[str, float]]] = {}
+        outside = others = 0
+        for turn, place in zip(run.turns, read.places, strict=True):
+            if not turn.responses or turn.turn_id in ranking:
+                continue
+            first = min(range(len(turn.responses)), key=lambda j: turn.responses[j].rank)
+            named = turn.responses[first].ptkb_provenance
+            others += any(set(response.ptkb_provenance) != set(named) for response in turn.responses)
+            numbers = _numbers(named, form, turns, turn.turn_id)
+            # No number has a space. A text may hold what no evaluation tool takes, so its place stands for it.
+            keys = [
+                f"outside {named.index(text)}" if key is None else key for key, text in zip(numbers, named, strict=True)
+            ]
+            order = list(dict.fromkeys(_by_score(keys, place.responses[first].statements)))
+            outside += len({text for key, text in zip(numbers, named, strict=True) if key is None})
+            ranking[turn.turn_id] = [(key, float(len(order) - k)) for k, key in enumerate(order)]
+        remark = f"{count(others, 'turn')} with other statements in other responses, of which the first by rank counts"
+        return RankedRun(
+            run.run_id,
+            run.file,
+            run.team,
+            {turn_id: ranking[turn_id] for turn_id in sorted(ranking, key=natural_key)},
+            outside=outside if turns is not None else None,
+            remarks=(remark,) if others else (),
+        )
+
+    return ranked
+
+
+def own_assessment(topics: Iterable[Topic]) -> dict[str, dict[str, int]]:
+    """Grades of PTKB statements by turn and number: 1 where the topic's author linked the statement, else 0.
+
+    Of iKAT 2023 this is the assessment by the organizers. As there, a turn without a linked statement is not assessed.
+    """
+    return {
+        turn.turn_id: {statement.ptkb_id: int(statement.ptkb_id in turn.ptkb_provenance) for statement in turn.ptkb}
+        for topic in topics
+        for turn in topic.turns
+        if turn.ptkb_provenance
+    }
+
+
+def _numbers(named: Sequence[str], form: str, turns: Mapping[str, Turn] | None, turn_id: str) -> list[str | None]:
+    """The number of each statement; None for one that is not in the topic, or is not readable."""
+    if turns is None:
+        return [number or None for number in named]
+    statements = turns[turn_id].ptkb if turn_id in turns else ()
+    if form == "texts":
+        known = {_plain(statement.text): statement.ptkb_id for statement in reversed(statements)}
+        return [known.get(_plain(text)) for text in named]
+    numbers = {statement.ptkb_id for statement in statements}
+    return [number if number in numbers else None for number in named]
+
+
+def _plain(text: str) -> str:
+    """A statement without what copying changes: white space and the composition of characters."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _by_score(keys: Sequence[str], given: Sequence[PtkbEntry]) -> list[str]:
+    scores = [score for _, score in given]
+    if len(scores) != len(keys) or not all(score is not None and isfinite(score) for score in scores):
+        return list(keys)
+    order = sorted(range(len(keys)), key=lambda k: -(scores[k] or 0.0))
+    return [keys[k] for k in order]

@@ -78,13 +78,7 @@ class PairedRuns(Record, frozen=True):
 
 
 def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: Reading = UNIT) -> PairedRuns:
-    """Compare every two runs by `run_differences`; letters by the adjusted p-values.
-
-    Args:
-        runs: Under one measure and convention.
-        rng: The source of randomness of the tests.
-        reading: How their values are read.
-    """
+    """Compare every two runs by `run_differences`; letters by the adjusted p-values."""
     runs = best_first(runs, reading)
     turn_ids = sorted({turn_id for run in runs for turn_id in run.turns}, key=natural_key)
     values = np.array([[run.turns.get(turn_id, np.nan) for turn_id in turn_ids] for run in runs])
@@ -146,14 +140,7 @@ def unknown_facts(kind: RunTable) -> UsageError:
 def breakdown(
     kind: RunTable, compared: PairedRuns, runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts]
 ) -> Table[Any]:
-    """Runs under one measure as a table of any kind but `run`, whose columns depend on what is evaluated.
-
-    Args:
-        kind: What the table has a line for.
-        compared: Every two of the runs.
-        runs: The runs.
-        facts: From `turn_facts`.
-    """
+    """Runs under one measure as a table of any kind but `run`, whose columns depend on what is evaluated."""
     match kind:
         case "pair":
             return by_pair(compared)

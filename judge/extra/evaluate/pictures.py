@@ -29,12 +29,6 @@ def breakdown_pictures(
 
     Without a run that has a mean there is none, nor without matplotlib. Depths are left out where nothing says them,
     and dependence on the PTKB where it is not known of turns of both kinds.
-
-    Args:
-        runs: Under one measure and convention.
-        facts: From `turn_facts`.
-        heading: What is measured, for the titles.
-        reading: How the values are read.
     """
     better = median_or_better(runs, reading)
     if not better or not can_draw():

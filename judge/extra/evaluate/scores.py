@@ -30,9 +30,7 @@ class TurnOrder:
 class TurnValues(Mapping[str, float]):
     """Turn to its value, in the order of the turns; some of them may have none.
 
-    Args:
-        order: The turns.
-        values: The value of each turn, NO_VALUE for one without.
+    A turn without a value is given as NO_VALUE.
     """
 
     def __init__(self, order: TurnOrder, values: Iterable[float]) -> None:

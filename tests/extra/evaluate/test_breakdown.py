@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from judge.extra.evaluate.breakdown import (
     best_first,
     by_group,
     by_ptkb,
-    by_run,
     by_run_and_group,
     group_means,
     groups_of,
@@ -21,6 +21,7 @@ from judge.extra.evaluate.breakdown import (
 from judge.extra.evaluate.paired import by_pair, comparison
 from judge.extra.evaluate.pictures import breakdown_pictures
 from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
+from judge.io.table import Table
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.topics import read_topics
 from judge.stats.means import mean_interval
@@ -136,7 +137,9 @@ def test_each_run_has_a_line_for_each_group() -> None:
 
 
 def test_tables_are_stacked_under_names_with_each_note_once() -> None:
-    grids = [by_run((MID,)), by_run((TOP,))]
+    grids: list[Table[Any]] = [
+        Table([("m", name)], ("measure", "run"), "Runs", ("A note.",)) for name in ("mid", "top")
+    ]
     grid = stacked("Both", grids, ("a", "b"))
     assert grid.columns[:3] == ("criterion", "measure", "run")
     assert [line[:3] for line in grid] == [("a", "m", "mid"), ("b", "m", "top")]
@@ -159,7 +162,6 @@ def test_letters_follow_the_adjusted_p_values() -> None:
         ("top", "low", 2 / 2**10),
     ]
     assert compared.sentence.endswith("2 of 3 pairs are (p at most 0.05, adjusted for all pairs).")
-    assert by_run(runs, letters=compared.letters)[0][-1] == "a"
     lower = comparison(runs, np.random.default_rng(0), Reading(higher_is_better=False))
     assert lower.letters == {"top": "b", "low": "a", "also": "a"}
 

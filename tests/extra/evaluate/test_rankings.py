@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.extra.evaluate.breakdown import turn_facts
 from judge.extra.evaluate.intake import RankedRun, passage_ranking, ranked_runs
-from judge.extra.evaluate.ranking_tables import means, ranking_tables, side_by_side, trec_eval_scores, turns_tsv
 from judge.extra.evaluate.rankings import (
     MAIN_OF_PASSAGES,
     PASSAGE_MEASURES,
@@ -20,6 +19,11 @@ from judge.extra.evaluate.rankings import (
     Evaluation,
     Evaluator,
     ask,
+    means,
+    ranking_tables,
+    side_by_side,
+    trec_eval_scores,
+    turns_tsv,
 )
 from judge.extra.evaluate.scores import trec_eval_lines
 from judge.pool.lists import read_grades

@@ -9,18 +9,21 @@ from ir_measures import P
 
 from judge.errors import InputError
 from judge.extra.evaluate.breakdown import turn_facts
-from judge.extra.evaluate.paired import TABLES
-from judge.extra.evaluate.responses.graded import (
+from judge.extra.evaluate.graded import (
+    TURN_COLUMNS,
     ResponseMeasure,
     ResponseQrels,
     ResponseRun,
     ScoredRun,
     described,
+    evaluated_criterion,
+    response_table,
     run_of_lines,
     runs_of_pool,
     scored_runs,
+    turn_lines,
 )
-from judge.extra.evaluate.responses.tables import TURN_COLUMNS, evaluated_criterion, response_table, turn_lines
+from judge.extra.evaluate.paired import TABLES
 from judge.extra.evaluate.scores import Over
 from judge.io.trec import TrecRun
 from judge.pool.records import Pool

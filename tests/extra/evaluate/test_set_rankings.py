@@ -9,10 +9,8 @@ import pytest
 
 from judge.errors import UsageError
 from judge.extra.evaluate.sets.grades import GradeSet, common_turns
-from judge.extra.evaluate.sets.holes import RunHoles, ScoreRange, run_holes, score
-from judge.extra.evaluate.sets.measures import MEAN, OrderedRun, measure_facts
-from judge.extra.evaluate.sets.rankings import RankedBySets, ranked_by_sets
-from judge.extra.evaluate.sets.tables import ranking_grids
+from judge.extra.evaluate.sets.holes import MEAN, OrderedRun, RunHoles, ScoreRange, measure_facts, run_holes, score
+from judge.extra.evaluate.sets.rankings import RankedBySets, ranked_by_sets, ranking_grids
 
 Rows = Mapping[str, Mapping[str, int]]
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from judge.errors import InputError
-from judge.extra.evaluate.intake import RankedRun, ranked_runs
+from judge.extra.evaluate.intake import RankedRun, own_assessment, ranked_runs, statement_ranking
 from judge.extra.evaluate.rankings import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Assessment, Evaluator, ask
-from judge.extra.evaluate.statements import own_assessment, statement_ranking
 from judge.pool.intake import turns_by_id
 from judge.pool.lists import read_grades
 from judge.records import Problem

@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.jobs.wording import WordingOutcome, WordingPlan, evaluate_wording
-from judge.extra.evaluate.wording.overlap import ROUGES, corpus_bleu, rouge_scores, rouge_words
-from judge.extra.evaluate.wording.tables import worded_run
-from judge.extra.evaluate.wording.texts import LONGEST, RunTexts, read_references, run_texts
+from judge.extra.evaluate.jobs.wording import (
+    LONGEST,
+    ROUGES,
+    RunTexts,
+    WordingOutcome,
+    WordingPlan,
+    corpus_bleu,
+    evaluate_wording,
+    read_references,
+    rouge_scores,
+    rouge_words,
+    run_texts,
+    worded_run,
+)
 from judge.records import Problem
 from judge.runs.records import Topic, Turn
 from tests.conftest import PROJECT

@@ -234,10 +234,6 @@ def find_file(folder: Path, pattern: str) -> Path:
 def find_files(folder: Path, pattern: str) -> tuple[Path, ...]:
     """The files of a pattern in natural order of their names, each name once.
 
-    Args:
-        folder: The folder of the data.
-        pattern: As for `find_file`.
-
     Raises:
         InputError: There is no such file, or a name has two files of different content.
     """

@@ -8,10 +8,9 @@ import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.breakdown import TurnFacts, stacked, turn_facts
-from judge.extra.evaluate.intake import Rank, RankedRun, passage_ranking, ranked_runs
+from judge.extra.evaluate.intake import Rank, RankedRun, own_assessment, passage_ranking, ranked_runs, statement_ranking
 from judge.extra.evaluate.paired import TABLES, RunTable, unknown_facts
 from judge.extra.evaluate.pictures import breakdown_pictures
-from judge.extra.evaluate.ranking_tables import ranking_tables, turns_tsv
 from judge.extra.evaluate.rankings import (
     MAIN_OF_PASSAGES,
     MAIN_OF_STATEMENTS,
@@ -23,8 +22,9 @@ from judge.extra.evaluate.rankings import (
     Evaluation,
     Evaluator,
     ask,
+    ranking_tables,
+    turns_tsv,
 )
-from judge.extra.evaluate.statements import own_assessment, statement_ranking
 from judge.io.cells import count
 from judge.io.draw.drawable import undrawn
 from judge.io.folder import check_apart, check_outside, replace_folder
@@ -198,16 +198,6 @@ def _measure_runs(
     """Read and measure runs one at a time, compare them, and write the tables if the plan names a folder.
 
     An interactive run without a graded turn is left out, where another run is measured.
-
-    Args:
-        plan: What is measured, and where the tables are written.
-        rank: How a run in a format of the tracks becomes rankings.
-        assessments: The grades.
-        asked: The measures.
-        topics: The conversations, where they are known.
-        problems: What is wrong with the assessments.
-        qrels: The files of the assessments.
-        steps: Called as the job goes.
     """
     if plan.out is not None:
         check_outside(plan.out, plan.runs)

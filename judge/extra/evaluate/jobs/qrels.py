@@ -10,7 +10,7 @@ from pydantic import Field
 
 from judge.calibrate.intake import OffScale
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.jobs.response_inputs import Polarity
+from judge.extra.evaluate.jobs.responses import Polarity
 from judge.extra.evaluate.jobs.set_inputs import (
     GivenSet,
     check_common,
@@ -22,9 +22,8 @@ from judge.extra.evaluate.jobs.set_inputs import (
     read_ordered,
 )
 from judge.extra.evaluate.sets.grades import GradeSet, SetsAgreement, binary, common_turns, sets_agreement
-from judge.extra.evaluate.sets.measures import MEAN, OrderedRun, measure_facts
-from judge.extra.evaluate.sets.rankings import RankedBySets, ranked_by_sets
-from judge.extra.evaluate.sets.tables import agreement_grids, ranking_grids
+from judge.extra.evaluate.sets.holes import MEAN, OrderedRun, measure_facts
+from judge.extra.evaluate.sets.rankings import RankedBySets, agreement_grids, ranked_by_sets, ranking_grids
 from judge.io.cells import count, number
 from judge.io.draw.drawable import can_draw, undrawn
 from judge.io.draw.slopes import RankLine, slope_plot

@@ -1,29 +1,29 @@
 """Runs of responses under anybody's grades: what `judge evaluate responses` does, for use from Python."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from judge.errors import UsageError
+from judge.ask.criteria import criterion_names, find_criterion
+from judge.calibrate.intake import parse_scale
+from judge.errors import InputError, UsageError
 from judge.extra.evaluate.breakdown import TurnFacts, turn_facts
-from judge.extra.evaluate.jobs.response_inputs import (
-    Polarity,
-    qrels_files,
-    read_response_qrels,
-    runs_of_files,
-    runs_of_folder,
-)
-from judge.extra.evaluate.paired import TABLES, RunTable, is_known, unknown_facts
-from judge.extra.evaluate.responses.graded import ResponseQrels, overs
-from judge.extra.evaluate.responses.tables import (
+from judge.extra.evaluate.graded import (
     EvaluatedCriterion,
+    ResponseQrels,
+    ResponseRun,
     evaluated_criterion,
+    overs,
     response_pictures,
     response_table,
+    run_of_lines,
+    runs_of_pool,
     turn_lines,
 )
+from judge.extra.evaluate.paired import TABLES, RunTable, is_known, unknown_facts
 from judge.extra.evaluate.scores import Over
 from judge.io.cells import count
 from judge.io.content import FileContent, Pieces, text_pieces
@@ -31,11 +31,245 @@ from judge.io.draw.drawable import undrawn
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import natural_key
 from judge.io.plan import Option
+from judge.io.safe import shown
 from judge.io.steps import Step, Steps, quiet, stepped
+from judge.io.stored import read_stored
 from judge.io.table import Table
+from judge.io.tabular import read_text
+from judge.io.trec import parse_qrels, parse_run
 from judge.jobs.options import ClusterUnit
+from judge.pool.folder import pool_file, read_pool_folder
+from judge.records import Level, Problem, Scale
 from judge.runs.records import Topic
 from judge.runs.topics import read_topics
+
+Polarity = Literal["higher", "lower"]
+_RUN_FILES = (".run", ".run.gz")
+_QRELS_FILES = (".qrel", ".qrels", ".qrel.gz", ".qrels.gz")
+
+
+class _SidecarLevel(msgspec.Struct):
+    grade: int
+    label: str = ""
+    description: str = ""
+
+
+class _SidecarScale(msgspec.Struct):
+    levels: list[_SidecarLevel]
+    polarity: Polarity
+    positive: list[int]
+
+
+class _Sidecar(msgspec.Struct):
+    """What `FILE.json` beside a qrels file of judge says of it."""
+
+    criterion: str
+    scale: _SidecarScale
+    calibration: str | None = None
+
+
+def runs_of_folder(folder: Path) -> tuple[tuple[ResponseRun, ...], tuple[Path, ...]]:
+    """The runs of a folder of `judge run` or `judge pool`, and the files that were read.
+
+    Raises:
+        InputError: The folder has no pool, or a damaged one.
+    """
+    path = pool_file(folder)
+    if not path.exists():
+        raise InputError(
+            f"{folder}: no pool.jsonl there: expected an output folder of `judge run` or `judge pool`; response runs "
+            "are given by --runs"
+        )
+    beside = path.with_name("runs.jsonl")
+    pool = read_pool_folder(folder, *(("runs.jsonl",) if beside.exists() else ()))
+    return runs_of_pool(pool), tuple(file for file in (path, beside) if file.exists())
+
+
+def runs_of_files(given: Sequence[Path]) -> tuple[tuple[ResponseRun, ...], tuple[Path, ...]]:
+    """The runs of run files and folders of them, and the files that were read.
+
+    Of a folder, the files named `.run` are read, or where there is none, all files that are not hidden.
+
+    Raises:
+        InputError: A file is no run, or two files have one tag; every problem is listed.
+    """
+    paths = [path for entry in given for path in (_run_files(entry) if entry.is_dir() else [entry])]
+    problems: list[Problem] = []
+    runs: dict[str, ResponseRun] = {}
+    homes: dict[str, Path] = {}
+    for path in dict.fromkeys(paths):
+        text = read_text(path, problems)
+        if text is None:
+            continue
+        if text.startswith(("{", "[")):
+            message = "JSON: expected lines `turn_id Q0 response_id rank score tag`, as judge writes to response_runs/"
+            problems.append(Problem("not_lines", "error", str(path), None, "", message))
+            continue
+        try:
+            run = run_of_lines(parse_run(text, str(path)))
+        except InputError as error:
+            problems += error.problems or (Problem("wrong_run", "error", str(path), None, "", str(error)),)
+            continue
+        if run.run_id in homes:
+            message = f"tag {shown(run.run_id)} is the tag of {homes[run.run_id]} too"
+            problems.append(Problem("second_run", "error", str(path), None, "", message))
+        homes.setdefault(run.run_id, path)
+        runs.setdefault(run.run_id, run)
+    if problems:
+        raise InputError(f"response runs: {count(len(problems), 'problem')}", problems)
+    return tuple(runs.values()), tuple(paths)
+
+
+def _run_files(folder: Path) -> list[Path]:
+    try:
+        entries = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror}") from error
+    named = [path for path in entries if path.name.endswith(_RUN_FILES)] or entries
+    if not named:
+        raise InputError(f"{folder}: no file of a run there")
+    return sorted(named, key=lambda path: natural_key(path.name))
+
+
+def qrels_files(folder: Path) -> tuple[Path, ...]:
+    """The qrels of a folder of `judge run`.
+
+    Raises:
+        UsageError: There are none.
+    """
+    inside = folder / "qrels"
+    files = [path for path in inside.iterdir() if path.name.endswith(_QRELS_FILES)] if inside.is_dir() else []
+    if not files:
+        raise UsageError(f"{folder}: no qrels there, as of a folder of `judge pool`: give them with --qrels")
+    return tuple(sorted(files, key=lambda path: natural_key(path.name)))
+
+
+def read_response_qrels(
+    paths: Sequence[Path],
+    criterion: str | None = None,
+    scale: str | None = None,
+    polarity: Polarity | None = None,
+    positive: int | None = None,
+    *,
+    own: bool,
+) -> tuple[ResponseQrels, ...]:
+    """The grades of each file, whose scale its sidecar says, else the user.
+
+    Args:
+        paths: The files.
+        criterion: A criterion with a prompt, a prompt's file, or with `scale` any name.
+        scale: `LOW-HIGH`.
+        polarity: Which end of it is good.
+        positive: The worst positive grade.
+        own: Whether these are all the qrels of a folder, so that a stated criterion chooses among them.
+
+    Raises:
+        UsageError: The statement is of no file, or contradicts a sidecar.
+        InputError: A file has problems, or grades off its scale; every problem is listed.
+    """
+    stated, wanted = _stated(criterion, scale, polarity)
+    problems: list[Problem] = []
+    read: list[ResponseQrels] = []
+    for path in paths:
+        sidecar = _sidecar(path)
+        if sidecar is None:
+            name, of_file, remark = wanted or _stem(path), stated, None
+            if name != _stem(path) in criterion_names():
+                remark = f"so says --criterion; by its name {path.name} holds grades of {_stem(path)}."
+        elif wanted not in (None, sidecar.criterion):
+            if own:
+                continue
+            raise UsageError(f"{path}: grades of {shown(sidecar.criterion)}, as {path.name}.json says, not of {wanted}")
+        else:
+            name, of_file, remark = sidecar.criterion, _scale(sidecar), sidecar.calibration
+            if scale is not None or polarity is not None:
+                raise UsageError(f"{path}: {path.name}.json says the scale: leave out --scale and --polarity")
+        _check_positive(positive, of_file, path)
+        grades = _grades(path, of_file, problems)
+        read.append(ResponseQrels(name, path.name, grades, of_file, positive, remark))
+    if problems:
+        raise InputError(f"response qrels: {count(len(problems), 'problem')}", problems)
+    if not read:
+        raise UsageError(f"no qrels of {wanted} among {', '.join(path.name for path in paths)}")
+    return _told_apart(read)
+
+
+def _stated(criterion: str | None, scale: str | None, polarity: Polarity | None) -> tuple[Scale | None, str | None]:
+    """The scale and the name of the criterion that the user states."""
+    if scale is not None:
+        return parse_scale(scale, polarity or "higher"), criterion
+    if polarity is not None:
+        raise UsageError("--polarity says which end of --scale is good: give both")
+    if criterion is None:
+        return None, None
+    names = criterion_names()
+    if criterion not in names and not criterion.endswith(".md") and "/" not in criterion:
+        raise UsageError(
+            f"--criterion {shown(criterion)}: no prompt says its scale (there are {', '.join(names)}): give "
+            "--scale LOW-HIGH, or the file of a prompt"
+        )
+    prompt = find_criterion(criterion)
+    return prompt.scale, prompt.name
+
+
+def _check_positive(positive: int | None, scale: Scale | None, path: Path) -> None:
+    if (
+        positive is not None
+        and scale is not None
+        and positive not in (levels := [level.grade for level in scale.levels])
+    ):
+        raise UsageError(f"--positive {positive}: {path} has the grades {', '.join(map(str, levels))}")
+
+
+def _sidecar(path: Path) -> _Sidecar | None:
+    beside = path.with_name(f"{path.name}.json")
+    if not beside.exists():
+        return None
+    try:
+        sidecar = msgspec.json.decode(read_stored(beside), type=_Sidecar)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(f"{beside}: not what judge writes beside qrels: {error}") from error
+    if not sidecar.scale.levels:
+        raise InputError(f"{beside}: $.scale.levels: no level: expected the grades of the scale")
+    return sidecar
+
+
+def _scale(sidecar: _Sidecar) -> Scale:
+    levels = tuple(Level(level.grade, level.label, level.description) for level in sidecar.scale.levels)
+    return Scale(levels, sidecar.scale.polarity, tuple(sidecar.scale.positive), None)
+
+
+def _grades(path: Path, scale: Scale | None, problems: list[Problem]) -> dict[str, dict[str, int]]:
+    text = read_text(path, problems)
+    grades: dict[str, dict[str, int]] = {}
+    if text is None:
+        return grades
+    try:
+        rows = parse_qrels(text, str(path), None if scale is None else {level.grade for level in scale.levels})
+    except InputError as error:
+        problems += error.problems or (Problem("wrong_qrels", "error", str(path), None, "", str(error)),)
+        return grades
+    for row in sorted(rows, key=lambda row: natural_key(row.turn_id)):
+        grades.setdefault(row.turn_id, {})[row.item_id] = row.grade
+    return grades
+
+
+def _stem(path: Path) -> str:
+    """`relevance` of `response_relevance.qrel`."""
+    return path.name.partition(".")[0].removeprefix("response_") or path.name
+
+
+def _told_apart(read: Sequence[ResponseQrels]) -> tuple[ResponseQrels, ...]:
+    """The qrels with names of their own: where two are of one criterion, the file is part of the name."""
+    names = Counter(qrels.name for qrels in read)
+    named = [
+        qrels if names[qrels.name] == 1 else msgspec.structs.replace(qrels, name=f"{qrels.name} ({qrels.file})")
+        for qrels in read
+    ]
+    if len({qrels.name for qrels in named}) < len(named):
+        raise UsageError("two qrels files have one name and one criterion: rename one")
+    return tuple(named)
+
 
 RECORD = "responses.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""

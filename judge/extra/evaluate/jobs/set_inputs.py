@@ -12,9 +12,9 @@ from judge.ask.labels import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
 from judge.calibrate.intake import OffScale, parse_scale
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
-from judge.extra.evaluate.jobs.response_inputs import Polarity
+from judge.extra.evaluate.jobs.responses import Polarity
 from judge.extra.evaluate.sets.grades import GradeSet
-from judge.extra.evaluate.sets.measures import OrderedRun
+from judge.extra.evaluate.sets.holes import OrderedRun
 from judge.gold.rows import text_digest
 from judge.io.cells import count
 from judge.io.ids import natural_key
@@ -118,13 +118,7 @@ def grade_sets(
 
     Columns are on the declared scale, else on that of the other set's prompt, else on that of the grades they hold.
 
-    Args:
-        a: The first set.
-        b: The second set.
-        scale: `LOW-HIGH`, of grades in columns.
-        polarity: Which end of it is good.
-        positive: The worst positive grade of each set, if both are to be taken as positive or not.
-        off_scale: What becomes of grades off a declared scale.
+    `positive` is the worst positive grade of each set, where both are taken as positive or not.
 
     Raises:
         UsageError: The scales differ, or a positive grade is not on its scale.

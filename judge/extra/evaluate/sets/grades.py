@@ -113,12 +113,7 @@ def sets_agreement(
 ) -> SetsAgreement:
     """Compare two sets of one scale that have an item in common.
 
-    Args:
-        a: The first set, in rows.
-        b: The second set.
-        cluster: What intervals are over.
-        rng: Makes the source of randomness; every statistic gets the same draws.
-        replicates: How many resamples.
+    `rng` makes the source of randomness, so that every statistic gets the same draws.
     """
     turns = common_turns(a, b)
     items = [(turn_id, item_id) for turn_id in turns for item_id in a.grades[turn_id].keys() & b.grades[turn_id].keys()]

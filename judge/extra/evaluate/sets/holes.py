@@ -1,15 +1,89 @@
 """Holes: items that only one of two sets graded, and how far they could move a run's score and the ranking. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from judge.extra.evaluate.sets.grades import Grades, GradeSet
-from judge.extra.evaluate.sets.measures import MeasureFacts, OrderedRun, measure_of
 from judge.records import Record
+from judge.runs.measures import Measures, measure_name
 from judge.stats.judge_orders import possible_tau
 from judge.stats.tables import Floats, Undefined
+
+MEAN = "mean"
+"""The measure of responses: the mean grade of what a run ranks first in each turn."""
+_MONOTONE = frozenset({"P", "R", "RR", "Success"})
+"""Measures of ir_measures that a higher grade of an item that the run ranks can never lower."""
+
+
+class OrderedRun(Record, frozen=True):
+    """What a run ranks in each turn."""
+
+    run_id: str
+    turns: dict[str, tuple[str, ...]]
+    """Turn id to item ids, best first, each once; both are columns of qrels."""
+
+
+class MeasureFacts(Record, frozen=True):
+    """What is known of a measure before a run is scored."""
+
+    name: str
+    cutoff: int | None
+    """How many items of a turn count; None for all of them."""
+    strict: bool
+    """Whether no other grades of the holes can take a score beyond its range (`judge.extra.evaluate.sets.holes`)."""
+
+
+def measure_facts(measure: str) -> MeasureFacts:
+    """The facts about a measure.
+
+    Raises:
+        UsageError: ir_measures does not compute it.
+    """
+    if measure == MEAN:
+        return MeasureFacts(MEAN, 1, True)
+    import ir_measures
+
+    name = measure_name(measure)
+    parsed = ir_measures.parse_measure(name)
+    cutoff = parsed.params.get("cutoff")
+    strict = parsed.NAME in _MONOTONE and not parsed.params.get("judged_only")
+    return MeasureFacts(name, cutoff if isinstance(cutoff, int) else None, strict)
+
+
+Scorer = Callable[[Mapping[str, Sequence[str]]], dict[str, float]]
+"""From turn to ranked items to the value of each turn that has one."""
+
+
+def scorer_of(measure: str, given: GradeSet, grades: Grades) -> Scorer:
+    """A measure over some grades of a set.
+
+    Under the mean, a turn without a response has the worst grade, and one whose response is not graded no value: no
+    grade is not a bad grade. Under a measure of passages, a passage without a grade is not relevant, and a turn without
+    passages has 0, as in trec_eval (`-c`).
+    """
+    if measure == MEAN:
+        return partial(_first_grades, grades, given.worst)
+    return partial(_of_rankings, Measures([measure], grades), tuple(grades))
+
+
+def _first_grades(grades: Grades, worst: int, turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    first = {
+        turn_id: graded.get(turns[turn_id][0]) if turns.get(turn_id) else worst for turn_id, graded in grades.items()
+    }
+    return {turn_id: float(grade) for turn_id, grade in first.items() if grade is not None}
+
+
+def _of_rankings(measures: Measures, graded: Sequence[str], turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    ranking = {
+        turn_id: [(item_id, float(len(items) - place)) for place, item_id in enumerate(items)]
+        for turn_id, items in turns.items()
+    }
+    (values,) = measures.values(ranking).values()
+    return dict.fromkeys(graded, 0.0) | values
+
 
 GRID = 2.0**30
 """Values are rounded to parts of this, so that sums of equal values are equal in any order."""
@@ -58,15 +132,7 @@ class TauRange(Record, frozen=True):
 
 
 def run_holes(run: OrderedRun, a: GradeSet, b: GradeSet, turns: Sequence[str], facts: MeasureFacts) -> RunHoles:
-    """Count a run's holes and bound its scores.
-
-    Args:
-        run: The run.
-        a: The first set.
-        b: The second set.
-        turns: The turns of both sets.
-        facts: The measure.
-    """
+    """Count a run's holes and bound its scores."""
     top = {turn_id: run.turns[turn_id][: facts.cutoff] for turn_id in turns if run.turns.get(turn_id)}
     counts = {(True, True): 0, (True, False): 0, (False, True): 0, (False, False): 0}
     for turn_id, items in top.items():
@@ -119,7 +185,7 @@ def _range(
 
 def score(measure: str, given: GradeSet, grades: Grades, run: OrderedRun, turns: Sequence[str]) -> float | None:
     """A run's mean over the turns in which it has a value; None without one."""
-    values = measure_of(measure, given, grades).by_turn(run.turns)
+    values = scorer_of(measure, given, grades)(run.turns)
     kept = [rounded(values[turn_id]) for turn_id in turns if turn_id in values]
     return math.fsum(kept) / len(kept) if kept else None
 
@@ -132,10 +198,7 @@ def rounded(value: float) -> float:
 def tau_range(holes: Sequence[RunHoles], scores: Sequence[tuple[float | None, float | None]], strict: bool) -> TauRange:
     """The range of τ-b over the runs that have a score under both sets.
 
-    Args:
-        holes: A row for each run.
-        scores: The run's scores by both sets; they lie within the ranges, or widen them.
-        strict: Whether the ranges of the scores are strict.
+    The scores by both sets lie within the ranges, or widen them.
     """
     known = [(row, a, b) for row, (a, b) in zip(holes, scores, strict=True) if a is not None and b is not None]
     if len(known) < 2:

@@ -1,14 +1,27 @@
-"""The runs ranked by each of two sets of grades: how far the rankings agree, and which pairs of runs swap. Pure."""
+"""The runs ranked by each of two sets of grades: agreement, pairs that swap; and the tables of two sets. Pure."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
-from judge.extra.evaluate.sets.grades import GradeSet
-from judge.extra.evaluate.sets.holes import RunHoles, TauRange, rounded, run_holes, tau_range
-from judge.extra.evaluate.sets.measures import MEAN, OrderedRun, measure_facts, measure_of
+from judge.extra.evaluate.sets.grades import COMPARED, GradeSet, SetsAgreement
+from judge.extra.evaluate.sets.holes import (
+    MEAN,
+    OrderedRun,
+    RunHoles,
+    TauRange,
+    measure_facts,
+    rounded,
+    run_holes,
+    scorer_of,
+    tau_range,
+)
+from judge.io.cells import count
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.table import Cell, Table, p_cell
 from judge.records import Estimate, Record
 from judge.stats.run_differences import run_differences
 from judge.stats.system_agreement import system_agreement
@@ -91,16 +104,7 @@ def ranked_by_sets(
 ) -> RankedBySets:
     """Rank the runs by each set under a measure.
 
-    Args:
-        runs: Each run once.
-        a: The first set.
-        b: The second set, with the same good end.
-        turns: The turns of both sets, in natural order; others do not count.
-        measure: `mean`, or as ir_measures writes it.
-        cluster: The unit of intervals and tests.
-        rng: Makes the source of randomness.
-        replicates: How many resamples of the topics.
-        flips: How many random signs of the tests.
+    The sets have the same good end; turns are those of both, in natural order, and others do not count.
 
     Raises:
         UsageError: ir_measures does not compute the measure.
@@ -136,7 +140,7 @@ def ranked_by_sets(
             replicates=replicates,
             statistics=TIED,
         ),
-        pairs=_pairs([runs[place].run_id for place in ranked], rows_of, units, ranks, rng, flips),
+        pairs=_paired([runs[place].run_id for place in ranked], rows_of, units, ranks, rng, flips),
         holes=tuple(holes[place] for place in order),
         tau_b=tau_range(holes, list(zip(*means, strict=True)), facts.strict),
     )
@@ -145,8 +149,8 @@ def ranked_by_sets(
 def _measured(
     runs: Sequence[OrderedRun], of: GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
 ) -> list[MeasuredRun]:
-    scorer = measure_of(measure, of, {turn_id: of.grades[turn_id] for turn_id in turns})
-    by_run = [scorer.by_turn(run.turns) for run in runs]
+    scorer = scorer_of(measure, of, {turn_id: of.grades[turn_id] for turn_id in turns})
+    by_run = [scorer(run.turns) for run in runs]
     bounds: tuple[float, float] | None = (float(of.scale[0]), float(of.scale[-1]))
     if measure != MEAN:
         bounds = (0.0, 1.0) if all(0 <= value <= 1 for values in by_run for value in values.values()) else None
@@ -178,7 +182,7 @@ def _by_topic(values: Floats, units: Sequence[str]) -> tuple[Floats, Floats]:
     return sums, counts
 
 
-def _pairs(
+def _paired(
     names: Sequence[str],
     values: Sequence[Floats],
     units: Sequence[str],
@@ -201,4 +205,237 @@ def _pairs(
             order_b=int(np.sign(ranks[1][of_a.b] - ranks[1][of_a.a])),
         )
         for of_a, of_b in zip(by_a, by_b, strict=True)
+    )
+
+
+_STRICT = "{}: the ranges are strict, so no grades of the holes take a score beyond them."
+_FILLED = (
+    "{} also depends on the best ranking that is possible, so a score may leave its range for grades in between: the "
+    "ranges are no strict bounds, nor is that of tau-b."
+)
+_KINDS = (
+    ("A and B", "active", (True, True)),
+    ("A only", "mixed", (True, False)),
+    ("B only", "mixed", (False, True)),
+    ("neither", "passive", (False, False)),
+)
+"""Under which set a difference is significant, and what agreements of such pairs are called.
+
+N. Ferro & M. Sanderson (2022), How do you test a test? A multifaceted examination of significance tests, WSDM.
+"""
+
+
+def agreement_grids(of: SetsAgreement, cluster: Cluster = "topic") -> dict[str, Table[Any]]:
+    """The tables about grades, by file name."""
+    return {
+        "sets": _sets(of),
+        "agreement": _agreement(of, cluster),
+        "confusion": _confusion(of),
+        "marginals": _marginals(of),
+    }
+
+
+def ranking_grids(measured: Sequence[RankedBySets], cluster: Cluster = "topic") -> dict[str, Table[Any]]:
+    """The tables about runs, by file name; every line names its measure."""
+    return {
+        "runs": _runs(measured),
+        "rankings": _rankings(measured, cluster),
+        "pairs": _pairs(measured),
+        "swaps": _swaps(measured),
+        "holes": _holes(measured),
+        "tau_range": _tau_range(measured),
+    }
+
+
+def _sets(of: SetsAgreement) -> Table[Any]:
+    return Table(
+        (
+            (
+                *(letter, side.name, side.items, side.turns, of.items, side.only_items, side.only_turns, side.mean),
+                f"{side.scale[0]}-{side.scale[-1]}{'' if side.higher_is_better else ', lower is better'}",
+            )
+            for letter, side in (("A", of.a), ("B", of.b))
+        ),
+        ("set", "file", "items", "turns", "both", "only_here", "turns_only_here", "mean", "scale"),
+        "The two sets of grades",
+        (
+            f"Both graded {count(of.items, 'item')} of {count(of.turns, 'turn')}; the mean is over these. Items of one "
+            "set only are holes of the other.",
+        ),
+    )
+
+
+def _agreement(of: SetsAgreement, cluster: Cluster) -> Table[Any]:
+    return Table(
+        (
+            (name, COMPARED[name], estimate, estimate.n, estimate.topics, estimate.reason)
+            for name, estimate in of.statistics.items()
+        ),
+        ("statistic", "meaning", "value", "items", "topics", "note"),
+        f"Agreement on the {count(of.items, 'item')} that both graded",
+        (f"Intervals are 95 %, over {cluster}s.",),
+    )
+
+
+def _confusion(of: SetsAgreement) -> Table[Any]:
+    grades = [str(grade) for grade in of.a.scale]
+    lines: list[tuple[Cell, ...]] = [(grade, *row, sum(row)) for grade, row in zip(grades, of.confusion, strict=True)]
+    columns = [sum(column) for column in zip(*of.confusion, strict=True)]
+    return Table(
+        (*lines, ("items", *columns, sum(columns))),
+        ("grade", *(f"b_{grade}" for grade in grades), "items"),
+        "Grades of A in rows, of B in columns",
+    )
+
+
+def _marginals(of: SetsAgreement) -> Table[Any]:
+    return Table(
+        ((test.name, test.chi2, test.df, p_cell(test.p), test.reason) for test in of.marginals),
+        ("test", "chi2", "df", "p", "note"),
+        "Do A and B use the grades equally often?",
+        ("Both tests take items as independent, topics or not; on many items of few topics p is too small.",),
+    )
+
+
+def _runs(measured: Sequence[RankedBySets]) -> Table[Any]:
+    return Table(
+        (
+            (
+                *(of.measure, run.run_id, run.rank_a, run.a.estimate, run.a.estimate.n),
+                *(run.rank_b, run.b.estimate, run.b.estimate.n),
+            )
+            for of in measured
+            for run in of.runs
+        ),
+        ("measure", "run", "rank_a", "a", "turns_a", "rank_b", "b", "turns_b"),
+        "The runs by each set",
+        (
+            "a, b: the score by A and by B, with its 95 % interval. turns_a, turns_b: turns in the mean.",
+            *((_MEAN,) if any(of.measure == MEAN for of in measured) else ()),
+        ),
+    )
+
+
+_MEAN = (
+    "mean: of the grades of what a run ranks first. An unanswered turn has the worst grade; a turn whose response the "
+    "set did not grade is left out, other than in `judge evaluate responses`."
+)
+
+
+def _rankings(measured: Sequence[RankedBySets], cluster: Cluster) -> Table[Any]:
+    return Table(
+        (
+            (of.measure, name, _MEANING[name], estimate, estimate.n, estimate.topics, estimate.reason)
+            for of in measured
+            for name, estimate in of.statistics.items()
+        ),
+        ("measure", "statistic", "meaning", "value", "runs", "topics", "note"),
+        "Agreement of the two rankings",
+        (
+            f"Intervals are 95 % percentile intervals over {cluster}s, drawn for both rankings together. Every "
+            "statistic but swapped is 1 for equal rankings, ties included.",
+            f"They are of the agreement to expect on as many other {cluster}s. Without their noise the rankings "
+            "agree more (swapped: less), by how much no interval of these says. Resampled rankings are noisier still, "
+            "so an interval may lie wholly below its value (that of swapped above).",
+        ),
+    )
+
+
+_MEANING = {
+    "tau_b": "Kendall's tau",
+    "tau_ap_b": "AP correlation, symmetric",
+    "rbo_b": "rank-biased overlap, p = .9",
+    "top_1": "the best run in common",
+    "top_3": "the best 3 in common",
+    "top_5": "the best 5 in common",
+    "swapped": "pairs in opposite order",
+}
+
+
+def _pairs(measured: Sequence[RankedBySets]) -> Table[Any]:
+    lines: list[tuple[Cell, ...]] = []
+    for of in measured:
+        for words, name, significant in _KINDS:
+            group = [pair for pair in of.pairs if pair.tested and pair.significant == significant]
+            lines.append((of.measure, words, name, *_orders(group)))
+        if untested := [pair for pair in of.pairs if not pair.tested]:
+            lines.append((of.measure, "not tested", None, *_orders(untested)))
+    return Table(
+        lines,
+        ("measure", "significant_by", "kind", "agree", "disagree", "tied"),
+        "Pairs of runs by significance and order",
+        (
+            f"Significant: p adjusted for all pairs is {ALPHA:g} or less. Tied: by one set, not by the other; pairs "
+            "that both tie agree.",
+        ),
+    )
+
+
+def _orders(group: Sequence[PairBySets]) -> tuple[int, int, int]:
+    kinds = Counter("same" if p.order_a == p.order_b else "swapped" if p.swapped else "tied" for p in group)
+    return kinds["same"], kinds["swapped"], kinds["tied"]
+
+
+def _swaps(measured: Sequence[RankedBySets]) -> Table[Any]:
+    return Table(
+        (
+            (
+                *(of.measure, pair.run_a, pair.run_b, pair.a, p_cell(pair.p_a), pair.b, p_cell(pair.p_b)),
+                "not tested" if not pair.tested else _significant(pair),
+            )
+            for of in measured
+            for pair in of.pairs
+            if pair.swapped
+        ),
+        ("measure", "run_a", "run_b", "a", "p_a", "b", "p_b", "significant_by"),
+        "Pairs of runs in opposite order",
+        (
+            "Differences are of the first run less the second by each set, on the turns in which both have a value."
+            if any(pair.swapped for of in measured for pair in of.pairs)
+            else "No pair is in opposite order.",
+        ),
+    )
+
+
+def _significant(pair: PairBySets) -> str:
+    return next(words for words, _, significant in _KINDS if pair.significant == significant)
+
+
+def _holes(measured: Sequence[RankedBySets]) -> Table[Any]:
+    return Table(
+        (
+            (
+                *(of.measure, row.run_id, row.items, row.both, row.only_a, row.only_b, row.neither),
+                *(row.judged_a, row.judged_b),
+                Estimate(run.a.estimate.value, row.range_a.low, row.range_a.high, run.a.estimate.n, 0),
+                Estimate(run.b.estimate.value, row.range_b.low, row.range_b.high, run.b.estimate.n, 0),
+            )
+            for of in measured
+            for run, row in zip(of.runs, of.holes, strict=True)
+        ),
+        (
+            *("measure", "run", "items", "both", "only_a", "only_b", "neither", "judged_a", "judged_b"),
+            *("range_a", "range_b"),
+        ),
+        "Holes: what each run ranks that only one set graded",
+        (
+            "In brackets what the run would score if its own holes had the worst grade and the others the best, or the "
+            "reverse.",
+        ),
+    )
+
+
+def _tau_range(measured: Sequence[RankedBySets]) -> Table[Any]:
+    notes = dict.fromkeys((_STRICT if of.tau_b.strict else _FILLED).format(of.measure) for of in measured)
+    return Table(
+        (
+            (
+                *(of.measure, of.statistics["tau_b"].value, of.tau_b.least, of.tau_b.greatest),
+                *(of.tau_b.pairs, of.tau_b.certain, of.tau_b.reason),
+            )
+            for of in measured
+        ),
+        ("measure", "tau_b", "least", "greatest", "pairs", "certain", "note"),
+        "What tau-b could be if the holes were graded",
+        notes,
     )

@@ -80,22 +80,12 @@ def beside_ours(
 
 
 def counted(number: float, n: int, topics: int) -> Estimate:
-    """A count or a ratio of counts, which has no interval.
-
-    Args:
-        number: The count.
-        n: What it was counted among.
-        topics: Topics of these.
-    """
+    """A count or a ratio of counts, which has no interval."""
     return Estimate(float(number), None, None, n, topics, "counted, not sampled")
 
 
 def reproduce_publication(name: str, folder: Path) -> Reproduction:
     """Make a publication again from its released files.
-
-    Args:
-        name: A name in `PUBLICATIONS`.
-        folder: The released files.
 
     Raises:
         InputError: A file is absent or bad; every problem is listed.

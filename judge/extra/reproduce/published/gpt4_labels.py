@@ -83,9 +83,6 @@ def read_gpt4_labels(paths: Mapping[str, Path]) -> dict[str, dict[str, RunLabels
     A released groundedness label says whether the response has information that is not in its passages, so the grade
     is 1 less the label.
 
-    Args:
-        paths: The files, by criterion.
-
     Raises:
         InputError: A file is no table of labels; every problem of every file is listed.
     """
@@ -217,12 +214,7 @@ def graded(labels: CriterionLabels, criterion: LabeledCriterion, run_id: str) ->
 
 
 def beyond(labels: CriterionLabels, names: Mapping[str, str]) -> tuple[Table[Any], ...]:
-    """The tables that the publication does not have.
-
-    Args:
-        labels: The released labels.
-        names: Run id in lower case to the name of the run.
-    """
+    """The tables that the publication does not have."""
     tests = {each.name: _Tested(labels[each.name], each) for each in CRITERIA if each.name in labels}
     return (
         _means(labels, names, tests),

@@ -39,10 +39,6 @@ def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Pat
 
     Copies of one file are one file.
 
-    Args:
-        folder: The folder.
-        wanted: The files, each of which is looked for under all its names.
-
     Raises:
         InputError: There is no such folder, a needed file is absent, or a name is that of several different files;
             one error says all of it.

@@ -1,4 +1,4 @@
-"""Predicted spans against gold spans, as RCD-2020 measured them: character n-grams and words. Pure.
+"""Predicted spans against gold spans, as RCD-2020 measured them: character n-grams and words; and the tables. Pure.
 
 Topics that share a conversation are one group: their spans are put together before they are compared. The organizers
 call the weighted overlap BLEU, but it is a mean of cosines: nothing is clipped, and there is no brevity penalty.
@@ -6,13 +6,14 @@ call the weighted overlap BLEU, but it is a mean of cosines: nothing is clipped,
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from judge.extra.evaluate.scores import Over
+from judge.extra.evaluate.scores import MeasuredRun, Over
 from judge.io.lucene import english_words, standard_words
+from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.records import Estimate, Record
 from judge.stats.means import mean_interval
 
@@ -179,11 +180,7 @@ def script_figures(
 ) -> tuple[ScriptFigures, ...]:
     """The figures under each analyzer, by the script's own pairs.
 
-    Args:
-        run_id: The run.
-        predicted: The run's lines in their order, blank ones too.
-        gold: The lines of the gold, likewise.
-        groups: The topics of each conversation.
+    Lines are given in their order, blank ones too.
     """
     pairs = list(zip_longest(predicted, gold, fillvalue=_BLANK))
     crossed = sum(line.topic_id != its_gold.topic_id for line, its_gold in pairs if line.topic_id)
@@ -216,3 +213,75 @@ def _stop(number: int, line: SpanLine, gold: SpanLine) -> str | None:
     if not line.topic_id and " " not in gold.column.rstrip(" \r"):
         return f"it stops: line {number} has no prediction, and its gold span is one word"
     return None
+
+
+Merging = Literal["merged", "script"]
+"""merged: a passage that is relevant to one topic of a conversation is relevant to each of them. script: what the
+organizers' script makes of it: it never empties its list between conversations, so a topic also has the relevant
+passages of every conversation before it.
+"""
+MERGINGS: tuple[Merging, ...] = get_args(Merging)
+
+
+class MergedRun(Record, frozen=True):
+    """A run of passages under one set of merged qrels."""
+
+    run_id: str
+    merging: Merging
+    over: Over
+    scores: tuple[MeasuredRun, ...]
+    """In the order of MEASURES."""
+
+
+SPANS: TsvColumns = {
+    **fields("run=run_id over overlap s3=s3.value s4=s4.value s5=s5.value jaccard"),
+    "groups": lambda score: len(score.groups),
+    "skipped": lambda score: len(score.skipped),
+}
+SCRIPT = fields("run=run_id analyzer overlap s3 s4 s5 jaccard groups crossed reason")
+GROUPS = ("run", "over", "topics", "overlap", "s3", "s4", "s5", "jaccard", "predicted", "gold", "skipped")
+PASSAGES = ("run", "qrels", "over", "AP", "P@5", "RR", "topics")
+
+
+def span_grids(
+    scores: Sequence[SpanScore], script: Sequence[ScriptFigures], passages: Sequence[MergedRun], notes: tuple[str, ...]
+) -> dict[str, Table[Any]]:
+    """The tables that have rows, by the name of their files; the notes stand under the last of those of runs."""
+    grids: dict[str, Table[Any]] = {}
+    if scores:
+        read = (_FIGURES, _interval("group"))
+        grids["spans"] = records_table(SPANS, scores, "Spans, by topic id", read)
+        grids["script"] = records_table(SCRIPT, script, "Spans, as the organizers' script pairs lines")
+    if passages:
+        lines = tuple(map(_passage_line, passages))
+        grids["passages"] = Table(lines, PASSAGES, "Passages", (_interval("conversation"),))
+    last = list(grids)[-1]
+    grids[last] = grids[last].with_notes(*notes)
+    return grids
+
+
+_FIGURES = (
+    "overlap: three, four and five twelfths of s3, s4 and s5, the cosines of the counts of 3, 4 and 5 characters. "
+    "jaccard: common words, as a share of all. skipped: groups in no mean."
+)
+
+
+def _interval(unit: str) -> str:
+    return f"[ ]: 95 % interval over {unit}s, from 3 {unit}s on; none where all {unit}s have the same value."
+
+
+def group_grid(scores: Iterable[SpanScore]) -> Table[Any]:
+    """A row for each group of each run, those that are skipped too."""
+    lines: list[tuple[Cell, ...]] = []
+    for score in scores:
+        head = (score.run_id, score.over)
+        lines += [
+            (*head, " ".join(of.topics), of.overlap, *of.similarities, of.jaccard, of.predicted, of.gold, None)
+            for of in score.groups
+        ]
+        lines += [(*head, " ".join(of.topics), *(None,) * 7, of.reason) for of in score.skipped]
+    return Table(lines, GROUPS, "Groups", places=6)
+
+
+def _passage_line(run: MergedRun) -> tuple[Cell, ...]:
+    return (run.run_id, run.merging, run.over, *(each.estimate for each in run.scores), len(run.scores[0].turns))

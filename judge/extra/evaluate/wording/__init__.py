@@ -1,1 +1,0 @@
-"""The wording of responses beside that of manual ones: texts, overlap, tables."""
