@@ -111,12 +111,6 @@ def claims(plan: NuggetClaimsPlan, trial: DryRunOption, file: FileOfOptions) -> 
 def _close(outcome: NuggetAnswers, given: str, lacking: str, stopped: str) -> int:
     """Say what asking brought.
 
-    Args:
-        outcome: What came of it.
-        given: What there is.
-        lacking: What is missing, if anything is.
-        stopped: What another call of the command would ask again.
-
     Returns:
         The exit code: 3 if asking again may bring missing answers, 1 if there is no answer.
     """
@@ -210,10 +204,6 @@ def score(plan: NuggetScorePlan, output: TableFormat) -> int:
 
 def show_example(folder: Path, out: Path) -> tuple[int, str]:
     """Match the example's nuggets with the responses by word overlap, and show the recall of the runs.
-
-    Args:
-        folder: The folder of the example.
-        out: Its judged responses.
 
     Returns:
         The exit code, and where more is.

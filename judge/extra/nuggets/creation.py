@@ -130,9 +130,6 @@ def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tup
 
     A source lists its most important nuggets first, so that what comes first is what matters most. Texts that differ
     only in case, white space and final periods are one.
-
-    Args:
-        listed: The sources with the nuggets that each lists.
     """
     found: dict[str, NuggetCandidate] = {}
     for rank in zip_longest(*([(source, text) for text in texts] for source, texts in listed)):

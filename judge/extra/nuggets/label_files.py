@@ -124,9 +124,7 @@ def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
 def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
     """The rows in the bytes of a JSONL file of matches.
 
-    Args:
-        content: The bytes, not gzipped.
-        name: The file's name, for messages.
+    `name` names the file in messages.
 
     Raises:
         InputError: There is no row, or rows have problems; every problem is listed.

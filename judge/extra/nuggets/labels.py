@@ -58,12 +58,7 @@ class KnownClaims(NamedTuple):
 
 
 def nuggets_for(response: PooledResponse, scopes: Mapping[str, Sequence[Nugget]]) -> tuple[Nugget, ...]:
-    """The nuggets that a response may say: those of its turn, then those of its topic.
-
-    Args:
-        response: The response.
-        scopes: Turn or topic to its nuggets, as `NuggetBank.by_scope` gives them.
-    """
+    """The nuggets that a response may say: those of its turn, then those of its topic."""
     return (*scopes.get(response.turn_id, ()), *scopes.get(response.topic_id, ()))
 
 
@@ -86,13 +81,7 @@ def join(
     given equally often, the worse one for the response. Each of them has one vote for a pair. One response may be that
     of several runs: rows that name it by its runs and give one label are one vote.
 
-    Args:
-        rows: The matches.
-        failures: The missing ones.
-        bank: The bank.
-        pool: The responses.
-        name: The files, for messages.
-        renamed: Name of a run in the matches to its id in the pool.
+    `renamed` has the name of a run in the matches and its id in the pool; `name` names the files in messages.
 
     Raises:
         InputError: Rows are of nuggets that the bank does not have, or has with another text, or of another turn, or
@@ -184,13 +173,6 @@ def join_claims(
 
     Where several judges or several people labeled a response, the label that most of them gave a sentence counts; of
     labels that are given equally often, the worse one for the response.
-
-    Args:
-        rows: The labels.
-        failures: The missing ones.
-        bank: The bank.
-        pool: The responses.
-        name: The files, for messages.
 
     Raises:
         InputError: Rows are of another text or other nuggets, or have not one label a sentence, or are given twice. Or

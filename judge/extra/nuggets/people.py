@@ -47,14 +47,7 @@ class MatchAgreement(Record, frozen=True):
 
 
 def match_agreement(people: PairLabels, judge: PairLabels, topics: Mapping[PairKey, str], seed: int) -> MatchAgreement:
-    """Compare the labels of the pairs that both matched, with intervals over topics.
-
-    Args:
-        people: People's labels.
-        judge: The judge's labels.
-        topics: Pair to its topic, or what intervals are over, for every pair of people.
-        seed: Of the resamples.
-    """
+    """Compare the labels of the pairs that both matched, with intervals over topics."""
     keys = sorted(
         people.labels.keys() & judge.labels.keys(), key=lambda key: (natural_key(key[0]), natural_key(key[1]))
     )

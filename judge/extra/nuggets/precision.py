@@ -90,12 +90,7 @@ class NuggetPrecision(Record, frozen=True):
 
 
 def claim_units(units: Iterable[RunUnit], known: KnownClaims) -> tuple[ClaimUnit, ...]:
-    """What carries the claims of each unit, in the order of the units.
-
-    Args:
-        units: From `run_units`.
-        known: The labels of sentences.
-    """
+    """What carries the claims of each unit, in the order of the units."""
     units = tuple(units)
     topics = {unit.topic_id for unit in units if unit.scope == unit.topic_id}
     both = topics & {unit.topic_id for unit in units if unit.scope != unit.topic_id}
@@ -176,13 +171,7 @@ def harmonic(precision: float, recall: float) -> float:
 def nugget_precision(
     units: Iterable[ClaimUnit], names: Sequence[str], cluster: Cluster = "topic"
 ) -> tuple[NuggetPrecision, ...]:
-    """A row for each run, in natural order.
-
-    Args:
-        units: From `claim_units`.
-        names: From `precision_names`.
-        cluster: What the intervals are over.
-    """
+    """A row for each run, in natural order."""
     by_run: dict[str, list[ClaimUnit]] = defaultdict(list)
     for unit in units:
         by_run[unit.run_id].append(unit)

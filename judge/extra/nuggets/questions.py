@@ -143,14 +143,7 @@ def answers_of(
     criterion: Criterion,
     answer_of: Callable[[NuggetQuestion, Judgment, Criterion], Any],
 ) -> tuple[list[Any], list[LabelFailure]]:
-    """The answers of a judge and those that are missing, in the order of the questions.
-
-    Args:
-        questions: What was asked.
-        results: A result for each of them.
-        criterion: The prompt.
-        answer_of: `match_of` or `claims_of`.
-    """
+    """The answers of a judge and those that are missing, in the order of the questions."""
     one = criterion.name == NUGGET
     answers: list[Any] = []
     missing: list[LabelFailure] = []

@@ -37,12 +37,7 @@ class NuggetMeasure(Record, frozen=True):
     """Whether runs are ranked by it, with a missing label as `does_not`."""
 
     def __call__(self, nuggets: Sequence[Nugget], labels: Mapping[str, MatchLabel]) -> float | None:
-        """The mean worth over the nuggets; None if no nugget counts.
-
-        Args:
-            nuggets: The nuggets of the turn or topic.
-            labels: Nugget id to label, for every one of them.
-        """
+        """The mean worth over the nuggets; None if no nugget counts."""
         counted = [nugget for nugget in nuggets if nugget.importance == "vital" or not self.vital]
         return math.fsum(self.worth[labels[nugget.nugget_id]] for nugget in counted) / len(counted) if counted else None
 
@@ -95,11 +90,6 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
     A missing label counts against the run, because it may be the run's doing, as on the leaderboard. It counts against
     nobody where nobody asked for it, where the budget was spent, or where the judge answered about no response of the
     turn or topic at all.
-
-    Args:
-        pool: The responses, and the turns that each run had to answer.
-        bank: The bank.
-        known: The labels.
     """
     firsts = first_ranked(pool)
     scopes = bank.by_scope()
@@ -202,10 +192,6 @@ def nugget_scores(units: Iterable[RunUnit], cluster: Cluster = "topic") -> tuple
     """A row for each measure and run: measures in the order of MEASURES, best bound first.
 
     Turns that are left out count as the run's others do on average, as on the leaderboard.
-
-    Args:
-        units: From `run_units`.
-        cluster: What the intervals are over.
     """
     by_run: dict[str, list[RunUnit]] = defaultdict(list)
     for unit in units:

@@ -25,11 +25,7 @@ _DELETED = {"": False, "no": False, "0": False, "false": False, "x": True, "yes"
 def bank_sheet(made: Sequence[Nugget], edits: Sequence[NuggetEdit], said: Mapping[str, str], name: str) -> bytes:
     """The rows of a bank with its edits: deleted nuggets have a mark, and additions stand at the end.
 
-    Args:
-        made: The nuggets as they were made.
-        edits: The edits so far.
-        said: Turn id to what the user said there; empty without topics.
-        name: The file of the edits, for messages.
+    `said` has a turn and what the user said there.
 
     Raises:
         InputError: The edits are of another bank.
@@ -74,13 +70,6 @@ def sheet_edits(
 
     A nugget that the sheet does not list, or lists as it showed it, stays as it is, with the edit that it has. A
     changed row of a nugget that somebody has edited since the sheet was made is refused.
-
-    Args:
-        rows: The rows of the sheet.
-        made: The nuggets as they were made.
-        earlier: The edits so far.
-        edited_by: Who changed the sheet.
-        name: The sheet, for messages.
 
     Raises:
         InputError: Rows are of another bank or cannot be read; every problem is listed.

@@ -298,12 +298,6 @@ def with_probe(
 ) -> tuple[Certificate | None, tuple[str, ...]]:
     """The certificate with the probe in the entries that it is of, and a sentence for each entry that it is not of.
 
-    Args:
-        certificate: What was calibrated.
-        card: What the probe found.
-        digest: SHA-256 of `probe.json`.
-        criteria: The prompts of the probe.
-
     Returns:
         The new certificate, or None if the probe is of none of its entries; the sentences.
     """
@@ -339,13 +333,7 @@ def _different(matches: Sequence[Match]) -> str:
 
 
 def _certified(card: ProbeCard, of: ProbedJudge, digest: str) -> CertifiedProbe:
-    """What a certificate says of one judge of a probe.
-
-    Args:
-        card: What the probe found.
-        of: The judge, one of the card's.
-        digest: SHA-256 of `probe.json`.
-    """
+    """What a certificate says of one judge of a probe."""
     rows = tuple(
         CertifiedRow(row.probe, row.expects, row.missing, row.measure, row.moved.value, row.word) for row in of.rows
     )

@@ -13,6 +13,7 @@ from judge.extra.reproduce.matching import (
     Score,
     TextIndex,
     evaluate,
+    graded,
     match_run,
     not_matched_tsv,
     scores_tsv,
@@ -91,11 +92,9 @@ def remake_cast_regin(plan: ReginPlan, steps: Steps = quiet) -> ReginOutcome:
         runs = [match_run(run, indexes) for run in stepped("matching runs", submitted, steps)]
         contents |= _run_files(runs)
     if plan.evaluate:
-        scores = [
-            score
-            for run in stepped("evaluating runs", runs, steps)
-            for score in evaluate(run, qrels_of(run.part, turns))
-        ]
+        qrels = {part.kind.name: graded(qrels_of(part, turns)) for part in parts}
+        of_runs = (evaluate(run, qrels[run.part.kind.name]) for run in stepped("evaluating runs", runs, steps))
+        scores = [score for of_run in of_runs for score in of_run]
         contents["evaluation.tsv"] = scores_tsv(scores)
     replace_folder(plan.out, contents, RECORD, inputs=inputs)
     return ReginOutcome(tuple(problems), tuple(files), tuple(runs), tuple(scores))

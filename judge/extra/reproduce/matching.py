@@ -148,22 +148,33 @@ def not_matched_tsv(runs: Iterable[MatchedRun]) -> bytes:
     return tsv(_COLUMNS, lines).encode("utf-8", "backslashreplace")
 
 
-def evaluate(run: MatchedRun, qrels: Mapping[str, Sequence[tuple[str, str, int]]]) -> list[Score]:
-    """Every measure of a run under every qrels file, averaged both ways, with intervals clustered by topic."""
-    ranked = _ranked(run)
-    scores = []
+Graded = Mapping[str, tuple[dict[str, dict[str, int]], Measures]]
+"""Name of a qrels file to its grades by turn and item, and the measures over them."""
+
+
+def graded(qrels: Mapping[str, Sequence[tuple[str, str, int]]]) -> Graded:
+    """Qrels by which runs are evaluated."""
+    by_name = {}
     for name, rows in qrels.items():
         grades: dict[str, dict[str, int]] = defaultdict(dict)
         for turn_id, item_id, grade in rows:
             grades[turn_id][item_id] = grade
+        by_name[name] = dict(grades), Measures([named for named in MEASURES.values() if named], grades)
+    return by_name
+
+
+def evaluate(run: MatchedRun, qrels: Graded) -> list[Score]:
+    """Every measure of a run under every qrels file, averaged both ways, with intervals clustered by topic."""
+    ranked = _ranked(run)
+    scores = []
+    for name, (grades, measures) in qrels.items():
         judged = {
-            turn_id: [item_id for item_id in ranked.get(turn_id, ()) if item_id in graded]
-            for turn_id, graded in grades.items()
+            turn_id: [item_id for item_id in ranked.get(turn_id, ()) if item_id in of_turn]
+            for turn_id, of_turn in grades.items()
         }
-        ranking = {
-            turn_id: [(item_id, -float(place)) for place, item_id in enumerate(judged[turn_id])] for turn_id in judged
-        }
-        values = Measures([named for named in MEASURES.values() if named], grades).values(ranking)
+        values = measures.values(
+            {turn_id: [(item_id, -float(place)) for place, item_id in enumerate(judged[turn_id])] for turn_id in judged}
+        )
         values[""] = {turn_id: float(grades[turn_id][items[0]]) for turn_id, items in judged.items() if items}
         turns: dict[Averaging, list[str]] = {
             "complete": list(grades),

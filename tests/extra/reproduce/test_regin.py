@@ -12,7 +12,7 @@ from judge.cli import main
 from judge.crowd.regin.kinds import KINDS
 from judge.crowd.regin.resource import read_regin, read_resource, read_turns
 from judge.errors import InputError
-from judge.extra.reproduce.matching import TextIndex, evaluate, match_run, not_matched_tsv
+from judge.extra.reproduce.matching import TextIndex, evaluate, graded, match_run, not_matched_tsv
 from judge.extra.reproduce.regin import check, near_equal_texts, regenerate, retests
 from judge.runs.records import Response, Run, RunTurn
 from judge.stats.means import mean_interval
@@ -425,7 +425,7 @@ def test_both_averagings(release: Path, averaging: str, turns: int, expected: di
     run = TextIndex(read_resource(release)[0]).match_run(
         run_of({"1_1": ["Dogs bark", "A cat  sat.", " A cat sat."], "1_3": ["Dogs bark"]})
     )
-    scores = {s.measure: s.estimate for s in evaluate(run, GRADES) if s.averaging == averaging}
+    scores = {s.measure: s.estimate for s in evaluate(run, graded(GRADES)) if s.averaging == averaging}
     assert {measure: one.value for measure, one in scores.items()} == pytest.approx(expected)
     assert {one.n for one in scores.values()} == {turns}
     assert {one.reason for one in scores.values()} == {"fewer than 3 topics"}
@@ -433,7 +433,7 @@ def test_both_averagings(release: Path, averaging: str, turns: int, expected: di
 
 def test_a_run_without_any_judged_turn_has_no_mean_over_the_intersection(release: Path) -> None:
     run = TextIndex(read_resource(release)[0]).match_run(run_of({"1_1": ["in no bank"]}))
-    scores = {(s.averaging, s.measure): s.estimate for s in evaluate(run, GRADES)}
+    scores = {(s.averaging, s.measure): s.estimate for s in evaluate(run, graded(GRADES))}
     assert (scores["complete", "MAP"].value, scores["complete", "MAP"].n) == (0.0, 3)
     assert (scores["intersection", "MAP"].value, scores["intersection", "MAP"].reason) == (None, "no turns")
 
@@ -442,7 +442,7 @@ def test_intervals_are_clustered_by_topic(shared: Path) -> None:
     part = read_resource(shared / "cast-regin" / "response_evaluation")[0]
     first = {row.turn_id: row for row in reversed(part.rows)}
     run = TextIndex(part).match_run(run_of({turn_id: [part.bank[row.item_id]] for turn_id, row in first.items()}))
-    scores = evaluate(run, {"relevance": part.graded("relevance")})
+    scores = evaluate(run, graded({"relevance": part.graded("relevance")}))
     got = next(s.estimate for s in scores if (s.averaging, s.measure) == ("complete", "grade@1"))
     values = [float(row.grades["relevance"]) for row in first.values()]
     assert got == mean_interval(values, [turn_id.split("_")[0] for turn_id in first], bounds=(0, 3), what="turns")

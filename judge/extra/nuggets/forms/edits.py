@@ -94,11 +94,6 @@ def _problems(edit: NuggetEdit) -> Iterable[tuple[str, str]]:
 def edited(nuggets: Sequence[Nugget], edits: Sequence[NuggetEdit], name: str) -> tuple[Nugget, ...]:
     """The nuggets with the edits applied: additions come after the other nuggets of their turn or topic.
 
-    Args:
-        nuggets: The nuggets as they were made.
-        edits: The edits, one of a nugget at most.
-        name: The file of the edits, for messages.
-
     Raises:
         InputError: An edit is of a nugget that is not in the bank, or has changed since, or adds one that is there;
             every one is listed.

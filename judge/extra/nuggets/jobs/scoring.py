@@ -172,10 +172,6 @@ def _corrected(
 def read_pool_with_runs(path: Path, *more: Beside) -> Pool:
     """A pool with its runs and exclusions, as far as they stand beside it.
 
-    Args:
-        path: The folder, or the file with the responses.
-        more: Other files of the pool to read, such as its passages.
-
     Raises:
         InputError: The pool is missing or damaged.
     """
