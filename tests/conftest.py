@@ -1,6 +1,7 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
 import math
+import os
 import re
 import socket
 import subprocess
@@ -54,10 +55,11 @@ def _plain_terminal() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_word_about_time() -> Iterator[None]:
-    """Let no job of this process say how long it takes, which depends on how busy the machine is."""
+def _no_word_about_time_and_no_wait_for_the_disk() -> Iterator[None]:
+    """Let no job say how long it takes, which depends on the machine, nor wait for a disk that is not switched off."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("judge.io.progress.FIRST", math.inf)
+        patch.setattr(os, "fsync", lambda file: None)
         yield
 
 

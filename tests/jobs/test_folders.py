@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from docs.site.files import COLUMNS, entries
+from judge.ask.criteria import criterion_names
 from judge.cli import main
 from judge.crowd.regin.kinds import KINDS
 from judge.crowd.regin.resource import read_resource
@@ -95,7 +97,7 @@ _POOL = f"pool --runs {{}}/runs {_READ}"
 _RUN = f"run --runs {{}}/runs {_READ}"
 _TALKED = f"run --runs {PROJECT}/examples/interactive {_READ}"
 _OVERLAP = "--criteria groundedness --model baseline/overlap"
-_CHECKED = "--criteria groundedness --model checker/overlap --prompt groundedness/sentences"
+_CHECKED = "--criteria groundedness --prompt groundedness/sentences --model checker/overlap"
 _FEW = "--select-runs {}/two.txt --screen off"
 _RULE = "--select-runs best-per-team --passage-qrels {}/passages.qrel --teams {}/teams.tsv --screen off"
 _CALIBRATE = "calibrate --replicates 200 --permutations 200"
@@ -149,7 +151,12 @@ OPTIONAL = (
     ("run", f"{_RUN} {_OVERLAP} {_RULE}", "run_choice.tsv"),
     ("run", f"{_RUN} {_OVERLAP} --screen off", "response_runs/*.run"),
     ("run", f"{_RUN} {_CHECKED} {_FEW}", "sentences.tsv citations.tsv"),
-    ("run", f"{_RUN} {_OVERLAP} {_FEW} --jury majority --samples 2", "members.jsonl member_failures.jsonl"),
+    (
+        "run",
+        f"{_RUN} {_OVERLAP} {_FEW} --jury majority --samples 2 --recheck 2",
+        "members.jsonl member_failures.jsonl recheck.jsonl",
+    ),
+    ("run", f"{_RUN} {_CHECKED}@0.6 --cascade checker/overlap@0.1:0.8 {_FEW}", ""),
     (
         "run",
         f"{_RUN} {_FEW} --criteria groundedness naturalness --model replay/{{}}/judged/journal.sqlite",
@@ -169,6 +176,12 @@ OPTIONAL = (
         "calibrate",
         f"{_CALIBRATE} --gold {{}}/gold.jsonl --model baseline/overlap --prompt groundedness --pool {{}}/labels",
         f"judgments.jsonl failures.jsonl {_TABLES}",
+    ),
+    (
+        "calibrate",
+        f"{_CALIBRATE} --gold {{}}/split --test {{}}/split --pool {{}}/judged --model baseline/overlap --families "
+        "{}/teams.tsv --prompt groundedness/graded --prompt groundedness/yes_no --gold-scale groundedness/graded",
+        f"judgments.jsonl failures.jsonl comparisons.tsv {_TABLES}",
     ),
     ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),
@@ -343,6 +356,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "grounded").mkdir()
     gold = (PROJECT / "gold" / "example.gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "grounded" / "gold.jsonl").write_text("".join(line for line in gold if '"groundedness"' in line))
+    call(folder, "--out", folder / "split", "gold split {}/grounded/gold.jsonl --test 0.34 --seed 1")
     call(folder, "--out", folder / "cal", f"{_CALIBRATE} --gold {{}}/grounded/gold.jsonl {asked}")
     return folder
 
@@ -512,6 +526,69 @@ def test_every_file_that_a_folder_can_hold_is_made_here(called: Called, plain: d
     for module in sorted(CALLERS | NAMING):
         for pattern in _named(ast.parse((PROJECT / "judge" / f"{module}.py").read_text(encoding="utf-8"))) - READ:
             assert any(re.fullmatch(pattern, name) for name in names), f"{module}: {pattern} is in no row of OPTIONAL"
+
+
+UNRECORDED = (
+    ("--out", "gold split --test 0.5 --seed 1 {}/gold.jsonl"),
+    ("--out", "gold plan --pool {}/judged --n 40 --per-run 5 --seed 1"),
+    ("-o", "validate --fix --runs {}/one"),
+    ("-o", "convert --to trec-run --runs {}/one"),
+)
+"""Calls that write files without a record of them."""
+RUN_IDS = {
+    path.name.partition(".")[0] for kind in ("runs", "interactive") for path in (PROJECT / "examples" / kind).iterdir()
+}
+SHARED = {name for names in COLUMNS for name in names.split(", ")}
+DOCUMENTS = {"manifest.json", "crowd.json", "selection.json", "certificate.json", "calibration.json", "seal.json",
+             "response_groundedness.llm.qrel.json", "card.json", "timing.json"}  # fmt: skip
+"""The files of one JSON object with fields of ours."""
+
+
+@pytest.mark.long
+def test_every_file_and_its_fields_are_in_the_list_of_files(called: Called, tmp_path: Path) -> None:
+    calls = [*((command, writer.plain) for command, writer in WRITERS.items()), *(row[:2] for row in OPTIONAL)]
+    # A bundle is a folder of ours with the prompts and a page about it.
+    folders = [called(command, arguments)[0] for command, arguments in calls if command != "release"]
+    for place, (option, arguments) in enumerate(UNRECORDED):
+        folders.append(tmp_path / str(place))
+        call(called.inputs, option, folders[-1] / "plan.jsonl" if "plan" in arguments else folders[-1], arguments)
+    paths = {path: general(path) for folder in folders for path in folder.rglob("*") if path.is_file()}
+    missing = set()
+    for path, name in paths.items():
+        about = [one for one in entries() if name in {listed.rpartition("/")[2] for listed in one.names}]
+        text = "".join(f"{one.content}{one.about}" for one in about)
+        missing |= set() if about else {name}
+        if about and "<run_id>" not in name and (path.suffix in (".tsv", ".csv", ".jsonl") or path.name in DOCUMENTS):
+            missing |= {f"{name}: {field}" for field in stems(fields_of(path)) - SHARED if f"`{field}`" not in text}
+    assert not missing
+
+
+def general(path: Path) -> str:
+    """The name of a file as the list of files writes it."""
+    name = re.sub(r"-\d(?=\.(svg|png)$)", "", re.sub("|".join(RUN_IDS), "<run_id>", path.name))
+    # The list has "likewise for questions".
+    name = re.sub(r"_(all|filtered|mi_subset)(?=\.qrel)", "", re.sub("^question_", "response_", name))
+    name = "<run_id>.run" if path.parent.name == "response_runs" else name.replace("example-team", "<team>")
+    return re.sub(
+        "|".join([*criterion_names(), "diversity", "novelty"]), "<criterion>", re.sub("^(nist|org)_", "<qrels>_", name)
+    )
+
+
+def fields_of(path: Path) -> list[str]:
+    """The columns of a table, the fields of a record, the top fields of a document."""
+    if path.suffix in (".tsv", ".csv"):
+        return path.read_text(encoding="utf-8-sig").partition("\n")[0].split("\t" if path.suffix == ".tsv" else ",")
+    if path.suffix == ".jsonl":
+        return [field for line in path.read_text(encoding="utf-8").splitlines() for field in json.loads(line)]
+    return list(json.loads(path.read_bytes()))
+
+
+def stems(columns: list[str]) -> set[str]:
+    """Columns without the two ends of each interval, without grades, and without names of files."""
+    ends = ("_lo", "_hi", "_low", "_high")
+    kept = {column for column in columns if not (column.endswith(ends) and column.rpartition("_")[0] in columns)}
+    kept = {re.sub(r"^passage_\d+$", "passage_1", column) for column in kept}
+    return {re.sub(r"^(count|p)_-?\d+$", r"\1_<grade>", re.sub("^(nist|org)$", "<qrels>", column)) for column in kept}
 
 
 def test_every_module_that_writes_a_folder_is_known_here() -> None:

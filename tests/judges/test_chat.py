@@ -24,8 +24,7 @@ def reply(message: object, finish_reason: str | None = "stop", **more: Any) -> d
 
 
 def test_everything_worth_keeping_is_read() -> None:
-    usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
-    body = reply({"content": "Grade: 2"}, model="m-2026", system_fingerprint="fp", usage=usage)
+    body = reply({"content": "Grade: 2"}, model="m-2026", system_fingerprint="fp", **usage(12, 3, 15))
     found = read(body)
     assert found == Completion(
         text="Grade: 2",
@@ -39,92 +38,37 @@ def test_everything_worth_keeping_is_read() -> None:
     )
 
 
+def usage(prompt: int, reply: int, total: int, **more: Any) -> dict[str, Any]:
+    return {"usage": {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": total, **more}}
+
+
 USAGE: dict[str, tuple[dict[str, Any], tuple[int | None, int | None, int | None]]] = {
     # who sends it: the reply beside its choices; prompt tokens, those of them from a cache, reply tokens
     "OpenAI": (
-        {
-            "usage": {
-                "prompt_tokens": 2006,
-                "completion_tokens": 300,
-                "total_tokens": 2306,
-                "prompt_tokens_details": {"cached_tokens": 1920, "audio_tokens": 0},
-                "completion_tokens_details": {"reasoning_tokens": 192},
-            }
-        },
+        usage(2006, 300, 2306, prompt_tokens_details={"cached_tokens": 1920, "audio_tokens": 0},
+              completion_tokens_details={"reasoning_tokens": 192}),
         (2006, 1920, 300),
     ),
-    "vLLM": (
-        {
-            "usage": {
-                "prompt_tokens": 40,
-                "completion_tokens": 3,
-                "total_tokens": 43,
-                "prompt_tokens_details": {"cached_tokens": 32},
-            }
-        },
-        (40, 32, 3),
-    ),
-    "vLLM, not asked for details": (
-        {"usage": {"prompt_tokens": 40, "completion_tokens": 3, "total_tokens": 43, "prompt_tokens_details": None}},
-        (40, None, 3),
-    ),
-    "DeepSeek": (
-        {
-            "usage": {
-                "prompt_tokens": 120,
-                "completion_tokens": 9,
-                "total_tokens": 129,
-                "prompt_cache_hit_tokens": 64,
-                "prompt_cache_miss_tokens": 56,
-            }
-        },
-        (120, 64, 9),
-    ),
+    "vLLM": (usage(40, 3, 43, prompt_tokens_details={"cached_tokens": 32}), (40, 32, 3)),
+    "vLLM, not asked for details": (usage(40, 3, 43, prompt_tokens_details=None), (40, None, 3)),
+    "DeepSeek": (usage(120, 9, 129, prompt_cache_hit_tokens=64, prompt_cache_miss_tokens=56), (120, 64, 9)),
     "Anthropic through a gateway": (
-        {
-            "usage": {
-                "prompt_tokens": 500,
-                "completion_tokens": 7,
-                "total_tokens": 507,
-                "cache_read_input_tokens": 400,
-                "cache_creation_input_tokens": 80,
-            }
-        },
-        (500, 400, 7),
+        usage(500, 7, 507, cache_read_input_tokens=400, cache_creation_input_tokens=80), (500, 400, 7)
     ),
     "llama.cpp": (
-        {
-            "usage": {"prompt_tokens": 162, "completion_tokens": 1, "total_tokens": 163},
-            "timings": {"cache_n": 132, "prompt_n": 30, "prompt_ms": 5.5},
-        },
-        (162, 132, 1),
+        usage(162, 1, 163) | {"timings": {"cache_n": 132, "prompt_n": 30, "prompt_ms": 5.5}}, (162, 132, 1)
     ),
     "xAI, whose replies are counted without their 94 thoughts": (
-        {
-            "usage": {
-                "prompt_tokens": 32,
-                "completion_tokens": 9,
-                "total_tokens": 135,
-                "completion_tokens_details": {"reasoning_tokens": 94},
-            }
-        },
-        (32, None, 9 + 94),
+        usage(32, 9, 135, completion_tokens_details={"reasoning_tokens": 94}), (32, None, 9 + 94)
     ),
-    "Gemini, whose thoughts stand in the total alone": (
-        {"usage": {"prompt_tokens": 20, "completion_tokens": 424, "total_tokens": 1016}},
-        (20, None, 424 + 572),
-    ),
+    "Gemini, whose thoughts stand in the total alone": (usage(20, 424, 1016), (20, None, 424 + 572)),
+    # No more than all of a prompt is cached.
     "cached tokens beside those of the prompt, in the total too": (
-        {"usage": {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 507, "cache_read_input_tokens": 400}},
-        # No more than all of a prompt is cached.
-        (100, None, 7),
+        usage(100, 7, 507, cache_read_input_tokens=400), (100, None, 7)
     ),
-    "a total that cannot be true": (
-        {"usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 3}},
-        (20, None, 5),
-    ),
+    "a total that cannot be true": (usage(20, 5, 3), (20, None, 5)),
     "no counts": ({"usage": None}, (None, None, None)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("who", USAGE)
@@ -139,8 +83,8 @@ def test_the_usage_of_every_provider_is_read_wholly(who: str) -> None:
 
 @pytest.mark.parametrize("odd", ["12", 1.5, None, [], {"cached_tokens": 3}, True])
 def test_odd_usage_loses_no_reply(odd: object) -> None:
-    usage = {"prompt_tokens": odd, "completion_tokens": odd, "total_tokens": 30, "prompt_tokens_details": odd}
-    found = read(reply({"content": "Grade: 2"}, usage=usage, timings=odd))
+    counts = usage(odd, odd, 30, prompt_tokens_details=odd)  # type: ignore[arg-type]
+    found = read(reply({"content": "Grade: 2"}, **counts, timings=odd))
     assert (found.text, found.prompt_tokens, found.completion_tokens) == ("Grade: 2", None, None)
     assert found.cached_tokens in (None, 3)
 

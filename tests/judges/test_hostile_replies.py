@@ -81,7 +81,7 @@ def test_a_redirect_within_the_origin_is_refused_with_the_address_to_name(mock: 
     assert mock.stats()["requests"] == 1
 
 
-@pytest.mark.parametrize("bomb", [1 << 28, "endless"])
+@pytest.mark.parametrize("bomb", [1 << 25, "endless"])
 def test_a_reply_that_swells_ends_at_its_limit(mock: Mock, judge: tuple[str, str], bomb: object) -> None:
     mock.script({"bomb": bomb})
     # 1 MiB + 64 * 9 bytes
@@ -90,7 +90,7 @@ def test_a_reply_that_swells_ends_at_its_limit(mock: Mock, judge: tuple[str, str
     assert mock.stats()["requests"] == 1
 
 
-@pytest.mark.parametrize("bomb", [1 << 28, "endless"])
+@pytest.mark.parametrize("bomb", [1 << 25, "endless"])
 def test_an_error_that_swells_is_cut_and_stays_what_it_is(mock: Mock, judge: tuple[str, str], bomb: object) -> None:
     mock.script({"status": 503, "bomb": bomb})
     with pytest.raises(TransientError, match="status 503"):

@@ -20,6 +20,8 @@ from judge.judges.journal_tools import export_journal
 from judge.judges.records import Request
 from tests.judges.test_journal import completion, request
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS = {"temperature": 0.0}
 MORE_PARAMETERS = {"temperature": 1.0}
 

@@ -148,6 +148,7 @@ def test_a_wrong_line_far_down_has_its_number(tmp_path):
     assert [place for _, place, _ in problems(listed(tmp_path, *lines))] == ["line 39001: $"]
 
 
+@pytest.mark.slow
 def test_two_md5s_for_one_passage_are_refused_with_both_lines(tmp_path):
     lines = [line(number=number) for number in range(40_000)]
     lines[39_000] = line(number=3, letter="b")

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from judge.errors import InputError, OperationalError
 from judge.passages.table import build_table, is_index, open_table
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).parent.parent.parent
 ids = st.binary(min_size=1, max_size=30) | st.text(min_size=1, max_size=20).map(str.encode)
 

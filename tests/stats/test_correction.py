@@ -560,6 +560,7 @@ def test_pairs_are_apart_by_tukeys_range_of_a_common_variance() -> None:
     assert found[1].tolist() == [[False, False, True], [False, False, True], [True, True, False]]
 
 
+@pytest.mark.slow
 def test_the_range_is_that_of_statsmodels() -> None:
     libqsturng = pytest.importorskip("statsmodels.stats.libqsturng")
     for R, df in ((3, 12), (5, 7), (24, 30), (10, 161)):

@@ -113,6 +113,7 @@ def test_with_items_as_topics_it_is_delong() -> None:
     assert variance_of(estimate, df) == pytest.approx(V)
 
 
+@pytest.mark.slow
 def test_a_difference_has_the_variance_of_the_shares_differences() -> None:
     """Var(a) + Var(b) - 2 Cov(a, b), where Cov comes from the variance of the sum of the two."""
     rng = np.random.default_rng(3)

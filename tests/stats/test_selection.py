@@ -84,6 +84,7 @@ def test_folds_equal_the_loop_written_out() -> None:
     assert nested_folds(tables, "wkappa", GRADES, rng(5), folds=4, repeats=3) == pytest.approx(np.mean(plain))
 
 
+@pytest.mark.slow
 def test_best_of_equals_is_worth_less_than_it_seems() -> None:
     seeming, nested, held = [], [], []
     truth = value(candidates(0, 20_000, [0.8])[0].sum(axis=0))

@@ -18,6 +18,8 @@ from judge.io.table import records_tsv
 from judge.stats.agreement import point
 from tests.calibration_world import SCALE, gold_rows, items, labeled, labels
 
+pytestmark = pytest.mark.slow
+
 WORLD = items(topics=24, each=5)
 OPTIONS = CalibrationOptions(replicates=200, permutations=200)
 PROMPT = "groundedness/sentences"
