@@ -146,17 +146,13 @@ def pooled_counts(pooled: Pooled) -> dict[str, Any]:
 
 def print_pooled(pooled: Pooled) -> None:
     """Say what was pooled, what was left out and why, and what the screen flagged."""
-    pool = pooled.pool
-    runs = sum(run.selected for run in pooled.submitted.runs)
-    responses = count(len(pool.responses), f"distinct {pool.unit}")
-    say(f"pooled {responses} of {count(runs, 'run')}; {len(pool.exclusions)} excluded")
-    reasons = Counter(row.reason for row in pool.exclusions)
-    for reason, n in sorted(reasons.items()):
-        say(f"  excluded: {reason} × {n}")
-    flags = Counter(row.code for row in pooled.screened or ())
-    for code, n in sorted(flags.items()):
-        say(f"  screen: {code} × {n}")
-    lacking = sum(bool(lacking_texts(response, pool)) for response in pool.responses)
+    counts = pooled_counts(pooled)
+    runs, lacking = counts["runs"], counts["without_texts"]
+    responses = count(counts["responses"], f"distinct {pooled.pool.unit}")
+    say(f"pooled {responses} of {count(runs, 'run')}; {len(pooled.pool.exclusions)} excluded")
+    for kind, rows in (("excluded", counts["excluded"]), ("screen", counts["screen"] or {})):
+        for reason, n in rows.items():
+            say(f"  {kind}: {reason} × {n}")
     if lacking:
         use = "uses" if lacking == 1 else "use"
         say(f"  {count(lacking, 'response')} {use} passages without a text, see missing_passages.tsv")

@@ -2,9 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,6 +31,7 @@ from judge.results.rows import LeaderboardRow, RunDifference
 from judge.stats.agreement import STATISTICS
 
 FINDINGS = "calibration.json"
+_Content = TypeVar("_Content")
 
 
 class RunFolder(msgspec.Struct, frozen=True):
@@ -171,13 +172,17 @@ def read_calibration(path: Path) -> Calibration:
     Raises:
         InputError: The file is not as judge writes it.
     """
-    try:
-        calibration = msgspec.json.decode(read_stored(path), type=Calibration)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not the findings of a calibration as judge writes them: {error}") from error
+    calibration = _decoded(path, "the findings of a calibration", msgspec.json.Decoder(Calibration).decode)
     if wrong := next(_contradictions(calibration), None):
         raise InputError(f"{path}: not the findings of a calibration as judge writes them: {wrong}")
     return calibration
+
+
+def _decoded(path: Path, what: str, decode: Callable[[bytes], _Content]) -> _Content:
+    try:
+        return decode(read_stored(path))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, csv.Error, KeyError) as error:
+        raise InputError(f"{path}: not {what} as judge writes them: {error}") from error
 
 
 def _contradictions(calibration: Calibration) -> Iterator[str]:
@@ -241,10 +246,7 @@ def read_problems(path: Path) -> tuple[Problem, ...]:
     """
     if not path.is_file():
         return ()
-    try:
-        return tuple(msgspec.json.decode(read_stored(path), type=list[Problem]))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not the problems of runs as judge writes them: {error}") from error
+    return _decoded(path, "the problems of runs", msgspec.json.Decoder(tuple[Problem, ...]).decode)
 
 
 def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
@@ -255,11 +257,12 @@ def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
     """
     if not path.is_file():
         return ()
-    try:
-        lines = list(csv.DictReader(io.StringIO(read_stored(path).decode()), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+    def flags(content: bytes) -> tuple[tuple[str, str], ...]:
+        lines = csv.DictReader(io.StringIO(content.decode()), delimiter="\t", quoting=csv.QUOTE_NONE)
         return tuple((line["code"], line["response_id"]) for line in lines)
-    except (UnicodeDecodeError, csv.Error, KeyError) as error:
-        raise InputError(f"{path}: not the flags of a screen as judge writes them: {error}") from error
+
+    return _decoded(path, "the flags of a screen", flags)
 
 
 def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[RecheckedItem, ...]:
@@ -270,10 +273,7 @@ def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[Rechecked
     """
     if not path.is_file():
         return ()
-    try:
-        items = msgspec.json.Decoder(RecheckedItem).decode_lines(read_stored(path))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not the questions of a recheck as judge writes them: {error}") from error
+    items = _decoded(path, "the questions of a recheck", msgspec.json.Decoder(RecheckedItem).decode_lines)
     grades = {prompt.name: {None, *(level.grade for level in prompt.scale.levels)} for prompt in criteria}
     kept = tuple(item for item in items if item.criterion in grades)
     for item in kept:

@@ -1,10 +1,10 @@
 """What became of every judgment: made, unable, or missing and why; and how often a second answer differs. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import nsmallest
 
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure
 from judge.calibrate.recheck import RECHECK_SEED, RecheckRow, change_lines, recheck_rows
 from judge.io.cells import count
 from judge.io.ids import natural_key
@@ -15,6 +15,7 @@ from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.sections.words import REASONS, capped
 
+_MISSING, _UNABLE = "missing", "unable"
 SAMPLES = 3
 """Failures of each reason that are shown."""
 _LONGEST = 600
@@ -25,11 +26,21 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
     """How many judgments there are under each criterion, by grade and by what is missing."""
     pool = folder.judged.pool
     places = pool_places(pool)
-    said = {(criterion.name, criterion.variant): _Said(places) for criterion in folder.judged.criteria}
+    prompts = [(criterion.name, criterion.variant) for criterion in folder.judged.criteria]
+    counts: dict[tuple[str, str], Counter[int | str]] = {prompt: Counter() for prompt in prompts}
+    asked = {prompt: SeenResponses(places) for prompt in prompts}
     for result in folder.judged.results:
-        if (about := said.get((result.criterion, result.variant))) is not None:
-            about.add(result)
-    lines = tuple((name, *about.cells(len(pool.responses))) for (name, _), about in said.items())
+        if (prompt := (result.criterion, result.variant)) in counts:
+            if isinstance(result, Failure):
+                counts[prompt][_MISSING] += 1
+            else:
+                counts[prompt][_UNABLE if result.unable else result.grade] += 1
+            asked[prompt].add(result.response_id)
+    lines: list[tuple[Cell, ...]] = []
+    for prompt, of in counts.items():
+        unable, failed, not_asked = of.pop(_UNABLE, 0), of.pop(_MISSING, 0), len(pool.responses) - len(asked[prompt])
+        shown = ", ".join(f"{grade}: {of[grade]}" for grade in sorted(of, key=int, reverse=True))
+        lines.append((prompt[0], of.total(), shown or None, unable, failed, not_asked))
     columns = ("criterion", "graded", "how often each grade", "unable to judge", "missing", "not asked")
     reading = (
         "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: no grade "
@@ -38,40 +49,6 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
     )
     table = Table(lines, columns, "Judgments by criterion", [reading])
     yield Section("judgment-counts", "What became of the judgments", (table,))
-
-
-class _Said:
-    """What became of the judgments under one prompt.
-
-    Args:
-        places: From `pool_places`.
-    """
-
-    def __init__(self, places: Mapping[str, int]) -> None:
-        self._grades: Counter[int] = Counter()
-        self._unable = self._failed = 0
-        self._responses = SeenResponses(places)
-
-    def add(self, result: Judgment | Failure) -> None:
-        """Count a result."""
-        self._responses.add(result.response_id)
-        if isinstance(result, Failure):
-            self._failed += 1
-        elif result.unable:
-            self._unable += 1
-        else:
-            self._grades[result.grade] += 1
-
-    def cells(self, pooled: int) -> tuple[Cell, ...]:
-        """The numbers of a line behind its criterion.
-
-        Args:
-            pooled: How many responses the pool has.
-        """
-        grades = self._grades
-        shown = ", ".join(f"{grade}: {grades[grade]}" for grade in sorted(grades, reverse=True))
-        not_asked = pooled - len(self._responses)
-        return sum(grades.values()), shown or None, self._unable, self._failed, not_asked
 
 
 def failures(folder: RunFolder) -> Iterator[Section]:
