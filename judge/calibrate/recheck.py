@@ -11,11 +11,20 @@ from judge.errors import UsageError
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.safe import shown
+from judge.io.table import TsvColumns, fields
 from judge.records import Estimate, FailureReason, Record
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval
 
 RECHECK_SEED = 2023
 """Of the choice of what is asked again."""
+RECHECKED: TsvColumns = {
+    **fields("judge prompt"),
+    "asked again": lambda row: row.asked,
+    **fields("topics=flipped.topics"),
+    "other answer": lambda row: row.flipped,
+    **fields("distance=change higher lower missing"),
+}
+"""The columns of a table of `RecheckRow` for people."""
 
 
 class RecheckPart(msgspec.Struct, frozen=True):

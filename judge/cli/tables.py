@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.calibrate.recheck import RECHECKED
 from judge.cli.printing import print_table, print_text, say
-from judge.io.cells import count, interval
+from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.safe import printable, shown
+from judge.io.table import records_table
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
 from judge.jobs.run import Outcome
@@ -23,10 +25,6 @@ from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
 
-RECHECKED = (
-    *("judge", "prompt", "asked again/topics", "other answer [95 %]", "distance [95 %]"),
-    *("higher", "lower", "missing"),
-)
 _OF_ERRORS: Mapping[JudgedUnit, str] = {
     "response": "responses with errors are not judged",
     "dialogue": "a response with an error was said all the same, so it stands in its dialogue",
@@ -82,24 +80,10 @@ def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
         print()
         print_text(
             f"{count(sum(row.asked for row in rechecked.rows), 'question')} asked again (--recheck {rechecked.part}): "
-            "the share of other answers and the mean distance of the two grades"
+            "the share of other answers and the mean distance of the two grades, with 95 % intervals"
         )
-        print_table(
-            RECHECKED,
-            [
-                (
-                    row.judge,
-                    row.prompt,
-                    f"{row.asked}/{row.flipped.topics}",
-                    interval(row.flipped),
-                    interval(row.change),
-                    *map(str, (row.higher, row.lower, row.missing)),
-                )
-                for row in rechecked.rows
-            ],
-            words=2,
-            keys=2,
-        )
+        asked_again = records_table(RECHECKED, rechecked.rows, "", places=3)
+        print_table(asked_again.columns, [*asked_again.cells()], words=2, keys=2)
     else:
         say(f"{count(len(rechecked.items), 'question')} asked again: manifest.json says what came of it")
     for line in rechecked.changes:

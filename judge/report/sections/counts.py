@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from heapq import nsmallest
 
 from judge.ask.records import Failure
-from judge.calibrate.recheck import RECHECK_SEED, RecheckRow, change_lines, recheck_rows
+from judge.calibrate.recheck import RECHECK_SEED, RECHECKED, change_lines, recheck_rows
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.safe import printable
-from judge.io.table import Cell, Table
+from judge.io.table import Cell, Table, records_table
 from judge.pool.records import SeenResponses, pool_places
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, Quoted, ReportPart, Said, Section
@@ -90,36 +90,19 @@ def _some(shown: int, there: int) -> str:
     return count(there, "judgment") if shown == there else f"{shown} of {count(there, 'judgment')}"
 
 
-_COLUMNS = ("judge", "prompt", "asked again", "topics", "other answer", "distance", "higher", "lower", "missing")
-
-
 def rechecked(folder: RunFolder) -> Iterator[Section]:
     """The section; none where nothing was asked again."""
     if not folder.rechecked:
         return
-    lines = map(_line, recheck_rows(folder.rechecked))
     reading = (
         f"{count(len(folder.rechecked), 'question')}, drawn at random with seed {RECHECK_SEED}, went to the judge "
         "a second time, each as a call of its own. Other answer: the share of second answers with another grade, "
         "with its 95 % interval over topics. Distance: how far the two grades are apart on average. Second answers "
         "count in no qrels and in no leaderboard."
     )
-    parts: list[ReportPart] = [Table(lines, _COLUMNS, "What the second answers say", [reading], 3)]
+    rows = recheck_rows(folder.rechecked)
+    parts: list[ReportPart] = [records_table(RECHECKED, rows, "What the second answers say", [reading], 3)]
     changes = change_lines(folder.rechecked, folder.recorded)
     if changes:
         parts.append(Noted("Something else answered the second time", tuple(f"{line}." for line in changes)))
     yield Section("recheck", "The same questions again", tuple(parts))
-
-
-def _line(row: RecheckRow) -> tuple[Cell, ...]:
-    return (
-        printable(row.judge),
-        printable(row.prompt),
-        row.asked,
-        row.flipped.topics,
-        row.flipped,
-        row.change,
-        row.higher,
-        row.lower,
-        row.missing,
-    )
