@@ -180,7 +180,8 @@ class Given(os.PathLike[str]):
 
 READERS = (open_hashes, read_certificate, read_families, read_gold, read_passages)
 """Of what is beside the main line."""
-KINDS: list[Callable[[str], Any]] = [str, Path, Given]
+KINDS: list[Callable[[str], Any]] = [str, Given]
+"""Other tests give paths of `pathlib`."""
 
 
 def leaves(hint: Any) -> set[Any]:

@@ -53,9 +53,7 @@ def rows_of(of: Panel, options: CalibrationOptions = OPTIONS) -> dict[str, Equiv
         (None, None, "INCONCLUSIVE"),
     ],
 )
-def test_the_word_is_where_the_interval_lies_to_a_margin_of_a_tenth(
-    low: float | None, high: float | None, word: str
-) -> None:
+def test_the_word_is_where_the_interval_lies_to_a_margin_of_a_tenth(low, high, word) -> None:
     assert word_of(Estimate(0.0, low, high, 10, 5), 0.1) == word
 
 

@@ -114,7 +114,7 @@ def test_undefined_numbers_are_empty_and_like_reasons_are_said_once() -> None:
     )
     (line,) = cells(agreement_tsv([row]))
     assert [line[name] for name in ("kappa", "kappa_lo", "within_one", "ac1", "ac1_lo", "bowker_chi2", "ceiling")] == [
-        *("", "", "", "0.500000", "", "", ""),
+        *("", "", "", "0.500000", "", "", "")
     ]
     assert [line[name] for name in ("test_retest", "test_retest_lo", "test_retest_hi")] == ["0.900000", "", ""]
     assert line["notes"] == (

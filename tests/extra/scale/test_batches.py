@@ -147,9 +147,7 @@ def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, c
     assert main(command) == 1 and main([*command, "--answered-by", "behind-the-alias"]) == 0
 
 
-def test_a_shared_journal_takes_completions_and_answers_the_next_round(
-    postgres: Postgres, tmp_path: Path, capsys: Capture
-) -> None:
+def test_a_shared_journal_takes_completions_and_answers_the_next_round(postgres: Postgres, tmp_path, capsys) -> None:
     shared = ("--journal", postgres.database())
     requests(tmp_path, 1, *shared)
     asked = lines(tmp_path / "round-1/requests-00001.jsonl")
@@ -399,9 +397,7 @@ def test_only_files_of_the_folder_are_handed_over(server: BatchServer, tmp_path:
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-4.1-mini", "anthropic/claude-sonnet-4-5"])
-def test_no_more_is_fetched_than_was_asked_for(
-    server: BatchServer, tmp_path: Path, capsys: Capture, model: str
-) -> None:
+def test_no_more_is_fetched_than_was_asked_for(server: BatchServer, tmp_path, capsys, model: str) -> None:
     requests(tmp_path, 1, "--max-tokens", "16", "--limit", "1", model=model, url=f"{server.url}/v1")
     number = len(lines(tmp_path / "round-1/requests-00001.jsonl"))
     batch("submit", tmp_path)
@@ -417,9 +413,7 @@ def test_no_more_is_fetched_than_was_asked_for(
 @pytest.mark.parametrize(
     ("model", "missing"), [("openai/gpt-4.1-mini", "status"), ("anthropic/claude-x", "processing_status")]
 )
-def test_an_answer_of_no_batch_service_is_told(
-    server: BatchServer, tmp_path: Path, capsys: Capture, model: str, missing: str
-) -> None:
+def test_an_answer_of_no_batch_service_is_told(server: BatchServer, tmp_path, capsys, model: str, missing: str) -> None:
     requests(tmp_path, 1, model=model, url=f"{server.url}/v1")
     assert batch("submit", tmp_path) == 0
     del server.batches["batch_1"][missing]
@@ -447,9 +441,7 @@ def test_a_reply_with_half_an_emoji_or_nan_is_taken(tmp_path: Path, capsys: Capt
     assert take(tmp_path, 1, write(tmp_path / "back.jsonl", [back])) == 0 and counts(capsys)["taken"] == 1
 
 
-def test_anthropic_takes_batches_of_its_own_format(
-    server: BatchServer, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_anthropic_takes_batches_of_its_own_format(server: BatchServer, tmp_path, capsys, monkeypatch) -> None:
     requests(tmp_path, 1, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)
     first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]
     assert set(first) == {"custom_id", "params"} and first["params"]["model"] == "claude-sonnet-4-5"
