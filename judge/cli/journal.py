@@ -96,10 +96,9 @@ def salvage(plan: JournalPath, new: NewJournal, output: JsonOutput) -> int:
 def _print_report(report: JournalReport, *, as_json: bool) -> None:
     if as_json:
         problems = [{"digest": digest or None, "message": why} for digest, why in report.problems]
-        print_json({"sound": report.sound, "without_checksum": report.unsealed, "problems": problems})
+        print_json({"sound": report.sound, "problems": problems})
         return
     print_fact("sound", str(report.sound))
-    print_fact("  without checksum", str(report.unsealed))
     print_fact("problems", str(len(report.problems)))
     for digest, why in report.problems:
         print_listed(f"  {digest or 'the file'}: {why}")

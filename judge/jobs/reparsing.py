@@ -20,7 +20,7 @@ from judge.jobs.manifest import JOURNAL
 from judge.jobs.options import OwnPrompts
 from judge.judges.forms import answer_labels
 from judge.judges.journal import JournalView
-from judge.judges.journal_rows import Recorded, question_digest
+from judge.judges.journal_rows import Recorded, request_digest
 from judge.judges.records import Request
 from judge.pool.records import PooledResponse
 from judge.records import Criterion
@@ -113,7 +113,8 @@ def _first(journal: JournalView, digest: str) -> Recorded | None:
     if last is None or last.messages[-2].role != "assistant":
         return last
     # A repair shows the first reply and asks once more.
-    return journal.find(question_digest(last.judge, last.parameters, last.messages[:-2], last.sample))
+    first = msgspec.structs.replace(last, messages=last.messages[:-2])
+    return journal.find(request_digest(last.judge, last.parameters, first))
 
 
 def _results(folder: Path) -> Sequence[Judgment | Failure]:
@@ -173,7 +174,7 @@ def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse,
     try:
         asked = next(talk)
         while True:
-            entry = journal.find(question_digest(first.judge, first.parameters, asked.messages, asked.sample))
+            entry = journal.find(request_digest(first.judge, first.parameters, asked))
             if entry is None:
                 return ASKED_AGAIN
             asked = talk.send(entry.completion)

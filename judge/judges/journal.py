@@ -9,6 +9,8 @@ wait for the disk. A journal is a file that one process writes, or a database th
 
 import asyncio
 import contextlib
+import functools
+import itertools
 import queue
 import threading
 import time
@@ -21,7 +23,7 @@ from judge.io.extras import need_extra
 from judge.io.paths import StrPath
 from judge.judges.journal_rows import (
     NAMES,
-    OLDER_VERSIONS,
+    OLDER_VERSION,
     SET_META,
     Recorded,
     Row,
@@ -38,8 +40,6 @@ _TOGETHER = 1000
 """Completions that are taken over in one transaction."""
 _AHEAD = 250
 """Items whose answers are fetched from a database at once, and kept in memory until the next."""
-_SHARED = "a journal in PostgreSQL"
-"""What needs the extra, for messages."""
 _HURRY = 10.0
 """Seconds for which a server that is away is waited for at the end of a command."""
 
@@ -157,11 +157,12 @@ class JournalView:
 
 
 class _Job(NamedTuple):
-    """A row that is to be written, else a question that is to be leased, and the future of whoever waits for it."""
+    """A completion that is to be written, else a question that is to be leased, and the future of whoever waits."""
 
     future: "asyncio.Future[Any]"
     digests: tuple[str, ...]
-    row: Row = ()
+    row: Callable[[], Row] | None = None
+    """Makes the row of the completion."""
 
 
 class Journal(JournalView):
@@ -268,10 +269,7 @@ class Journal(JournalView):
 
         `parameters` are everything that was sent beside the messages.
         """
-        try:
-            row = new_row(digest, judge, parameters, request, completion)
-        except UnicodeEncodeError as error:
-            raise self._in_words(error) from error
+        row = functools.partial(new_row, digest, judge, parameters, request, completion)
         return self._begin((digest,), row)
 
     def lease(self, *digests: str) -> "asyncio.Future[tuple[str, Completion] | None]":
@@ -295,7 +293,7 @@ class Journal(JournalView):
 
     # ---------------------------------------------------------------- the thread
 
-    def _begin(self, digests: tuple[str, ...], row: Row = ()) -> "asyncio.Future[Any]":
+    def _begin(self, digests: tuple[str, ...], row: Callable[[], Row] | None = None) -> "asyncio.Future[Any]":
         job = _Job(asyncio.get_running_loop().create_future(), digests, row)
         self._queue.put(job)
         return job.future
@@ -304,24 +302,32 @@ class Journal(JournalView):
         due, group = time.monotonic() + self.store.period, list[_Job | str | None]()
         while None not in group:
             group = self._gathered(max(0.0, due - time.monotonic()))
-            writes = [job for job in group if isinstance(job, _Job) and job.row]
+            jobs = [job for job in group if isinstance(job, _Job)]
+            writes = [(job, self._row(job.row)) for job in jobs if job.row]
             try:
-                if writes:
+                if rows := [row for _, row in writes if isinstance(row, tuple)]:
                     # Where the connection broke as the transaction ended, the rows that are there may be ours.
-                    self._replaced += self._add([job.row for job in writes])[1]
+                    self._replaced += self._add(rows)[1]
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.store.period
                     self.store.tick()
             except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
                 self._failure = self._failure or self._in_words(error)
-            self._tell([(job, self._failure) for job in writes])
-            released = {item for item in group if isinstance(item, str)} | {job.digests[0] for job in writes}
+            self._tell([(job, self._failure if isinstance(row, tuple) else row) for job, row in writes])
+            released = {item for item in group if isinstance(item, str)} | {job.digests[0] for job, _ in writes}
             if self.shared and released:
                 # A server that is away for so long ends the run, and with it every lease.
                 with contextlib.suppress(JudgeError):
                     self.store.release(sorted(released))
-            if leases := [job for job in group if isinstance(job, _Job) and not job.row]:
+            if leases := [job for job in jobs if not job.row]:
                 self._tell(self._leased(leases))
+
+    def _row(self, make: Callable[[], Row]) -> Row | JudgeError:
+        """The row of a completion; an error where its request holds what is no text."""
+        try:
+            return make()
+        except UnicodeEncodeError as error:
+            return self._in_words(error)
 
     def _gathered(self, timeout: float) -> list[_Job | str | None]:
         """What came, after a wait for it."""
@@ -346,18 +352,16 @@ class Journal(JournalView):
         Raises:
             OperationalError: The disk cannot be written, or a row did not arrive.
         """
-        new, others = self.store.insert(rows), 0
-        if not self.store.keeps or new < len(rows):
-            found = self.store.rows((row[0] for row in rows), "digest, checksum")
-            lost = [row[0] for row in rows if row[0] not in found]
-            if lost:
-                raise OperationalError(
-                    f"{self.store.name}: cannot be written: of {len(rows)} completions, {len(lost)} are not in the "
-                    f"table after their commit, {lost[0]} for one; a trigger or another program removes them"
-                )
-            others = sum(found[row[0]][1] != row[-1] for row in rows) if self.shared else 0
+        new = self.store.insert(rows)
+        found = self.store.rows((row[0] for row in rows), "digest, checksum")
+        lost = [row[0] for row in rows if row[0] not in found]
+        if lost:
+            raise OperationalError(
+                f"{self.store.name}: cannot be written: of {len(rows)} completions, {len(lost)} are not in the "
+                f"table after their commit, {lost[0]} for one; a trigger or another program removes them"
+            )
         self._known.update(hash(row[0]) for row in rows)
-        return new, others
+        return new, sum(found[row[0]][1] != row[-1] for row in rows) if self.shared else 0
 
     def _leased(self, leases: Sequence[_Job]) -> list[tuple[_Job, object]]:
         """Leases, each with what it ends with."""
@@ -384,8 +388,8 @@ class Journal(JournalView):
 
     def _tell(self, answers: Sequence[tuple[_Job, object]]) -> None:
         """Hand answers to those who wait for them, in their loops."""
-        for loop in {job.future.get_loop() for job, _ in answers}:
-            own = [(job, answer) for job, answer in answers if job.future.get_loop() is loop]
+        for loop, group in itertools.groupby(answers, lambda pair: pair[0].future.get_loop()):
+            own = list(group)
             try:
                 loop.call_soon_threadsafe(self._settle, own)
             except RuntimeError:
@@ -418,8 +422,7 @@ def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.
     """
     store: Store
     if is_database(place):
-        need_extra("postgres", _SHARED)
-        store = need("journals.postgresql", _SHARED).DatabaseStore(place, max_wait, writing=mode == "write")
+        store = _database().DatabaseStore(place, max_wait, writing=mode == "write")
     elif mode == "write" or (place is not None and Path(place).is_file()):
         store = FileStore(None if place is None else Path(place), mode)
     else:
@@ -427,7 +430,7 @@ def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.
     try:
         if store.version is None and (mode == "read" or (mode == "salvage" and store.shared)):
             raise InputError(f"{store.name}: no journal is in this {'database' if store.shared else 'file'}")
-        if mode != "salvage" or store.version not in OLDER_VERSIONS:
+        if mode != "salvage" or store.version != OLDER_VERSION:
             check_version(store.name, store.version)
     except InputError:
         store.close()
@@ -462,5 +465,11 @@ def check_database(shared: str | None) -> None:
         return
     if not is_database(shared):
         raise UsageError("the address of a shared journal must begin with postgresql://")
-    need_extra("postgres", _SHARED)
-    need("journals.postgresql", _SHARED).read_database(shared)
+    _database().read_database(shared)
+
+
+def _database() -> Any:
+    """The module of journals in a database: `DatabaseStore`, and `read_database`, which checks an address."""
+    what = "a journal in PostgreSQL"
+    need_extra("postgres", what)
+    return need("journals.postgresql", what)

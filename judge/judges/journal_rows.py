@@ -6,7 +6,7 @@ signature, because whoever rewrites a row can rewrite its checksum.
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeGuard, TypeVar
 
@@ -17,8 +17,8 @@ from judge.judges.secrets import Secrets, known_secrets
 from judge.records import Record
 
 SCHEMA_VERSION = "3"
-OLDER_VERSIONS = ("1", "2")
-"""Schema versions that are converted: the first had no checksums, and both had the address in the digest."""
+OLDER_VERSION = "2"
+"""The schema version that is converted: it had the address of a judge in the digest, and another checksum."""
 
 
 class RowLine(msgspec.Struct):
@@ -35,7 +35,7 @@ class RowLine(msgspec.Struct):
     response_id: str
     completion: msgspec.Raw
     recorded: str
-    checksum: str | None = None
+    checksum: str
 
 
 COLUMNS = RowLine.__struct_fields__
@@ -75,14 +75,9 @@ class Recorded(Record, frozen=True):
     completion: Completion
 
 
-def request_digest(judge: str, parameters: Mapping[str, Any], request: Request) -> str:
+def request_digest(judge: str, parameters: Mapping[str, Any], request: Request | Recorded) -> str:
     """SHA-256, in hexadecimal, over the judge, every sent parameter, the full messages and the sample index."""
-    return question_digest(judge, parameters, request.messages, request.sample)
-
-
-def question_digest(judge: str, parameters: Mapping[str, Any], messages: Sequence[Message], sample: int) -> str:
-    """The digest of a request, of which only what was sent is known."""
-    return hashlib.sha256(encoder.encode([judge, dict(parameters), messages, sample])).hexdigest()
+    return hashlib.sha256(encoder.encode([judge, dict(parameters), request.messages, request.sample])).hexdigest()
 
 
 def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion) -> Row:

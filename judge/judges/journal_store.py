@@ -18,7 +18,7 @@ from judge.judges.journal_rows import (
     ADD_META,
     INSERT,
     NAMES,
-    OLDER_VERSIONS,
+    OLDER_VERSION,
     SCHEMA,
     SCHEMA_VERSION,
     SET_META,
@@ -68,8 +68,6 @@ class Store:
     """Seconds after which `tick` is due."""
     pause: float
     """Seconds for which completions are gathered into one commit."""
-    keeps = False
-    """Whether a row that was inserted is there: no trigger and no other process removes it."""
     max_wait = 0.0
     """Most seconds for which a server that is away is waited for."""
 
@@ -246,7 +244,6 @@ class FileStore(Store):
                 check_version(self.name, _version(connection))
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", *SCHEMA):
                 connection.execute(statement)
-            self.keeps = not connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'").fetchone()
             with connection:
                 connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
             self.version = SCHEMA_VERSION
@@ -370,10 +367,7 @@ class FileStore(Store):
         """
         files = (Path(self.name), Path(f"{self.name}-wal"))
         last = sum(file.stat().st_size for file in files if file.exists()) // _SMALLEST
-        with contextlib.suppress(*_UNREADABLE):
-            last = min(last, *self._connection.execute("SELECT coalesce(max(rowid), 0) FROM completion").fetchone())
-        names = NAMES.replace("checksum", "NULL") if self.version == OLDER_VERSIONS[0] else NAMES
-        query = f"SELECT {names} FROM completion NOT INDEXED WHERE rowid >= ? AND rowid < ?"  # noqa: S608 - names of columns only
+        query = f"SELECT {NAMES} FROM completion NOT INDEXED WHERE rowid >= ? AND rowid < ?"  # noqa: S608 - names of columns only
 
         def between(first: int, after: int) -> list[Row]:
             try:
@@ -428,7 +422,7 @@ def check_version(name: str, version: str | None) -> None:
     """
     if version in (None, SCHEMA_VERSION):
         return
-    way = f": `judge journal salvage {name} -o NEW` converts it" if version in OLDER_VERSIONS else ""
+    way = f": `judge journal salvage {name} -o NEW` converts it" if version == OLDER_VERSION else ""
     raise InputError(
         f"{name}: journal of schema version {version}, this version of judge reads and writes {SCHEMA_VERSION}{way}"
     )

@@ -25,7 +25,6 @@ from judge.judges.address import without_credentials
 from judge.judges.journal import Journal, open_store
 from judge.judges.journal_rows import (
     COLUMNS,
-    OLDER_VERSIONS,
     SCHEMA_VERSION,
     DamagedRow,
     Recorded,
@@ -36,8 +35,8 @@ from judge.judges.journal_rows import (
     decoded,
     encoder,
     is_database,
-    question_digest,
     recorded,
+    request_digest,
     sealed,
 )
 from judge.judges.journal_store import FileStore, Store, lacks_log, paged
@@ -147,8 +146,6 @@ class JournalReport(NamedTuple):
 
     sound: int
     """Completions that are what was recorded."""
-    unsealed: int
-    """Those of them that an older version of judge recorded without a checksum."""
     problems: tuple[tuple[str, str], ...]
     """Digest of a completion, or an empty string for the file, and what is wrong."""
     repeated: int = 0
@@ -160,58 +157,47 @@ def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
     # By hashes of the digests: a journal may hold millions.
     sound: set[int] = set()
     problems: dict[str, str] = {}
-    unsealed = 0
     for page in paged(store.scan(), _TOGETHER):
         kept: list[Row] = []
         for row in page:
             try:
-                today = _todays_row(row, store.version)
-                recorded(today)
+                kept.append(_todays_row(row, store.version))
+                sound.add(hash(row[0]))
             except DamagedRow as error:
                 problems.setdefault(str(row[0]), str(error))
-            else:
-                kept.append(today)
-                sound.add(hash(row[0]))
-                unsealed += row[-1] is None
         take(kept)
     with contextlib.suppress(InputError):
         for page in store.pages("digest"):
             for (digest,) in page:
                 problems.setdefault(str(digest), "its page cannot be read")
     lost = sorted(problem for problem in problems.items() if hash(problem[0]) not in sound)
-    return JournalReport(len(sound), unsealed, tuple(lost))
+    return JournalReport(len(sound), tuple(lost))
 
 
 def _todays_row(row: Row, version: str | None) -> Row:
-    """A row, checked, as this version of judge records it: the address is no part of the digest any more.
+    """A row of a journal of a schema version, checked, as this version of judge records it.
 
     Args:
-        row: The row; the first version had no checksums, so that only the digest speaks for the question.
-        version: The schema version of its journal; None where a damaged file does not tell.
+        row: The row.
+        version: None where a damaged file does not tell.
 
     Raises:
         DamagedRow: The row is not what was recorded.
     """
     try:
         check_row(row)
-        return row
     except DamagedRow:
-        unsealed = row[-1] is None and version in OLDER_VERSIONS
-        if not unsealed and (
-            version == SCHEMA_VERSION or row[-1] != hashlib.sha256(encoder.encode(row[:10])).hexdigest()
-        ):
+        if version == SCHEMA_VERSION or row[-1] != hashlib.sha256(encoder.encode(row[:10])).hexdigest():
             raise
+    else:
+        recorded(row)
+        return row
     old = recorded(row)
-    if unsealed and old.digest != question_digest(old.judge, old.parameters, old.messages, old.sample):
-        raise DamagedRow("its digest is not that of its question")
     parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
-    address = next((old.parameters[name] for name in _ADDRESS if old.parameters.get(name)), None)
-    if isinstance(address, dict):
-        # Variables of the environment that moved a judge of litellm.
-        address = ", ".join(f"{name}={value}" for name, value in address.items())
+    address = next((str(old.parameters[name]) for name in _ADDRESS if old.parameters.get(name)), None)
     completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
-    digest = question_digest(old.judge, parameters, old.messages, old.sample)
     texts = encoder.encode(parameters).decode(), msgspec.json.encode(completion).decode()
+    digest = request_digest(old.judge, parameters, old)
     return sealed((digest, old.judge, texts[0], *row[3:9], texts[1], row[10]))
 
 

@@ -114,7 +114,7 @@ def test_lists_and_counts_are_json(here: Path, capsys: pytest.CaptureFixture[str
     assert (forecast["cost"], forecast["most"]) == (0.0, 0.0) and forecast["unpriced"] == []
     rows = told(capsys, "run", *inputs, *overlap, "-o", "out")
     assert rows == told(capsys, "leaderboard", "out")
-    assert told(capsys, "journal", "verify", "out") == {"sound": 76, "without_checksum": 0, "problems": []}
+    assert told(capsys, "journal", "verify", "out") == {"sound": 76, "problems": []}
     drawn = told(capsys, "gold", "plan", "--pool", "out", "--n", "40", "--per-run", "5", "--seed", "1", "-o", "p.jsonl")
     assert drawn["file"] == "p.jsonl"
     assert drawn["responses"]["drawn"] == len(Path("p.jsonl").read_text(encoding="utf-8").splitlines()) <= 77

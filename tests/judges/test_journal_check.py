@@ -1,11 +1,12 @@
 """Journals that are damaged, old, copied or cut off: what a check says, and what a salvage keeps."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -226,7 +227,7 @@ def test_a_completion_found_under_another_digest_is_not_given_back(path: Path) -
 
 def test_a_sound_journal_is_called_sound(path: Path) -> None:
     before = path.read_bytes()
-    assert verify_journal(path) == JournalReport(12, 0, ())
+    assert verify_journal(path) == JournalReport(12, ())
     assert path.read_bytes() == before
 
 
@@ -254,7 +255,7 @@ def test_any_damaged_page_costs_only_what_is_on_it(path: Path, tmp_path: Path) -
             assert all(journal.get(digest) == kept[digest] for digest in kept)
             fill(journal)
             assert len(journal) == 12
-        assert verify_journal(new) == JournalReport(12, 0, ())
+        assert verify_journal(new) == JournalReport(12, ())
     assert lost_in_all == recorded.keys()
     assert hopeless == 2
 
@@ -316,8 +317,8 @@ OLD_SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE completion (digest TEXT PRIMARY KEY, judge TEXT NOT NULL, parameters TEXT NOT NULL, messages TEXT NOT NULL,
 sample INTEGER NOT NULL, form TEXT NOT NULL, criterion TEXT NOT NULL, turn_id TEXT NOT NULL, response_id TEXT NOT NULL,
-completion TEXT NOT NULL, recorded TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')){});
-INSERT INTO meta VALUES ('schema', '{}'), ('form:b/m', 'text');
+completion TEXT NOT NULL, recorded TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')), checksum TEXT);
+INSERT INTO meta VALUES ('schema', '2'), ('form:b/m', 'text');
 """
 
 
@@ -334,26 +335,20 @@ def old_row(index: int, address: str, text: str, second: int = 0) -> list[object
     return [*row, f"2025-01-31T12:00:0{second}.000Z", hashlib.sha256(sealed.encode()).hexdigest()]
 
 
-def old_journal(path: Path, rows: Sequence[Sequence[object]], version: str = "2") -> Path:
-    connection = sqlite3.connect(path)
-    connection.executescript(OLD_SCHEMA.format(", checksum TEXT" if version == "2" else "", version))
-    for row in rows:
-        values = row if version == "2" else row[:-1]
-        connection.execute(f"INSERT INTO completion VALUES ({', '.join('?' * len(values))})", values)
-    connection.commit()
-    connection.close()
-    return path
-
-
-@pytest.mark.parametrize("version", ["1", "2"])
-def test_a_salvage_makes_a_journal_of_today_of_an_older_one(tmp_path: Path, version: str) -> None:
-    """The address was a part of the digest, and only the second version had checksums."""
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A journal of the second version, in which a question was asked at two addresses, and the first answer stays."""
     rows = [old_row(index, ADDRESS, TEXTS[index]) for index in range(5)]
-    # The same question at another address; the first answer stays.
-    rows.append(old_row(0, "http://elsewhere:8000/v1", "Grade: 3", second=1))
-    old, new = old_journal(tmp_path / "old.sqlite", rows, version), tmp_path / "new.sqlite"
-    unsealed = 6 if version == "1" else 0
-    refused = rf"old\.sqlite: journal of schema version {version}, .* `judge journal salvage {old} -o NEW` converts it"
+    with contextlib.closing(sqlite3.connect(tmp_path / "old.sqlite")) as connection, connection:
+        connection.executescript(OLD_SCHEMA)
+        for row in (*rows, old_row(0, "http://elsewhere:8000/v1", "Grade: 3", second=1)):
+            connection.execute(f"INSERT INTO completion VALUES ({', '.join('?' * len(row))})", row)
+    return tmp_path / "old.sqlite"
+
+
+def test_a_salvage_makes_a_journal_of_today_of_an_older_one(old: Path, tmp_path: Path) -> None:
+    """The address was a part of the digest."""
+    refused = rf"old\.sqlite: journal of schema version 2, .* `judge journal salvage {old} -o NEW` converts it"
     for use in (
         lambda: Journal(old),
         lambda: JournalView([old]),
@@ -364,9 +359,10 @@ def test_a_salvage_makes_a_journal_of_today_of_an_older_one(tmp_path: Path, vers
     ):
         with pytest.raises(InputError, match=refused):
             use()
-    assert verify_journal(old) == JournalReport(6, unsealed, ())
-    assert salvage_journal(old, new) == JournalReport(5, unsealed, (), repeated=1)
-    assert verify_journal(new) == JournalReport(5, 0, ())
+    new = tmp_path / "new.sqlite"
+    assert verify_journal(old) == JournalReport(6, ())
+    assert salvage_journal(old, new) == JournalReport(5, (), repeated=1)
+    assert verify_journal(new) == JournalReport(5, ())
     with Journal(new) as journal:
         for index in range(5):
             expected = msgspec.structs.replace(completion(TEXTS[index]), endpoint=ADDRESS)
@@ -375,23 +371,25 @@ def test_a_salvage_makes_a_journal_of_today_of_an_older_one(tmp_path: Path, vers
         assert journal.meta("form:b/m") == "text"
 
 
-def test_what_is_damaged_in_an_older_journal_is_named(tmp_path: Path) -> None:
-    rows = [old_row(index, ADDRESS, TEXTS[index]) for index in range(4)]
-    old = old_journal(tmp_path / "old.sqlite", rows)
+def test_what_is_damaged_in_an_older_journal_is_named(old: Path, tmp_path: Path) -> None:
+    digests = [str(old_row(index, ADDRESS, TEXTS[index])[0]) for index in (1, 2)]
     change(
         old,
-        # A journal that the first version had begun has rows without checksums.
-        f"UPDATE completion SET checksum = NULL WHERE digest IN ('{rows[0][0]}', '{rows[1][0]}')",
-        f"UPDATE completion SET messages = replace(messages, 'question 1', 'q') WHERE digest = '{rows[1][0]}'",
-        f"UPDATE completion SET completion = replace(completion, 'Grade: 2', 'x') WHERE digest = '{rows[2][0]}'",
+        f"UPDATE completion SET checksum = NULL WHERE digest = '{digests[0]}'",
+        f"UPDATE completion SET completion = replace(completion, 'Grade: 2', 'x') WHERE digest = '{digests[1]}'",
     )
-    problems = {
-        (str(rows[1][0]), "its digest is not that of its question"),
-        (str(rows[2][0]), "its content is not what was recorded"),
-    }
+    problems = {(digests[0], "it has no checksum"), (digests[1], "its content is not what was recorded")}
     for report in (verify_journal(old), salvage_journal(old, tmp_path / "new")):
-        assert (report.sound, report.unsealed, set(report.problems)) == (2, 1, problems)
-    assert held(tmp_path / "new").keys() == {DIGESTS[0], DIGESTS[3]}
+        assert set(report.problems) == problems
+    assert held(tmp_path / "new").keys() == {DIGESTS[index] for index in (0, 3, 4)}
+
+
+def test_a_journal_of_the_first_version_is_refused(old: Path, tmp_path: Path) -> None:
+    """Its rows have no checksums."""
+    change(old, "UPDATE meta SET value = '1' WHERE key = 'schema'")
+    for use in (lambda: Journal(old), lambda: verify_journal(old), lambda: salvage_journal(old, tmp_path / "new")):
+        with pytest.raises(InputError, match=r"old\.sqlite: journal of schema version 1, this version of judge reads"):
+            use()
 
 
 # ---------------------------------------------------------------- copies
@@ -412,7 +410,7 @@ def test_a_copy_of_the_file_alone_has_what_was_committed_before(tmp_path: Path) 
     with Journal(copied) as journal:
         assert len(journal) == 12
     # Whoever has opened it once knows what there is.
-    assert verify_journal(copied) == JournalReport(12, 0, ())
+    assert verify_journal(copied) == JournalReport(12, ())
 
 
 def copy_with_log(tmp_path: Path, damage: Callable[[bytes], bytes]) -> Path:
@@ -431,8 +429,8 @@ def copy_with_log(tmp_path: Path, damage: Callable[[bytes], bytes]) -> Path:
 def test_what_a_kill_leaves_in_the_log_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.judges.journal_store.CHECKPOINT", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data)
-    assert verify_journal(killed) == JournalReport(12, 0, ())
-    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(12, 0, ())
+    assert verify_journal(killed) == JournalReport(12, ())
+    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(12, ())
     with Journal(killed) as journal:
         assert len(journal) == 12
 
@@ -445,16 +443,16 @@ def test_however_much_of_a_journal_is_only_in_the_log_is_seen(tmp_path: Path, mo
             shutil.copy(tmp_path / name, tmp_path / f"killed-{name}")
     (tmp_path / "killed-journal.sqlite-wal").rename(tmp_path / "killed.sqlite-wal")
     killed = (tmp_path / "killed-journal.sqlite").rename(tmp_path / "killed.sqlite")
-    assert verify_journal(killed) == JournalReport(600, 0, ())
-    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(600, 0, ())
+    assert verify_journal(killed) == JournalReport(600, ())
+    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(600, ())
 
 
 def test_after_a_damaged_log_what_is_in_the_file_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite forgets whatever follows a damaged frame: as after a loss of power, that is asked again."""
     monkeypatch.setattr("judge.judges.journal_store.CHECKPOINT", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data[:48] + bytes([data[48] ^ 1]) + data[49:])
-    assert verify_journal(killed) == JournalReport(3, 0, ())
-    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(3, 0, ())
+    assert verify_journal(killed) == JournalReport(3, ())
+    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(3, ())
 
 
 def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,4 +469,4 @@ def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert "salvage" not in str(caught.value)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert verify_journal(killed) == JournalReport(12, 0, ())
+    assert verify_journal(killed) == JournalReport(12, ())

@@ -5,6 +5,7 @@ not matter.
 """
 
 import contextlib
+import json
 import secrets
 import threading
 import time
@@ -12,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-import msgspec
 import psycopg
 import psycopg.conninfo
 from psycopg.rows import TupleRow
@@ -69,19 +69,13 @@ cut, else the question of a dead process would wait for the clock."""
 _RELEASE = f"""
 DELETE FROM lease
 WHERE digest IN (
-    SELECT digest FROM lease WHERE holder = %(holder)s AND digest IN (SELECT value FROM {_MANY})
+    SELECT digest FROM lease
+    WHERE holder = %(holder)s AND (%(all)s OR digest IN (SELECT value FROM {_MANY}))
+    OR %(all)s AND EXISTS (SELECT 1 FROM completion WHERE completion.digest = lease.digest)
     ORDER BY digest FOR UPDATE
 )
 """  # noqa: S608 - likewise
-_RELEASE_ALL = """
-DELETE FROM lease
-WHERE digest IN (
-    SELECT digest FROM lease
-    WHERE holder = %(holder)s OR EXISTS (SELECT 1 FROM completion WHERE completion.digest = lease.digest)
-    ORDER BY digest FOR UPDATE
-)
-"""
-"""A process that was killed after it wrote an answer leaves its lease on a question that nobody asks any more."""
+"""Lets go of our leases. At the end, those go too that killed processes left on questions which they had answered."""
 
 _DEFAULTS: dict[str, Any] = {
     "application_name": "judge",
@@ -93,15 +87,14 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 """What the address leaves open."""
-_SETTINGS = {"statement_timeout": "60s"}
-"""Of every session: a page of completions takes a part of a second."""
-_WRITING = {
+_SETTINGS = {
+    "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "20s",
     "tcp_keepalives_idle": "15",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
-"""Of a session that writes: one whose machine is gone or stands still must not hold rows that others wait for."""
+"""Of every session: one whose machine is gone or stands still must not hold rows that others wait for."""
 _ON_DISK = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
 """
@@ -233,13 +226,15 @@ class DatabaseStore(Store):
         """Let go of every question and of the server."""
         if self._writing:
             with contextlib.suppress(JudgeError):
-                self._done(_RELEASE_ALL)
+                self._done(_RELEASE, everything=True)
         with self._lock:
             self._drop()
 
-    def _done(self, statement: str, digests: Sequence[str] = ()) -> psycopg.Cursor[TupleRow]:
+    def _done(
+        self, statement: str, digests: Sequence[str] = (), *, everything: bool = False
+    ) -> psycopg.Cursor[TupleRow]:
         """Carry out a statement about leases."""
-        values = {"holder": self._holder, "lease": LEASE, "digests": msgspec.json.encode(digests).decode()}
+        values = {"holder": self._holder, "lease": LEASE, "all": everything, "digests": json.dumps(list(digests))}
         return self.run(lambda one: one.execute(statement, values), OperationalError)
 
     def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = InputError) -> _Result:
@@ -286,7 +281,7 @@ class DatabaseStore(Store):
         try:
             # A lease is sound only where each statement sees what was committed before it.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-            for name, value in (_SETTINGS | _WRITING if self._writing else _SETTINGS).items():
+            for name, value in _SETTINGS.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
             connection.read_only = None if self._writing else True
             # A completion counts only once it is on the disk.
