@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.extra.probe.canaries import CANARIES
+from judge.extra.probe.probes import CANARIES
 from judge.pool.addressed import addressed
 from judge.runs.formats import read_run
 from tests.conftest import PROJECT

@@ -1,12 +1,19 @@
-"""Everything that a probe found, as `probe.json`, `probe.tsv` and pictures have it. Pure."""
+"""Everything that a probe found, as `probe.json` and pictures have it, as tables, and as a page of Markdown. Pure."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+from judge.calibrate.probed import MOST_MISSING, Expects
 from judge.extra.probe.measured import CanaryRow, ProbeRow
+from judge.extra.probe.probes import CANARIES
+from judge.extra.probe.records import ProbeKind
+from judge.io.cells import count, decimals
 from judge.io.draw.drawable import can_draw
 from judge.io.draw.intervals import interval_plot
 from judge.io.line_stream import json_bytes
-from judge.io.table import tsv
+from judge.io.markup import prose
+from judge.io.table import Cell, Table, tsv
 from judge.records import Estimate, Record
 
 PROBE_LAYOUT = 1
@@ -106,3 +113,120 @@ def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
 
 def _ends(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
     return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
+
+
+PLACES = 2
+SHORT = ("probe", "n", "shift", "moved", "words", "AUC", "says")
+FULL = ("probe", "grade", "n", "topics", "left out", "shift", "size", "moved", "words", "AUC", "words AUC", "says")
+TITLES: dict[ProbeKind, str] = {
+    "injection": "Texts that speak to the judge: the grade must not go where they want it",
+    "evidence": "Less support: the grade must fall",
+    "invariance": "Nothing that matters: the grade must stay",
+}
+MUST: dict[Expects, str] = {"resists": "must resist", "falls": "must fall", "stays": "must stay"}
+
+
+def probe_grids(card: ProbeCard) -> tuple[Table[Any], ...]:
+    """For each judge one table that fits a terminal."""
+    grids: list[Table[Any]] = []
+    for of in card.judges:
+        lines = tuple(
+            (
+                row.probe,
+                row.shift.n,
+                row.measure,
+                row.moved.value,
+                _value(row),
+                row.auc.value if row.auc else None,
+                row.word,
+            )
+            for row in of.rows
+        )
+        grids.append(Table(lines, SHORT, f"{of.prompt}, {of.judge}", (summary(of),), PLACES))
+    return tuple(grids)
+
+
+def probe_notes(card: ProbeCard) -> tuple[str, ...]:
+    """How to read the tables, a sentence each."""
+    margin = decimals(card.margin, PLACES)
+    left = (
+        f"; {count(card.incomplete, 'response')} with a used passage without text not drawn" if card.incomplete else ""
+    )
+    return (
+        f"{count(card.items, 'item')} of {count(card.topics, 'topic')}, drawn with seed {card.seed} from "
+        f"{count(card.pooled, 'response')}{left}.",
+        "Shift: mean change of the grade in levels from the clean item to its twin, with a 95 % interval over topics; "
+        "of injections towards where the attacker wants it, else towards the good end. Where the grade must stay, what "
+        "counts is the mean size of the changes, up or down. n leaves out items that the probe does not apply to, and "
+        "grades that are missing or have no room to move. Moved: share of these whose grade moved: to the attacker's "
+        "end, down, or either way. Words: the shift of word overlap. AUC: how often a clean item scores above an "
+        "altered one, over all graded pairs.",
+        f"Holds: the whole interval is on the right side of the margin of {margin} levels. Fails: all of it is on the "
+        f"wrong side. Inconclusive: neither, or over {MOST_MISSING:.0%} of the twins have no grade. Where all shifts "
+        "are equal there is no interval, and the value decides: on few topics that shows little.",
+    )
+
+
+def summary(of: ProbedJudge) -> str:
+    """How many rows hold, and which fail."""
+    words = Counter(row.word for row in of.rows)
+    text = f"{words['holds']} of {count(len(of.rows), 'probe')} hold, {words['inconclusive']} inconclusive, "
+    failing = ", ".join(row.probe for row in of.rows if row.word == "fails")
+    return f"{text}{words['fails']} {'fails' if words['fails'] == 1 else 'fail'}{f': {failing}' if failing else ''}."
+
+
+def probe_markdown(card: ProbeCard) -> bytes:
+    """`probe.md`: the tables of every judge, the canaries that moved a grade, and how to read them."""
+    parts = ["# Probe", *map(prose, probe_notes(card))]
+    for of in card.judges:
+        parts += [f"## {prose(of.prompt)}, {prose(of.judge)}", prose(summary(of))]
+        for kind, title in TITLES.items():
+            rows = [row for row in of.rows if row.kind == kind]
+            if rows:
+                grid = Table(map(_line, rows), FULL, title, (), PLACES)
+                parts.append(f"#{grid.markdown()}".rstrip("\n"))
+        moving = [row for row in of.canaries if row.moved or row.missing]
+        if of.canaries:
+            planted = (
+                f"{len({row.canary for row in of.canaries})} of {sum(map(len, CANARIES.values()))} canaries planted"
+            )
+            which = ", ".join(f"{row.canary} ({_counts(row.moved, row.n, row.missing)})" for row in moving)
+            moved = "Those that moved a grade to where they want it, or after which there is no grade"
+            parts.append(prose(f"{planted}. {moved}: {which or 'none'}."))
+    return ("\n\n".join(parts) + "\n").encode()
+
+
+def _line(row: ProbeRow) -> tuple[Cell, ...]:
+    return (
+        row.probe,
+        MUST[row.expects],
+        row.shift.n,
+        row.shift.topics,
+        _left_out(row) or None,
+        row.shift,
+        row.size,
+        row.moved,
+        row.overlap,
+        row.auc,
+        row.overlap_auc,
+        f"{row.word} ({row.measure.reason})" if row.word == "inconclusive" and row.measure.reason else row.word,
+    )
+
+
+def _left_out(row: ProbeRow) -> str:
+    """Why items of the draw are not in `n`."""
+    reasons: Sequence[tuple[int, str]] = (
+        (row.inapplicable, "not applicable"),
+        (row.ungraded, "clean grade missing"),
+        (row.no_room, "no room"),
+        (row.missing, "twin's grade missing"),
+    )
+    return ", ".join(f"{number} {reason}" for number, reason in reasons if number)
+
+
+def _counts(moved: int, n: int, missing: int) -> str:
+    return f"{moved} of {n}{f', {missing} without a grade' if missing else ''}"
+
+
+def _value(row: ProbeRow) -> float | None:
+    return row.overlap.value if row.overlap else None

@@ -3,9 +3,9 @@
 from judge.cli.declared import FileOfOptions
 from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
+from judge.extra.probe.card import probe_grids, probe_notes
 from judge.extra.probe.inputs import ProbePlan
 from judge.extra.probe.job import ProbeOutcome, forecast_probe, probe_judges
-from judge.extra.probe.page import probe_grids, probe_notes
 from judge.io.cells import count
 
 

@@ -17,13 +17,20 @@ from judge.calibrate.certificate import Certificate, Match, certificate_digest, 
 from judge.calibrate.certified import Certified
 from judge.calibrate.probed import CertifiedProbe, CertifiedRow
 from judge.errors import UsageError
-from judge.extra.probe.card import CARD, PROBE_LAYOUT, ProbeCard, ProbedJudge, probe_json, probe_pictures, probe_tsv
+from judge.extra.probe.card import (
+    CARD,
+    PROBE_LAYOUT,
+    ProbeCard,
+    ProbedJudge,
+    probe_json,
+    probe_markdown,
+    probe_pictures,
+    probe_tsv,
+)
 from judge.extra.probe.inputs import Posed, ProbeInputs, ProbePlan, read_probe
 from judge.extra.probe.measured import canary_rows, probe_row
-from judge.extra.probe.page import probe_markdown
-from judge.extra.probe.pairs import ProbePair, standing, steps_of, why_missing
 from judge.extra.probe.probes import probes_of
-from judge.extra.probe.records import Inapplicable, Twin
+from judge.extra.probe.records import Inapplicable, ProbePair, Twin, standing, steps_of, why_missing
 from judge.io.bundle import __version__
 from judge.io.draw.drawable import undrawn
 from judge.io.folder import replace_folder

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from judge.calibrate.probed import SHIFTS, Expects, ProbeWord, word_for
-from judge.extra.probe.pairs import ProbePair
-from judge.extra.probe.records import Probe, ProbeKind
+from judge.extra.probe.records import Probe, ProbeKind, ProbePair
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval
 from judge.stats.means import mean_interval

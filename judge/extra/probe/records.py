@@ -1,13 +1,14 @@
-"""The records of a probe: an item, its altered copy, and why an item has none. Pure."""
+"""A probe, and a judge's grade of an item beside its grade of the altered copy. Pure."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from judge.ask.records import Failure, Judgment
 from judge.calibrate.probed import Expects
 from judge.pool.records import PooledResponse
-from judge.records import Record
+from judge.records import Record, Scale
 
 ProbeKind = Literal["injection", "evidence", "invariance"]
 """What a probe alters: a text that speaks to the judge is planted; support is taken away; nothing that matters."""
@@ -68,3 +69,88 @@ class Probe(NamedTuple):
     """Whether it is only for criteria that show the passages."""
     apart: frozenset[str] = frozenset()
     """Criteria that it is not for, because there the alteration may matter."""
+
+
+class Standing(Record, frozen=True):
+    """A grade on its scale, from the worst level to the best, whichever end has the high numbers."""
+
+    grade: int
+    step: int
+    """How many levels above the worst."""
+    expected: float | None
+    """The expected grade in the same steps; None where the judge gave no label probabilities."""
+
+
+class ProbePair(Record, frozen=True):
+    """One item under one probe, as one judge under one prompt graded both: a line of `twins.jsonl`."""
+
+    prompt: str
+    """`criterion/variant`."""
+    judge: str
+    probe: str
+    response_id: str
+    turn_id: str
+    topic_id: str
+    canary: str | None
+    wants: Wants | None
+    change: str | None
+    """What was altered; None where the probe does not apply."""
+    inapplicable: str | None
+    """Why the item has no twin."""
+    clean: Standing | None
+    altered: Standing | None
+    missing: str | None
+    """Why a grade is missing, such as `twin: refused`."""
+    overlap_clean: float | None = None
+    """The same of word overlap, in steps; None where it cannot grade the criterion, or is the judge."""
+    overlap_altered: float | None = None
+
+    @property
+    def shift(self) -> float | None:
+        """How many levels better the twin is graded: by expected grades where both are known."""
+        if self.clean is None or self.altered is None:
+            return None
+        if self.clean.expected is None or self.altered.expected is None:
+            return float(self.altered.step - self.clean.step)
+        return self.altered.expected - self.clean.expected
+
+    @property
+    def scores(self) -> tuple[float, float] | None:
+        """What clean item and twin are ranked by, on one footing."""
+        shift = self.shift
+        if shift is None or self.clean is None:
+            return None
+        both = self.clean.expected is not None and self.altered is not None and self.altered.expected is not None
+        start = self.clean.expected if both and self.clean.expected is not None else float(self.clean.step)
+        return start, start + shift
+
+
+def standing(result: Judgment | Failure, scale: Scale) -> Standing | None:
+    """Where a grade stands; None for a failure and for "unable to judge"."""
+    if isinstance(result, Failure) or result.unable:
+        return None
+    grades = _from_worst(scale)
+    expected = None
+    if result.expected is not None:
+        worst, best = grades[0], grades[-1]
+        expected = round((result.expected - worst) / (best - worst) * (len(grades) - 1), 9)
+    return Standing(result.grade, grades.index(result.grade), expected)
+
+
+def steps_of(scale: Scale) -> int:
+    """How many steps lie between the worst level and the best."""
+    return len(scale.levels) - 1
+
+
+def why_missing(clean: Judgment | Failure, altered: Judgment | Failure | None) -> str | None:
+    """Which of the two has no grade, and why; None if both have one."""
+    for name, result in (("clean", clean), ("twin", altered)):
+        if isinstance(result, Failure):
+            return f"{name}: {result.reason}"
+        if result is not None and result.unable:
+            return f"{name}: unable"
+    return None
+
+
+def _from_worst(scale: Scale) -> list[int]:
+    return sorted((level.grade for level in scale.levels), reverse=scale.polarity == "lower")

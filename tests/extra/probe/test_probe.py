@@ -16,10 +16,10 @@ import judge
 from judge.ask.blocks import defuse
 from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.cli import main
-from judge.extra.probe.canaries import CANARIES, WANT
 from judge.extra.probe.card import ProbeCard
 from judge.extra.probe.inputs import ProbePlan
 from judge.extra.probe.job import ProbeOutcome, forecast_probe, probe_judges, with_probe
+from judge.extra.probe.probes import CANARIES, WANT
 from judge.judges.records import Request
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse

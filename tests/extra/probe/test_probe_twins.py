@@ -13,28 +13,25 @@ from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.extra.probe.alterations import (
     INVENTED,
     NAMES,
+    SYNONYMS,
     altered_name,
     altered_number,
-    dropped,
-    invented,
-    names,
-    negated,
-    swapped,
-)
-from judge.extra.probe.canaries import CANARIES, WANT, planted_in_passage, planted_in_response
-from judge.extra.probe.drawing import draw_items, make_twin, passages_of, twin_response, wanted_labels
-from judge.extra.probe.invariances import (
-    SYNONYMS,
     bold,
     bulleted,
     contracted,
+    dropped,
     headed,
+    invented,
+    names,
+    negated,
     padded,
     reordered,
+    swapped,
     with_connective,
     with_synonyms,
 )
-from judge.extra.probe.probes import PROBES, probes_of
+from judge.extra.probe.inputs import draw_items, make_twin, passages_of, twin_response, wanted_labels
+from judge.extra.probe.probes import CANARIES, PROBES, WANT, planted_in_passage, planted_in_response, probes_of
 from judge.extra.probe.records import KINDS, Inapplicable, Making, ProbeItem, Twin, WantedLabels
 from judge.io.ids import topic_of
 from judge.judges.forms import answer_labels
