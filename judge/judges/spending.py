@@ -56,16 +56,13 @@ class CallSum:
             self._prompt_tokens += call.prompt_tokens
             self._cached_tokens += call.cached_tokens or 0
             self._completion_tokens += call.completion_tokens
-        cost = self._cost(call)
+        cost = call.cost
+        if cost is None and self._price is not None and call.prompt_tokens:
+            cost = self._price.of(call)
         if cost is not None:
             self.costs.append(cost)
         if call.latency is not None:
             self.seconds.append(call.latency)
-
-    def _cost(self, call: Completion) -> float | None:
-        if call.cost is not None or self._price is None or not call.prompt_tokens or call.completion_tokens is None:
-            return call.cost
-        return self._price.cost(call.prompt_tokens, call.cached_tokens or 0, call.completion_tokens)
 
     def spending(self, judge: str) -> Spending:
         """What they took, under the name of the judge."""

@@ -147,11 +147,10 @@ def _code(batches: Sequence[SubmittedBatch]) -> int:
 def _tell_taken(taken: TakenCompletions, *, facts: bool) -> int:
     """Say what became of the lines, print the counts if `facts`, and give the exit code."""
     if facts:
-        print_fact("lines", f"{taken.lines:,}")
-        print_fact("  taken", f"{taken.taken:,}")
-        print_fact("  there already", f"{taken.repeated:,}")
-        print_fact("  failed", f"{sum(taken.failed.values()):,}")
-        print_fact("  refused", f"{len(taken.refused):,}")
+        failed, refused = sum(taken.failed.values()), len(taken.refused)
+        counts = {"lines": taken.lines, "  taken": taken.taken, "  there already": taken.repeated}
+        for name, number in {**counts, "  failed": failed, "  refused": refused}.items():
+            print_fact(name, f"{number:,}")
         if taken.cost is not None:
             print_fact("cost", f"${taken.cost:,.4f}")
         print_fact("still open", f"{taken.open:,}")

@@ -23,6 +23,7 @@ from judge.io.folder import check_apart, make_folder
 from judge.io.plan import Option
 from judge.io.safe import printable, shown
 from judge.io.steps import Step, Steps, counted, quiet
+from judge.io.stored import GZIP
 from judge.jobs.manifest import JOURNAL
 from judge.judges.http_errors import at
 from judge.judges.journal import Journal, open_journal
@@ -34,7 +35,6 @@ _LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
 _TOGETHER = 5000
 """Completions in one commit."""
-_GZIP = b"\x1f\x8b"
 _LONGEST_REASON = 200
 """Characters of a reason that are counted together."""
 _VERSION = re.compile(r"[-@:](?:(?:preview|exp)(?:-|$))?(?:\d{3,4}|\d{8}|\d{2}-\d{2}|\d{2}-\d{4}|\d{4}-\d{2}-\d{2})?")
@@ -148,7 +148,7 @@ def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     for path in files:
         try:
             with path.open("rb") as file:
-                packed = file.read(2) == _GZIP
+                packed = file.read(2) == GZIP
             with cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb") as file:
                 for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
                     if line.strip():

@@ -16,7 +16,7 @@ from judge.judges.backends import BACKENDS
 from judge.judges.backends.server import ServerModel
 from judge.judges.label_probabilities import label_tokens
 from judge.judges.model import ModelOptions, Price, refuse_options
-from judge.judges.records import Completion, Request
+from judge.judges.records import Request
 from judge.records import Criterion
 
 _FACTS = BACKENDS["openai"].facts
@@ -59,16 +59,6 @@ class OpenAIModel(ServerModel):
     def price(self) -> Price | None:
         """OpenAI's list price from litellm's data file; None at another address."""
         return list_price(self._model) if self._base_url is None else None
-
-    async def complete(self, request: Request) -> Completion:
-        """Ask once.
-
-        Raises:
-            CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
-        """
-        completion, price = await super().complete(request), self.price()
-        return completion if price is None else msgspec.structs.replace(completion, cost=price.of(completion))
 
     def _addresses(self) -> list[Address]:
         return [read_address(self._base_url or str(_FACTS.usual_address))]
