@@ -18,7 +18,7 @@ from judge.ask.estimates import estimated_tokens, typical_reply
 from judge.ask.pace import Pace, Ticket
 from judge.ask.questions import Questions
 from judge.ask.settings import Settings
-from judge.errors import AuthenticationError, CallError, OperationalError, RateLimitError, TransientError
+from judge.errors import AuthenticationError, CallError, Interrupted, OperationalError, RateLimitError, TransientError
 from judge.io.steps import duration
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import storable
@@ -118,9 +118,10 @@ class Calls:
         self._model.stop()
 
     def check(self) -> None:
-        """Raise what stopped the calls."""
+        """Refuse to go on once the calls are stopped."""
         if self.stopped is not None:
-            raise self.stopped
+            # What stopped them is raised once, because its traceback would grow with every worker that raises it.
+            raise Interrupted("the calls are stopped")
 
     def limited(self) -> str:
         """How a rate limit holds the calls back, in few words; empty if it does not."""
@@ -139,7 +140,8 @@ class Calls:
         """Wait until every completion is on the disk, and raise what stopped the calls, or that none was answered."""
         if self._unwritten:
             await asyncio.wait(list(self._unwritten.values()))
-        self.check()
+        if self.stopped is not None:
+            raise self.stopped
         if self._silence is not None and not (self.heard or self._refused):
             raise self._silence
 

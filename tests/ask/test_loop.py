@@ -511,9 +511,11 @@ def test_after_a_stop_no_repair_begins(tmp_path: Path) -> None:
     model = Scripted(
         {"t0": [AuthenticationError("401")], **{f"t{index}": ["unreadable"] for index in range(1, 4)}}, delay=0.02
     )
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(AuthenticationError) as ended:
         judged(tmp_path, model, ["t0", "t1", "t2", "t3"])
     assert len(model.asked) == 4
+    # Its traceback is that of one call.
+    assert [entry.name for entry in ended.traceback].count("_judge") == 1
 
 
 def test_an_endpoint_that_dies_on_the_way_stops_the_run(tmp_path: Path) -> None:
