@@ -353,9 +353,9 @@ class Journal(JournalView):
             OperationalError: The disk cannot be written, or a row did not arrive.
         """
         new = self.store.insert(rows)
-        found = self.store.rows((row[0] for row in rows), "digest, checksum")
-        lost = [row[0] for row in rows if row[0] not in found]
-        if lost:
+        # SQLite finds a digest in the index alone.
+        found = self.store.rows((row[0] for row in rows), "digest, checksum" if self.shared else "digest")
+        if lost := [row[0] for row in rows if row[0] not in found]:
             raise OperationalError(
                 f"{self.store.name}: cannot be written: of {len(rows)} completions, {len(lost)} are not in the "
                 f"table after their commit, {lost[0]} for one; a trigger or another program removes them"
