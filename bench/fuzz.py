@@ -78,7 +78,7 @@ from judge.io.stored import unpack
 from judge.io.tabular import read_table
 from judge.io.trec import parse_qrels
 from judge.io.zstandard import zstd
-from judge.jobs.gold_labels import CROWD, label_source
+from judge.jobs.gold import CROWD, label_source
 from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
 from judge.judges.chat import read_completion

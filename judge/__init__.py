@@ -109,8 +109,8 @@ if TYPE_CHECKING:
     from judge.jobs.planning import plan_topics as plan_topics
     from judge.jobs.pooling import Pooling as Pooling
     from judge.jobs.pooling import pool_runs as pool_runs
-    from judge.jobs.release.job import ReleasePlan as ReleasePlan
-    from judge.jobs.release.job import release_folder as release_folder
+    from judge.jobs.release import ReleasePlan as ReleasePlan
+    from judge.jobs.release import release_folder as release_folder
     from judge.jobs.reparsing import ReparsePlan as ReparsePlan
     from judge.jobs.reparsing import reparse as reparse
     from judge.jobs.results_parquet import ResultsConvertPlan as ResultsConvertPlan
@@ -132,6 +132,7 @@ if TYPE_CHECKING:
     from judge.report.job import ReportPlan as ReportPlan
     from judge.report.job import write_report as write_report
     from judge.results.leaderboard import leaderboard as leaderboard
+    from judge.runs.profiles import limits_of as limits_of
     from judge.runs.topics import read_topics as read_topics
 
 

@@ -221,8 +221,8 @@ class AskingPlan(Protocol):
         """The address of the database of a shared journal."""
 
     @property
-    def settings(self) -> Settings:
-        """The limits of asking."""
+    def max_wait(self) -> float:
+        """Most seconds for which a server that is away is waited for."""
 
 
 class Asking:
@@ -271,7 +271,7 @@ class Asking:
         dry: bool = False,
     ) -> Self:
         """What asks for a plan; `known` are journals that hold paid answers to the same questions."""
-        place = JournalPlace(Path(plan.out), plan.journal, known, plan.settings.max_wait)
+        place = JournalPlace(Path(plan.out), plan.journal, known, plan.max_wait)
         return cls(place, pool, turns, progress, dry=dry)
 
     def __enter__(self) -> Self:

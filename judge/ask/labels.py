@@ -18,6 +18,7 @@ from judge.records import Problem
 _JudgeKey = tuple[str, str, str]
 """Judge, `criterion/variant` and SHA-256 of the prompt."""
 JUDGMENTS, FAILURES = "judgments.jsonl", "failures.jsonl"
+MEMBERS, MEMBER_FAILURES = "members.jsonl", "member_failures.jsonl"
 """Names of the files of judgments, and of those that are missing, in an output folder."""
 JURY = "jury/"
 """The beginning of every jury's name."""

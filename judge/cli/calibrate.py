@@ -6,29 +6,20 @@ judge named after its file), or the judges are asked (--prompt and --model, each
 """
 
 from judge.ask.asking import JobForecast
-from judge.ask.options import ASKING
 from judge.calibrate.report.terminal import summary
-from judge.cli.declared import FileOfOptions, JsonOutput, refuse_unused
+from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import columns, print_fact, print_json, progress, say
 from judge.cli.spending import DryRunOption, print_forecast, say_accounts, say_lacking_log
 from judge.io.cells import count
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.jobs.calibration.inputs import NEEDLESS
 from judge.jobs.calibration.session import forecast_calibration
-
-_OF_ASKING = (*ASKING, "samples", "together", "cascades", "cascade_url", "cascade_grid", "journal")
 
 
 def main(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions) -> int:
     """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
     if not plan.models:
-        needless = "they are about asking a judge, which --model names"
-        # Without a folder to write, nothing shows the conversations.
-        refuse_unused(plan, (*_OF_ASKING, *(() if plan.out else ("topics",))), needless)
-        refuse_unused(trial, ["dry_run"], needless)
-    if plan.scale is None:
-        refuse_unused(plan, ["polarity"], "it says which end of --scale is good")
-    if plan.test is None:
-        refuse_unused(plan, ["seal"], "it is the seal of the grades in --test")
+        trial.refuse_unused(["dry_run"], NEEDLESS)
     if trial.dry_run:
         with progress("reading gold and labels") as line:
             forecast = forecast_calibration(plan, line)

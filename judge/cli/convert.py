@@ -22,7 +22,7 @@ from judge.io.safe import printable
 from judge.jobs.options import NamedRuns
 from judge.jobs.results_parquet import PARQUET, ResultsConvertPlan, convert_results
 from judge.runs.convert import LOG, TARGETS, convert_runs, tally
-from judge.runs.topics import read_topics
+from judge.runs.topics import topic_turns
 
 
 class ConversionPlan(NamedRuns):
@@ -40,9 +40,7 @@ def main(plan: ConversionPlan, output: JsonOutput) -> int:
     """Convert the runs and say what changed, or convert judgments."""
     if plan.to == PARQUET:
         return _convert_results(plan, output)
-    turns = None
-    if plan.topics:
-        turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
+    turns = topic_turns(plan.topics)
     with progress("converting runs") as steps:
         converted = convert_runs(
             plan.runs, plan.to, plan.out, turns=turns, team=plan.team, format=plan.format, steps=steps

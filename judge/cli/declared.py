@@ -28,8 +28,7 @@ from judge.io.limits import LARGEST_TOML
 from judge.io.plan import Call, Option, Options, OptionsRefused, Shape, groups_of, option_of, shape_of
 from judge.io.stored import read_stored
 from judge.io.toml import toml_text
-from judge.jobs.earlier import earlier_options
-from judge.jobs.manifest import MANIFEST
+from judge.jobs.manifest import MANIFEST, earlier_options
 from judge.judges.address import without_credentials
 from judge.judges.secrets import holds_key
 from judge.records import Problem
@@ -104,22 +103,6 @@ def parse_command(
     return functools.partial(
         function, *(each.with_values(**call) if isinstance(each, Call) else each for each in plans)
     )
-
-
-def refuse_unused(plan: Options, fields: Sequence[str], reason: str) -> None:
-    """Refuse options that the rest of the command leaves without effect.
-
-    Args:
-        plan: The plan.
-        fields: Names of its fields.
-        reason: Why they have no effect.
-
-    Raises:
-        UsageError: Some of them were given.
-    """
-    found = {each.name: each.option.name for each in _fields([type(plan)]) if each.name in plan.model_fields_set}
-    if unused := [f"--{found[name]}" for name in fields if name in found]:
-        raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
 
 
 def _plans_of(function: Callable[..., int]) -> list[type[Options]]:

@@ -12,7 +12,6 @@ from typing import Annotated
 
 from judge.ask.opening import DEFAULT_MODEL
 from judge.cli import call
-from judge.cli.declared import refuse_unused
 from judge.cli.printing import announce
 from judge.errors import InputError
 from judge.io.bundle import bundled
@@ -39,7 +38,7 @@ class DemoPlan(Options):
 def main(plan: DemoPlan) -> int:
     """Write, judge, compare, and say what to look at."""
     if plan.no_model:
-        refuse_unused(plan, ["model"], "--no-model leaves the second judge out")
+        plan.refuse_unused(["model"], "--no-model leaves the second judge out")
     extra = backend_facts(plan.model).extra
     lacking = extra is not None and not has_extra(extra)
     if extra is not None and "model" in plan.model_fields_set:

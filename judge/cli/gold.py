@@ -112,7 +112,7 @@ def sheet(plan: GoldSheetPlan) -> int:
     )
     for note in outcome.notes:
         say(note)
-    say(f"{outcome.out}: {', '.join(outcome.files)}")
+    say(f"{plan.out}: {', '.join(outcome.files)}")
     return 0
 
 

@@ -10,7 +10,7 @@ sealed grades and logs the opening.
 import sys
 from pathlib import Path
 
-from judge.cli.declared import JsonOutput, refuse_unused
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import USUAL, print_json, print_table, print_text, progress, say
 from judge.cli.tables import print_corrected, print_leaderboard
 from judge.errors import UsageError
@@ -36,13 +36,13 @@ def main(plan: CorrectionPlan, view: TokenView, output: JsonOutput) -> int:
             "without the long responses, judge the runs with --over-limit exclude into another folder"
         )
     if view.token_sensitivity:
-        refuse_unused(plan, ["cluster"], "--token-sensitivity shows no intervals")
+        plan.refuse_unused(["cluster"], "--token-sensitivity shows no intervals")
     if with_gold or plan.seal is not None:
         _correct(plan, output)
         return 0
     if (plan.out and not view.first) or plan.fallback or plan.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
-    refuse_unused(plan, ["families"], "they are about a correction, which needs --gold")
+    plan.refuse_unused(["families"], "they are about a correction, which needs --gold")
     with progress("reading judgments"):
         judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
     for warning in judged.warnings:

@@ -17,7 +17,7 @@ from judge.ask.group import combine
 from judge.ask.prompt import render
 from judge.ask.subjects import OF_NUGGETS
 from judge.ask.tasks import Task
-from judge.cli.declared import JsonOutput, refuse_unused
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError
 from judge.io.hints import nearest
@@ -68,7 +68,7 @@ def show(plan: PromptPlan) -> int:
     if plan.rendered or criteria[0].together:
         print(_rendered(criteria[0], plan.form))
         return 0
-    refuse_unused(plan, ["form"], "it is about --rendered")
+    plan.refuse_unused(["form"], "it is about --rendered")
     print(prompt_path(plan.prompt[0]).read_text(encoding="utf-8").rstrip("\n"))
     return 0
 

@@ -7,7 +7,7 @@ command line, paths and addresses never go along. A name that is left in a text 
 
 from judge.cli.printing import print_listed, progress, say
 from judge.io.cells import count
-from judge.jobs.release.job import ReleasePlan, release_folder
+from judge.jobs.release import ReleasePlan, release_folder
 
 
 def main(plan: ReleasePlan) -> int:

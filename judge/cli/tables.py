@@ -170,7 +170,7 @@ def name_results(outcome: Outcome) -> None:
     A report that cannot be written is no reason to call a finished run failed.
     """
     # Imported late, because templates and charts are not needed before the run is finished.
-    from judge.jobs.earlier import REPORT_RECORD
+    from judge.jobs.manifest import REPORT_RECORD
     from judge.report.job import PAGE, ReportPlan, write_report
 
     out = outcome.out

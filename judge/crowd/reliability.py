@@ -149,7 +149,9 @@ def _topic_alpha(
     pairs = pairs[pairs.any(axis=(1, 2))]
     drawn = topic_draws(n, _REPLICATES, rng).astype(np.float64) @ pairs.reshape(n, -1)
     alphas: Floats = alpha_of_coincidences("ordinal", drawn.reshape(-1, *pairs.shape[1:]), grades)
-    return fisher_interval(value, alphas, n, 1, np.ones(n), "items", others=units_off_commonest(counts))
+    return fisher_interval(
+        Estimate(value, None, None, n, 1), alphas, np.ones(n), "items", others=units_off_commonest(counts)
+    )
 
 
 def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEWEST_COMMON) -> Pairs:

@@ -92,12 +92,7 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     )
     repeated = unable = 0
     for draft in content.drafts:
-        values = draft.values
-        for field, value in (*options.constants.items(), *content.defaults.items()):
-            if values.get(field) is None:
-                values[field] = value
-        if isinstance(turn_id := values.get("turn_id"), str) and values.get("topic_id") is None:
-            values["topic_id"] = topic_of(turn_id)
+        values = _filled(draft, content, options)
         if isinstance(text := values.get("grade"), str) and means_unable(text):
             unable += 1
             continue
@@ -150,6 +145,17 @@ def read_bank(path: Path) -> dict[str, str]:
         raise InputError(f"{path}: not usable as a response bank", errors)
     bank: dict[str, str] = document.value
     return bank
+
+
+def _filled(draft: Draft, content: SourceContent, options: ImportOptions) -> dict[str, Any]:
+    """The draft's own values, in which the fields that it leaves open are now set."""
+    values = draft.values
+    for field, value in (*options.constants.items(), *content.defaults.items()):
+        if values.get(field) is None:
+            values[field] = value
+    if isinstance(turn_id := values.get("turn_id"), str) and values.get("topic_id") is None:
+        values["topic_id"] = topic_of(turn_id)
+    return values
 
 
 def _add_text(

@@ -162,16 +162,9 @@ def replace_folder(
         OperationalError: The disk is full or the folder cannot be written.
     """
     read = {path.resolve() for path in inputs}
-    for name in (*files, record):
-        if (folder / name).resolve() in read:
-            raise UsageError(f"{folder / name}: would be written over what it is made of; choose another folder")
-    if folders := [str(folder / name) for name in (*files, record) if (folder / name).is_dir()]:
-        raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
+    _check_places(folder, (*files, record), read)
     new = {(name, content_digest(content)) for name, content in files.items()}
     earlier = recorded(folder, record)
-    parents = {folder / parent for name in files for parent in PurePosixPath(name).parents[:-1]}
-    if links := [str(parent) for parent in sorted(parents) if parent.is_symlink()]:
-        raise InputError(f"{', '.join(links)}: a link where a folder has to be: its files are somebody else's")
     gone = [] if more else _gone(folder, earlier, files, read)
     changed = [name for name, content in files.items() if not _holds(folder / name, content)]
     own = {name for name, _ in earlier}
@@ -196,6 +189,17 @@ def replace_folder(
         # A recorded input stays the job's own, so that it is stale when a later call neither reads nor makes it.
         kept = {entry for entry in earlier if (folder / entry[0]).resolve() in read and _is_as(folder, *entry)}
         _write_record(folder / record, new | kept)
+
+
+def _check_places(folder: Path, names: Collection[str], read: Collection[Path]) -> None:
+    for name in names:
+        if (folder / name).resolve() in read:
+            raise UsageError(f"{folder / name}: would be written over what it is made of; choose another folder")
+    if folders := [str(folder / name) for name in names if (folder / name).is_dir()]:
+        raise InputError(f"{', '.join(folders)}: a folder where a file has to be")
+    parents = {folder / parent for name in names for parent in PurePosixPath(name).parents[:-1]}
+    if links := [str(parent) for parent in sorted(parents) if parent.is_symlink()]:
+        raise InputError(f"{', '.join(links)}: a link where a folder has to be: its files are somebody else's")
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> None:

@@ -165,6 +165,22 @@ class Options(BaseModel):
         """The values of the options that a group has too."""
         return {name: getattr(self, name) for name in group.model_fields if name in type(self).model_fields}
 
+    def refuse_unused(self, names: Iterable[str], reason: str) -> None:
+        """Refuse options that the others leave without effect.
+
+        Args:
+            names: Names of fields.
+            reason: Why they have no effect.
+
+        Raises:
+            UsageError: Some of them were given.
+        """
+        given = [name for name in names if name in self.model_fields_set]
+        # From Python, a value may say that an option is not given.
+        given = [name for name in given if not any(getattr(self, name) is nothing for nothing in (None, False, ()))]
+        if unused := [f"--{option_of(name, type(self).model_fields[name]).name}" for name in given]:
+            raise UsageError(f"{', '.join(unused)}: without effect here: {reason}")
+
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)

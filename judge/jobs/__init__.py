@@ -3,8 +3,8 @@
 pooling      runs to a pool
 validation   what is wrong with runs; pages and fixed copies
 run          the whole line and its dry run; run_inputs: its plan and what that names, read
-folder       the bytes of the files of a pool and of results; manifest: how they came about
-earlier      an output folder that exists already; judged: such a folder with judgments
+folder       the bytes of the files of a pool and of results; manifest: how they came about, and what it is read for
+judged       an output folder with judgments, read back
 correction   the leaderboard corrected by gold
 planning     topics planned with a judged folder as the pilot
 token_limit  the leaderboard under another token rule

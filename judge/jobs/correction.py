@@ -24,7 +24,7 @@ from judge.io.table import records_tsv
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.records import Criterion
-from judge.results.corrected import cautions, change, corrected
+from judge.results.corrected import cautions, change, check_sample, corrected
 from judge.results.corrected_tables import COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
 from judge.results.gold import gold_grades
 from judge.results.rows import CorrectedRow, RankingChange
@@ -208,6 +208,7 @@ def _corrected(
         runs = run_turns(judged.pool, judged.results, criterion)
         grades = gold_grades(matched, criterion, name)
         all_cautions += [f"{criterion.name}: {text}" for text in cautions(runs, grades)]
+        check_sample(runs, grades, plan.target, name)
         corrected_rows = corrected(
             runs,
             criterion,
@@ -217,7 +218,6 @@ def _corrected(
             judge_families={families[judge] for judge in judges if judge in families},
             fallback=plan.fallback,
             cluster=judged.cluster,
-            name=name,
         )
         if any(map(too_few_topics, corrected_rows)):
             all_cautions.append(f"{criterion.name}: {TOO_FEW_TOPICS}")

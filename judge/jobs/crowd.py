@@ -3,10 +3,10 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
@@ -117,12 +117,31 @@ class CrowdPlan(LabelTables):
     filter_min: Annotated[int, Option(metavar="GRADE")] = FILTER_MIN
     """Filtered qrels: turns with at least one response of this grade or a higher one."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.scales and not self.prompts:
+            raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
+        if self.aggregator not in VOTING and (self.majority or self.tie):
+            raise UsageError(f"--majority and --tie belong to {' and '.join(VOTING)}, not to {self.aggregator}")
+        if self.aggregator not in SMOOTHED and self.smoothing is not None:
+            raise UsageError(f"--smoothing belongs to {', '.join(SMOOTHED)}, not to {self.aggregator}")
+        if self.aggregator not in PRIOR and self.prior is not None:
+            raise UsageError(f"--prior belongs to {', '.join(PRIOR)}, not to {self.aggregator}")
+        if (least := AGGREGATORS[self.aggregator].least_smoothing) > _voting(self).smoothing:
+            why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
+            raise UsageError(f"--smoothing {self.smoothing:g}: {self.aggregator} needs {least:g} or more; {why}")
+        if self.wide and self.wide_map:
+            raise UsageError("--wide and --wide-map: give one of them")
+        if (self.wide or self.wide_map) and self.task != TASK:
+            raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
+        if self.known is None and (self.max_fails or self.max_deviation):
+            raise UsageError("--max-fails and --max-deviation need --known")
+        return self
+
 
 class CrowdOutcome(msgspec.Struct, frozen=True):
     """A crowd's grades, and the warnings to read with them."""
 
-    out: Path
-    """The folder that was written."""
     study: Study
     """The grades, the workers and the reliability of the labels."""
     warnings: tuple[Problem, ...]
@@ -148,7 +167,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    _check(plan)
+    need_extra("crowd", "reading workers' labels")
     plan = in_folders(plan, with_judgments=(JUDGMENTS,))
     warnings: list[Problem] = []
     known_file = read_known(Path(plan.known)) if plan.known is not None else None
@@ -195,9 +214,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in prompts.values()}
     tables = {name: frame_digest(name, table) for name, table in frames.items()}
     write_crowd(plan.out, files, inputs, options, tables)
-    return CrowdOutcome(
-        plan.out, graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty)
-    )
+    return CrowdOutcome(graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty))
 
 
 class _Words:
@@ -211,27 +228,6 @@ class _Words:
         """The words of a criterion; its prompts are only read where labels are texts."""
         stated = self._prompts.get(criterion)
         return level_words(criterion, grades, [stated] if stated else bundled_criteria()) | self._given
-
-
-def _check(plan: CrowdPlan) -> None:
-    need_extra("crowd", "reading workers' labels")
-    if not plan.scales and not plan.prompts:
-        raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
-    if plan.aggregator not in VOTING and (plan.majority or plan.tie):
-        raise UsageError(f"--majority and --tie belong to {' and '.join(VOTING)}, not to {plan.aggregator}")
-    if plan.aggregator not in SMOOTHED and plan.smoothing is not None:
-        raise UsageError(f"--smoothing belongs to {', '.join(SMOOTHED)}, not to {plan.aggregator}")
-    if plan.aggregator not in PRIOR and plan.prior is not None:
-        raise UsageError(f"--prior belongs to {', '.join(PRIOR)}, not to {plan.aggregator}")
-    if (least := AGGREGATORS[plan.aggregator].least_smoothing) > _voting(plan).smoothing:
-        why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
-        raise UsageError(f"--smoothing {plan.smoothing:g}: {plan.aggregator} needs {least:g} or more; {why}")
-    if plan.wide and plan.wide_map:
-        raise UsageError("--wide and --wide-map: give one of them")
-    if (plan.wide or plan.wide_map) and plan.task != TASK:
-        raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
-    if plan.known is None and (plan.max_fails or plan.max_deviation):
-        raise UsageError("--max-fails and --max-deviation need --known")
 
 
 def _scales(given: Sequence[str], prompts: Collection[Criterion]) -> Scales:

@@ -1,7 +1,8 @@
 """The output folder of a run: the bytes of every file that a track publishes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 from msgspec import structs
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import JOURNAL, Asking, JournalPlace
-from judge.ask.labels import FAILURES, JUDGMENTS
+from judge.ask.asking import Asking, JournalPlace
+from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import settled_counts
 from judge.ask.stored_results import StoredResults
@@ -23,9 +24,17 @@ from judge.io.line_stream import json_bytes
 from judge.io.paths import StrPath, published
 from judge.io.table import Table, tsv
 from judge.io.trec import response_run, safe_names
-from judge.jobs.earlier import reported
-from judge.jobs.index import INDEX, index_markdown
-from judge.jobs.manifest import GROWING, MANIFEST, POOLED, RECORD, check_folder, pool_manifest, read_manifest
+from judge.jobs.manifest import (
+    GROWING,
+    JOURNAL,
+    MANIFEST,
+    POOLED,
+    RECORD,
+    check_folder,
+    pool_manifest,
+    read_manifest,
+    reported,
+)
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
 from judge.pool.bank import excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
@@ -33,9 +42,9 @@ from judge.pool.build import lacking_texts
 from judge.pool.folder import TURNS
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
-from judge.records import Criterion, Record
+from judge.records import Criterion, JudgedUnit, Record
 from judge.results.qrels import qrel_name, qrels_text, sidecar
-from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.rows import LeaderboardRow, RunDifference, worded
 from judge.results.tables import ResultTables
 
 UNCALIBRATED = (
@@ -96,26 +105,31 @@ class Outcome(Record, frozen=True):
         return f"<p>{escape(self.banner)}</p>{self.leaderboard._repr_html_()}"
 
 
-def pool_files(pooled: Pooled) -> dict[str, FileContent]:
-    """The files that can be written before any judge is asked, by name."""
-    pool = pooled.pool
-    files: dict[str, FileContent] = {
+def pool_records(pool: Pool) -> dict[str, FileContent]:
+    """The files of a pool alone, by name."""
+    return {
         **stored_pool(pool),
         "pool.txt": pool_lines(pool).encode(),
         "excluded.tsv": excluded_tsv(pool.exclusions),
         "runs.jsonl": runs_jsonl(pool),
+        **({TURNS: turns_jsonl(pool)} if pool.turns else {}),
+        **_response_runs(pool),
+    }
+
+
+def pool_files(pooled: Pooled) -> dict[str, FileContent]:
+    """The files that can be written before any judge is asked, by name."""
+    files = pool_records(pooled.pool) | {
         "problems.json": json_bytes(
             [structs.replace(problem, file=published(problem.file)) for problem in pooled.submitted.problems]
         ),
-        "missing_passages.tsv": _missing_passages(pool),
+        "missing_passages.tsv": _missing_passages(pooled.pool),
     }
-    if pool.turns:
-        files[TURNS] = turns_jsonl(pool)
     if pooled.screened is not None:
         files["screen.tsv"] = screen_tsv(pooled.screened)
     if pooled.choice is not None:
         files["run_choice.tsv"] = pooled.choice.encode()
-    return files | _response_runs(pool)
+    return files
 
 
 def write_pool(
@@ -170,9 +184,9 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         *(_partly(*entry) for entry in sorted(partial.items())),
         *(f"{line}." for line in outcome.clustered),
     ]
-    files = _lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
+    files = result_lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
     if notes is not None:
-        files |= _lines(notes.said, "members.jsonl", "member_failures.jsonl")
+        files |= result_lines(notes.said, MEMBERS, MEMBER_FAILURES)
     settled = {row.criterion: row for row in settled_counts(results)}
     for criterion in criteria:
         description: dict[str, Any] = sidecar(criterion, results, banner)
@@ -202,11 +216,16 @@ def _on_partial_evidence(
     )
 
 
-def _lines(results: Sequence[Judgment | Failure], judgments: str, failures: str) -> dict[str, FileContent]:
-    """Two files of results: the judgments, and what is missing."""
+def result_lines(
+    results: Sequence[Judgment | Failure],
+    judgments: str,
+    failures: str,
+    shown: Callable[[Judgment | Failure], Judgment | Failure] = lambda result: result,
+) -> dict[str, FileContent]:
+    """Two files of results by name, with what is shown of each: the judgments, and what is missing."""
 
     def of(kind: type[Judgment] | type[Failure]) -> Pieces:
-        return Pieces(lambda: jsonl_pieces(result for result in results if isinstance(result, kind)))
+        return Pieces(lambda: jsonl_pieces(shown(result) for result in results if isinstance(result, kind)))
 
     return {judgments: of(Judgment), failures: of(Failure)}
 
@@ -239,3 +258,82 @@ def _partly(criterion: str, count: int) -> str:
         f"{count} grades of {criterion} rest on some of the used passages only, since the others have no text "
         "(missing_passages.tsv)."
     )
+
+
+INDEX = "index.md"
+
+
+def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
+    """The page on a folder with these files.
+
+    Args:
+        names: What the folder holds, beside the files that are in every folder.
+        unit: What is judged.
+    """
+    held = {*names, *_ALWAYS}
+    judged = "leaderboard.md" in held
+    held |= {JOURNAL} if judged else set()
+    start = _JUDGED if judged else _POOLED
+    lines = ["# What is in this folder", "", *start, "", "| file | content |", "|---|---|"]
+    lines += [f"| `{name}` | {words} |" for name, words in listed_files(_FILES, held, unit)]
+    return "\n".join([*lines, ""]).encode()
+
+
+def listed_files(rows: Sequence[tuple[str, str]], held: Iterable[str], unit: JudgedUnit) -> list[tuple[str, str]]:
+    """The rows about files that a folder holds, in the nouns of a unit.
+
+    Args:
+        rows: A file or a pattern of files, and what it holds.
+        held: The files of the folder.
+        unit: What is judged.
+    """
+    files = set(held)
+    return [
+        (name, TURNS_WORDS[unit] if name == TURNS else worded(words, unit))
+        for name, words in rows
+        if any(fnmatchcase(file, name) for file in files)
+    ]
+
+
+_JUDGED = (
+    "Start with `leaderboard.md`, or with `report.html` for everything on one page, to open in a browser: `judge run`",
+    "leaves it here, and `judge report` on this folder makes it anew, also as `report.md` with pictures.",
+)
+_POOLED = ("A pool that nobody has judged yet: `judge run` with the same options judges it.",)
+_ALWAYS = (MANIFEST, RECORD)
+TURNS_WORDS: Mapping[JudgedUnit, str] = {
+    "response": "the turns of interactive runs: what the user said, and what led to it",
+    "dialogue": "the turns of the dialogues: what the user said, and what led to it",
+}
+"""What the file of turns holds."""
+_FILES = (
+    ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
+    ("leaderboard.tsv", "the same as a table"),
+    ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
+    ("differences.tsv", "every two runs, and whether they can be told apart"),
+    ("sentences.tsv", "per run and label of a sentence: how many sentences have it, contradicted ones among them"),
+    ("citations.tsv", "per run: how many used passages support a sentence, and how many sentences a passage supports"),
+    ("qrels/*.qrel", "the grades as qrels; marked `.llm`, since a model gave them"),
+    ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
+    ("judgments.jsonl", "every grade with its reasons"),
+    ("failures.jsonl", "every judgment that is missing, and why"),
+    ("members.jsonl", "what each member of the jury said"),
+    ("member_failures.jsonl", "the judgments of members that are missing, and why"),
+    ("recheck.jsonl", "the second answer to the questions that were asked again"),
+    ("pool.txt", "what was pooled, as a TREC pool"),
+    ("pool.jsonl", "the same in full: texts, passages, lengths, and which runs gave them"),
+    ("bank.json", "response id to text"),
+    ("passages.jsonl", "the passages that the responses used"),
+    ("response_runs/*.run", "each run as TREC run lines over response ids"),
+    ("runs.jsonl", "the runs, and the turns that each had to answer"),
+    (TURNS, TURNS_WORDS["response"]),
+    ("run_choice.tsv", "which runs were chosen, and by what"),
+    ("excluded.tsv", "what was not judged, and why"),
+    ("problems.json", "what is wrong with the runs"),
+    ("missing_passages.tsv", "used passages without a text"),
+    ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),
+    ("journal.sqlite", "every completion that was paid for"),
+    ("manifest.json", "how all of this was made: command, versions, digests of inputs and prompts, counts"),
+    ("run.sha256", "digests of these files: `sha256sum -c run.sha256` checks a copy"),
+)
+"""A file or a pattern of files, and what it holds; the most wanted first."""

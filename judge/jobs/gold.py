@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from judge.ask.criteria import default_prompts, find_criterion
+from judge.ask.criteria import criterion_names, default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS
 from judge.ask.stored_results import StoredResults, stored_judgments
 from judge.ask.subjects import check_unit
-from judge.crowd.layout import TASK
+from judge.crowd.layout import TASK, Layout, Wide
+from judge.crowd.problems import LabelProblems
+from judge.crowd.tables import field_columns, in_order, label_rows
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError
 from judge.gold import (
@@ -19,7 +22,6 @@ from judge.gold import (
     SOURCES,
     CheckedGold,
     Imported,
-    ImportOptions,
     LabelingPlan,
     Seal,
     check_gold,
@@ -31,11 +33,13 @@ from judge.gold import (
     read_bank,
     read_gold,
     read_plan,
-    typed,
     write_split,
 )
+from judge.gold.draft import Draft, ImportOptions, SourceContent
 from judge.gold.grades import GradeMeanings
 from judge.gold.rows import GoldRow
+from judge.gold.sources import typed
+from judge.io.cells import count
 from judge.io.extras import need_extra
 from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster
@@ -43,13 +47,17 @@ from judge.io.paths import StrPath, in_folders
 from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, pairs
 from judge.io.stored import read_stored, unpack
 from judge.jobs.crowd import LabelTables
-from judge.jobs.gold_labels import CROWD, label_source
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Scale
 
+CROWD = "crowd"
+"""The name of the source of tables of labels."""
+_SAME = ("turn_id", "response_id", "criterion")
+_FIELDS = {"assessor": "worker", **dict(zip(_SAME, _SAME, strict=True)), "grade": "label"}
+"""Field of a gold row to what a table of labels calls it."""
 _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
 GOLD_SOURCES = tuple(sorted({*SOURCES, CROWD}))
 """What gold is imported from."""
@@ -77,6 +85,12 @@ class GoldCheckPlan(Options):
     """Scale of criteria without --prompt, e.g. 0-3."""
     polarity: Literal["higher", "lower"] | None = None
     """Which end of --scale is good."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.scale is None) != (self.polarity is None):
+            raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
+        return self
 
 
 class GoldImportPlan(LabelTables):
@@ -117,6 +131,20 @@ class GoldImportPlan(LabelTables):
     levels)."""
     generic_as_zero: bool = False
     """Give generic responses of begin grade 0 (default: leave them out)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.bank is not None and self.pool is not None:
+            raise UsageError("--bank and --pool: give one of them")
+        if self.inclusion is not None and self.plan is not None:
+            raise UsageError("--inclusion and --plan: give one of them")
+        if self.source != CROWD and (self.table or self.task != TASK or self.wide or self.wide_map):
+            raise UsageError(
+                f"--table, --task, --wide and --wide-map are about tables of a crowd, not about {self.source}"
+            )
+        if self.out in self.files:
+            raise UsageError(f"{self.out}: would be written over what it is made of")
+        return self
 
 
 class GoldSplitPlan(Options):
@@ -159,11 +187,9 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     """List everything that is wrong with gold files.
 
     Raises:
-        UsageError: The plan gives a scale without its good end, or a criterion two scales.
+        UsageError: The plan gives a criterion two scales.
         InputError: A file, a prompt or the pool cannot be read.
     """
-    if (plan.scale is None) != (plan.polarity is None):
-        raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
     default_scale = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
     scales = _scales(plan.prompts, () if default_scale else tuple(default_prompts()))
     plan = in_folders(plan, files=GOLD_FILES)
@@ -182,18 +208,9 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or `pool_out` holds another pool; nothing is written.
     """
-    if plan.bank is not None and plan.pool is not None:
-        raise UsageError("--bank and --pool: give one of them")
-    if plan.inclusion is not None and plan.plan is not None:
-        raise UsageError("--inclusion and --plan: give one of them")
     if plan.source == CROWD:
         need_extra("crowd", "reading workers' labels")
-    elif plan.table or plan.task != TASK or plan.wide or plan.wide_map:
-        raise UsageError(f"--table, --task, --wide and --wide-map are about tables of a crowd, not about {plan.source}")
     plan = in_folders(plan, bank=("bank.json", "response_bank.json"), plan=("plan.jsonl",))
-    out, files = plan.out, list(plan.files)
-    if out in files:
-        raise UsageError(f"{out}: would be written over what it is made of")
     drawn = read_plan(_content(plan.plan), str(plan.plan)) if plan.plan is not None else None
     prompts = tuple(map(find_criterion, plan.prompts))
     _scales(plan.prompts, ())
@@ -210,8 +227,8 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
     if plan.source == CROWD:
         wide = read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide
         labeled = {prompt.name for prompt in prompts} or {name for row in drawn or () for name in row.criteria}
-        read = label_source(plan.table, plan.task, wide, sorted(labeled))
-    imported = import_gold(plan.source, files, options, with_pool=plan.pool_out is not None, read=read)
+        read = partial(read_label_tables, table=plan.table, task=plan.task, wide=wide, criteria=sorted(labeled))
+    imported = import_gold(plan.source, plan.files, options, with_pool=plan.pool_out is not None, read=read)
     if options.pool is not None:
         _check_units({row.criterion for row in imported.rows}, plan.prompts, options.pool)
     if plan.pool_out is not None and imported.pool is not None:
@@ -222,7 +239,7 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
         make_folder(folder)
         for name, content in contents.items():
             write_atomic(folder / name, content)
-    write_atomic(out, gold_jsonl(imported.rows))
+    write_atomic(plan.out, gold_jsonl(imported.rows))
     return imported
 
 
@@ -317,3 +334,53 @@ def _refuse_other(path: Path, content: bytes, message: str) -> None:
     """A file that is there already must be the one that would be written."""
     if path.exists() and read_stored(path) != content:
         raise InputError(f"{path}: {message}")
+
+
+def read_label_tables(
+    paths: Sequence[Path],
+    options: ImportOptions,
+    *,
+    table: str | None = None,
+    task: str = TASK,
+    wide: Wide | None = None,
+    criteria: Sequence[str] = (),
+) -> SourceContent:
+    """Labels of workers as gold, one row a label, from the tables and exports that `judge crowd` reads.
+
+    Args:
+        paths: The tables.
+        options: What the user's options add to them.
+        table: What they are, one of KINDS; None to see it from their columns.
+        task: The pattern of the cells of a column `task`.
+        wide: What the columns of a survey ask about.
+        criteria: The criteria that were labeled, where a form has other answers too; by default any bundled one.
+    """
+    given = options.constants.get("criterion")
+    names = (given,) if given is not None else tuple(criteria) or criterion_names()
+    layout = Layout(
+        columns=field_columns({_FIELDS.get(field, field): name for field, name in options.columns.items()}),
+        # Only the names count: whether a label is on its criterion's scale is looked at when it is a gold row.
+        scales=dict.fromkeys(names, (0, 1)),
+        task=task,
+        wide=wide,
+        kind=table,
+        turns={each.response_id: each.turn_id for each in options.pool.responses} if options.pool else None,
+    )
+    problems = LabelProblems()
+    rows, sheets = label_rows(paths, layout, problems)
+    listed = in_order(problems, sheets)
+    content = SourceContent(
+        problems=[problem for problem in listed if problem.severity == "error"],
+        notes=[f"{each.file}: {each.message}" for each in listed if each.severity == "warning"],
+    )
+    empty = dict.fromkeys((sheet.file for sheet in sheets), 0)
+    for row in rows.iter_rows(named=True) if rows is not None else ():
+        sheet = sheets[row["file"]]
+        cells = {field: "" if row[name] is None else str(row[name]).strip() for field, name in _FIELDS.items()}
+        if not cells["grade"] and "grade" not in options.constants:
+            empty[sheet.file] += 1
+            continue
+        place = f"{sheet.unit} {row['number']}" + (f": {row['column'][:60]}" if row["column"] else "")
+        content.drafts.append(Draft(sheet.file, place, typed(cells)))
+    content.notes += [f"{file}: {count(n, 'row')} without a label: not labeled" for file, n in empty.items() if n]
+    return content

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
+from pydantic import model_validator
 
 from judge.ask.criteria import choose_prompts, default_prompts
 from judge.ask.subjects import check_unit
@@ -20,7 +21,7 @@ from judge.io.stored import read_stored, unpack
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.conversation import turns_shown
 from judge.pool.folder import pool_file, read_pool_folder
-from judge.runs.topics import read_topics
+from judge.runs.topics import topic_turns
 
 RECORD = "sheet.sha256"
 
@@ -49,11 +50,16 @@ class GoldSheetPlan(Options):
     out: Annotated[Path, Option(short="o", metavar="DIR")]
     """Folder to write."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.items_per_task > 1 and self.to != "mturk":
+            raise UsageError("--items-per-task: a number of one or more, with --to mturk")
+        return self
+
 
 class SheetOutcome(msgspec.Struct, frozen=True):
     """What was written."""
 
-    out: Path
     files: tuple[str, ...]
     """Names in the folder, beside the record."""
     responses: int
@@ -71,10 +77,6 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad, or a sheet cannot hold it; nothing is written.
     """
-    if plan.to not in SHEETS:
-        raise UsageError(f"no sheet called {plan.to!r}: there are {', '.join(SHEETS)}")
-    if plan.items_per_task < 1 or (plan.items_per_task > 1 and plan.to != "mturk"):
-        raise UsageError("--items-per-task: a number of one or more, with --to mturk")
     plan = in_folders(plan, plan=("plan.jsonl",))
     inputs = [pool_file(plan.pool)] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]
     rows = None
@@ -90,8 +92,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     others = [name for name in planned or (() if prompts else DEFAULT_CRITERIA) if name not in prompts]
     known = [name for name in others if name in default_prompts()]
     prompts |= {name: given for name, (given,) in choose_prompts(known, (), ()).items()}
-    topics = read_topics(plan.topics) if plan.topics is not None else None
-    turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
+    turns = topic_turns(plan.topics)
     pool = read_pool_folder(plan.pool, "passages.jsonl")
     check_unit(tuple(prompts.values()), pool.unit)
     # The conversation of an interactive run is in the pool, so it is shown without topics too.
@@ -102,7 +103,6 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     files = SHEETS[plan.to](sheet, options)
     replace_folder(plan.out, files, RECORD, inputs=inputs)
     return SheetOutcome(
-        plan.out,
         tuple(files),
         len(sheet.items),
         sum(len(item.criteria) for item in sheet.items),

@@ -8,16 +8,15 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.group import group_members
-from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
+from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
 from judge.errors import InputError, UsageError
 from judge.io.cells import count
 from judge.io.ids import Cluster, check_cluster, clustering
 from judge.io.paths import StrPath
-from judge.jobs.earlier import read_earlier_pool
 from judge.jobs.folder import UNCALIBRATED
-from judge.jobs.manifest import read_manifest
+from judge.jobs.manifest import read_earlier_pool, read_manifest
 from judge.pool.records import Pool, SeenResponses, pool_places
 from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
@@ -97,9 +96,7 @@ def read_judged(
     if cluster is not None:
         check_cluster(cluster)
     folder = Path(folder)
-    judgments = folder / JUDGMENTS
-    if not judgments.exists():
-        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
+    judgments = _judgments(folder)
     pool = read_earlier_pool(folder)
     results = read_results(judgments, folder / FAILURES)
     said = _survey(results, pool, judgments)
@@ -117,6 +114,23 @@ def read_judged(
         said_by={prompt: frozenset(about.judges) for prompt, about in said.items()},
         cluster=cluster or recorded,
     )
+
+
+def read_replies(folder: Path) -> Sequence[Judgment | Failure]:
+    """What models said in an output folder of `judge run`: the members of a jury, else the judge.
+
+    Raises:
+        InputError: The folder has no judgments.
+    """
+    if (folder / MEMBERS).is_file():
+        return read_results(folder / MEMBERS, folder / MEMBER_FAILURES)
+    return read_results(_judgments(folder), folder / FAILURES)
+
+
+def _judgments(folder: Path) -> Path:
+    if not (folder / JUDGMENTS).exists():
+        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
+    return folder / JUDGMENTS
 
 
 class _Said(msgspec.Struct):

@@ -1,5 +1,6 @@
 """Groups of options that several jobs take."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ from judge.ask.criteria import criterion_names
 from judge.io.ids import Cluster
 from judge.io.plan import OneOf, Option, Options, Positive
 from judge.runs.formats import FORMATS
-from judge.runs.profiles import PROFILES
+from judge.runs.profiles import PROFILES, Limits, limits_of, year_of
 from judge.runs.records import TokenRule
 
 DEFAULT_CRITERIA = ("groundedness", "naturalness")
@@ -47,6 +48,17 @@ class LengthLimit(Options, section="reading"):
     profile: Annotated[str | None, OneOf(PROFILES), Option(metavar="NAME")] = None
     """The track's limits, where no option says otherwise (default: by the year of the topics, else ikat2025)."""
 
+    def limits(self, turn_ids: Collection[str] | None) -> Limits:
+        """What responses are held to.
+
+        Args:
+            turn_ids: The turns of the topics; None without topics.
+
+        Raises:
+            UsageError: There is no such profile.
+        """
+        return limits_of(self.profile, year_of(turn_ids or ()), self.token_limit)
+
 
 class ResponseLimits(LengthLimit, section="reading"):
     """What a response is held to."""
@@ -56,6 +68,11 @@ class ResponseLimits(LengthLimit, section="reading"):
     profile's)."""
     citation_limit: Annotated[Positive | None, Option(metavar="N")] = None
     """Most passages that a response may cite or flag as used; more are a warning (default: the profile's)."""
+
+    def limits(self, turn_ids: Collection[str] | None) -> Limits:
+        """As for `LengthLimit`."""
+        year = year_of(turn_ids or ())
+        return limits_of(self.profile, year, self.token_limit, self.token_rule, self.citation_limit)
 
 
 class JudgedPrompts(Options, section="asking"):

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
+from pydantic import model_validator
 
 from judge.errors import InputError, UsageError
 from judge.io.folder import write_atomic
@@ -12,8 +13,7 @@ from judge.io.ids import natural_key
 from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Options, Positive
 from judge.io.steps import Steps, quiet
-from judge.jobs.earlier import read_earlier_pool
-from judge.jobs.manifest import MANIFEST
+from judge.jobs.manifest import MANIFEST, read_earlier_pool
 from judge.passages import differing, files_of, listed, read_passages, same_text
 from judge.pool.folder import BESIDE
 from judge.pool.intake import read_runs
@@ -29,6 +29,12 @@ class IndexPlan(Options):
     """Plain JSONL files of passages, or folders of them."""
     out: Annotated[Path, Option(short="o", metavar="FILE")]
     """The index file to write."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.hashes is None) == (not self.collection):
+            raise UsageError("an index is made of a hash list or of a collection: give exactly one of them")
+        return self
 
 
 class ExtractPlan(Options):
@@ -48,12 +54,18 @@ class ExtractPlan(Options):
     out: Annotated[Path, Option(short="o", metavar="FILE")]
     """The passages.jsonl to write."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.runs) == (self.pool is not None):
+            raise UsageError("passages are extracted for runs or for a pool: give exactly one of them")
+        if not self.runs:
+            self.refuse_unused(["depth"], "it is about --runs; a pool was made to its own depth")
+        return self
+
 
 class ExtractOutcome(msgspec.Struct, frozen=True):
     """How many passages were extracted, and which of the wanted ones were not."""
 
-    out: Path
-    """The file that was written."""
     wanted: int
     """Passages that the runs or the pool use."""
     extracted: int
@@ -72,11 +84,9 @@ def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
     """Build an index of a hash list or of a collection, and return the number of passages in it.
 
     Raises:
-        UsageError: The plan names no source or two, or the output would replace an input.
+        UsageError: The output would replace an input.
         InputError: The source cannot be read; nothing is written.
     """
-    if (plan.hashes is None) == (not plan.collection):
-        raise UsageError("an index is made of a hash list or of a collection: give exactly one of them")
     out, collection = plan.out, list(plan.collection)
     _refuse_overwriting(out, [plan.hashes] if plan.hashes is not None else files_of(collection))
     if plan.hashes is not None:
@@ -99,13 +109,9 @@ def extract_passages(
         steps: Called as the job goes.
 
     Raises:
-        UsageError: The plan names no runs and no pool, or both, or the output would replace an input.
+        UsageError: The output would replace an input.
         InputError: An input cannot be read, or there is no response; nothing is written.
     """
-    if bool(plan.runs) == (plan.pool is not None):
-        raise UsageError("passages are extracted for runs or for a pool: give exactly one of them")
-    if "depth" in plan.model_fields_set and not plan.runs:
-        raise UsageError("--depth: without effect here: it is about --runs; a pool was made to its own depth")
     out = plan.out
     _refuse_overwriting(out, _inputs(plan))
     if plan.runs:
@@ -128,7 +134,6 @@ def extract_passages(
     )
     write_atomic(out, jsonl_bytes({"id": passage.passage_id, "contents": passage.text} for passage in texts))
     return ExtractOutcome(
-        out=out,
         wanted=len(wanted),
         extracted=len(texts),
         missing=wanted - stored.keys(),

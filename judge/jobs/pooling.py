@@ -18,8 +18,7 @@ from judge.io.safe import shown
 from judge.io.steps import Step, Steps, quiet
 from judge.io.stored import read_stored, sha256
 from judge.io.table import Table
-from judge.jobs.earlier import check_extended, earlier_runs, read_earlier_pool
-from judge.jobs.manifest import pool_configuration
+from judge.jobs.manifest import check_extended, earlier_runs, pool_configuration, read_earlier_pool
 from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
@@ -112,6 +111,53 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
     """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
 
+    @model_validator(mode="after")
+    def _check_pooling(self) -> Self:
+        for path in (self.topics, self.only_turns, self.passage_qrels, self.teams):
+            if path is not None and path.exists() and not path.is_file():
+                raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
+        if self.unit == "dialogue":
+            _check_dialogues(self)
+        if self.passage_qrels is None and (self.max_rank, self.min_relevance) != (None, None):
+            raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
+        ruled = self.select_runs in RUN_RULES
+        if not ruled and (self.measure, self.teams) != (None, None):
+            raise UsageError(
+                f"--measure and --teams are about the rules for runs (--select-runs {'|'.join(RUN_RULES)})"
+            )
+        if ruled and self.passage_qrels is None:
+            raise UsageError(f"the rule {self.select_runs} compares runs by passage qrels (--passage-qrels)")
+        if ruled and self.extend is not None:
+            raise UsageError(
+                f"the rule {self.select_runs} compares all runs at once: pool them anew, or name runs in a file"
+            )
+        return self
+
+
+def _check_dialogues(pooling: Pooling) -> None:
+    """Refuse options that are about single responses and their passages.
+
+    Raises:
+        UsageError: There are some; all of them are named.
+    """
+    given = {
+        "--depth": pooling.depth != 1,
+        "--turns": pooling.only_turns is not None,
+        "--passage-qrels": pooling.passage_qrels is not None,
+        "--over-limit": pooling.over_limit != "flag",
+        "--passages": bool(pooling.passages),
+        "--passage-hashes": pooling.passage_hashes is not None,
+        "--missing-passages": pooling.missing_passages != "skip-response",
+        "--screen": pooling.screen == "exclude",
+        "--screen-threshold": bool(pooling.thresholds),
+        "--encoder": pooling.encoder is not None,
+    }
+    if named := [option for option, there in given.items() if there]:
+        raise UsageError(
+            f"{', '.join(named)}: about single responses and their passages; a dialogue is judged as a whole, without "
+            "passages"
+        )
+
 
 class PoolPlan(Pooling, Call, section="output"):
     """Everything `judge pool` can be told."""
@@ -147,7 +193,6 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         UsageError: The options contradict each other, or name what is not there.
         InputError: An input is bad; every problem is listed.
     """
-    _check_options(pooling)
     unit = pooling.unit or "response"
     topics = read_topics(pooling.topics) if pooling.topics is not None else None
     turns = turns_by_id(topics) if topics is not None else None
@@ -218,10 +263,7 @@ def _submitted(
         topics,
         format=pooling.format,
         selection=selection,
-        token_rule=pooling.token_rule,
-        token_limit=pooling.token_limit,
-        citation_limit=pooling.citation_limit,
-        profile=pooling.profile,
+        limits=pooling.limits(turns_by_id(topics or ())),
         hashes=hashes,
         measured=choice.measure if choice else None,
         steps=steps,
@@ -255,55 +297,6 @@ def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, ha
         if run.run_id in named and run.file not in told
     ]
     return msgspec.structs.replace(submitted, problems=Table((*submitted.problems, *rows))) if rows else submitted
-
-
-def _check_options(pooling: Pooling) -> None:
-    """Refuse options that would be ignored.
-
-    Raises:
-        UsageError: An option is given without the option that it belongs to.
-    """
-    for path in (pooling.topics, pooling.only_turns, pooling.passage_qrels, pooling.teams):
-        if path is not None and path.exists() and not path.is_file():
-            raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
-    if pooling.unit == "dialogue":
-        _check_dialogues(pooling)
-    if pooling.passage_qrels is None and (pooling.max_rank, pooling.min_relevance) != (None, None):
-        raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
-    ruled = pooling.select_runs in RUN_RULES
-    if not ruled and (pooling.measure, pooling.teams) != (None, None):
-        raise UsageError(f"--measure and --teams are about the rules for runs (--select-runs {'|'.join(RUN_RULES)})")
-    if ruled and pooling.passage_qrels is None:
-        raise UsageError(f"the rule {pooling.select_runs} compares runs by passage qrels (--passage-qrels)")
-    if ruled and pooling.extend is not None:
-        raise UsageError(
-            f"the rule {pooling.select_runs} compares all runs at once: pool them anew, or name runs in a file"
-        )
-
-
-def _check_dialogues(pooling: Pooling) -> None:
-    """Refuse options that are about single responses and their passages.
-
-    Raises:
-        UsageError: There are some; all of them are named.
-    """
-    given = {
-        "--depth": pooling.depth != 1,
-        "--turns": pooling.only_turns is not None,
-        "--passage-qrels": pooling.passage_qrels is not None,
-        "--over-limit": pooling.over_limit != "flag",
-        "--passages": bool(pooling.passages),
-        "--passage-hashes": pooling.passage_hashes is not None,
-        "--missing-passages": pooling.missing_passages != "skip-response",
-        "--screen": pooling.screen == "exclude",
-        "--screen-threshold": bool(pooling.thresholds),
-        "--encoder": pooling.encoder is not None,
-    }
-    if named := [option for option, there in given.items() if there]:
-        raise UsageError(
-            f"{', '.join(named)}: about single responses and their passages; a dialogue is judged as a whole, without "
-            "passages"
-        )
 
 
 def _check_conversations(submitted: Submitted) -> None:

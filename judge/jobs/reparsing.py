@@ -9,14 +9,12 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import inquiry, is_filler
-from judge.ask.labels import FAILURES, JUDGMENTS
 from judge.ask.records import Failure, Judgment, Unreadable, Verdict
-from judge.ask.stored_results import read_results
 from judge.errors import InputError, UsageError
 from judge.io.plan import Option
 from judge.io.sentences import split_sentences
-from judge.jobs.earlier import earlier_options, read_earlier_pool
-from judge.jobs.manifest import JOURNAL
+from judge.jobs.judged import read_replies
+from judge.jobs.manifest import JOURNAL, earlier_options, read_earlier_pool
 from judge.jobs.options import OwnPrompts
 from judge.judges.forms import answer_labels
 from judge.judges.journal import JournalView
@@ -25,7 +23,6 @@ from judge.judges.records import Request
 from judge.pool.records import PooledResponse
 from judge.records import Criterion
 
-MEMBERS, MEMBER_FAILURES = "members.jsonl", "member_failures.jsonl"
 ASKED_AGAIN = "asked again"
 """What becomes of a judgment whose next request the journal does not answer."""
 
@@ -79,7 +76,7 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
         UsageError: Its prompts cannot be found.
     """
     folder = plan.folder
-    results = _results(folder)
+    results = read_replies(folder)
     prompts, warnings = _prompts(results, plan.prompts)
     responses = {response.response_id: response for response in read_earlier_pool(folder).responses}
     changes: list[Reread] = []
@@ -115,16 +112,6 @@ def _first(journal: JournalView, digest: str) -> Recorded | None:
     # A repair shows the first reply and asks once more.
     first = msgspec.structs.replace(last, messages=last.messages[:-2])
     return journal.find(request_digest(last.judge, last.parameters, first))
-
-
-def _results(folder: Path) -> Sequence[Judgment | Failure]:
-    """What the judges of a folder said; of a jury, what each member said."""
-    members = folder / MEMBERS
-    if members.exists():
-        return read_results(members, folder / MEMBER_FAILURES)
-    if not (folder / JUDGMENTS).exists():
-        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
-    return read_results(folder / JUDGMENTS, folder / FAILURES)
 
 
 def _prompt_id(result: Judgment | Failure) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from judge.ask.labels import FAILURES, JUDGMENTS
+from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
 from judge.io.extras import need_extra
@@ -21,7 +21,6 @@ from judge.io.line_stream import LineStream, decode_rows
 from judge.io.parquet import SUFFIX, Schema, write_parquet
 from judge.io.plan import Options
 from judge.io.steps import Step, Steps, quiet
-from judge.jobs.reparsing import MEMBER_FAILURES, MEMBERS
 from judge.records import Problem, Record
 
 if sys.platform != "win32":

@@ -17,14 +17,12 @@ from judge.io.ids import clustering
 from judge.io.line_stream import json_bytes
 from judge.io.progress import ProgressLine
 from judge.io.steps import Step
-from judge.jobs.earlier import reported
 from judge.jobs.engine import open_engine
+from judge.jobs.folder import INDEX, index_markdown, pool_files, result_files
 from judge.jobs.folder import Outcome as Outcome
-from judge.jobs.folder import pool_files, result_files
-from judge.jobs.index import INDEX, index_markdown
-from judge.jobs.manifest import MANIFEST, RECORD, pool_manifest
+from judge.jobs.manifest import MANIFEST, RECORD, pool_manifest, reported
 from judge.jobs.recheck import ask_again, expected_again
-from judge.jobs.run_inputs import Plan, RunInputs, check_out, model_names, read_run
+from judge.jobs.run_inputs import Plan, RunInputs, check_out, read_run
 from judge.records import Record
 from judge.results.tables import result_tables
 
@@ -60,7 +58,7 @@ def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome
     plan, out, pooled = inputs.plan, inputs.out, inputs.pooled
     progress = progress or JobProgress()
     changed = check_out(inputs)
-    names = tuple(map(str, model_names(plan)))
+    names = tuple(map(str, plan.judges))
     with (
         reported(out, RECORD),
         open_engine(plan.engine, plan.address, plan.workers, names, plan.options) as engine,

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
+
+from pydantic import model_validator
 
 from judge.ask.asking import JOURNAL, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
@@ -83,6 +85,24 @@ class Plan(RunOptions, section="asking"):
     """Ask a part of the judgments a second time and say how many differ: a share such as 2%, or a number, of those
     under each prompt."""
 
+    @property
+    def judges(self) -> tuple[str | Model, ...]:
+        """The models, as the plan or the environment names them."""
+        return self.model or (default_model(),)
+
+    @model_validator(mode="after")
+    def _check_judge(self) -> Self:
+        check_engine(self.engine, self.address, self.workers, cascade=self.cascade is not None)
+        if self.engine is not None and any(isinstance(name, Model) for name in self.model):
+            raise UsageError(f"--engine {self.engine} opens judges by their names, so it takes no judge of one's own")
+        if self.recheck is not None:
+            parse_part(str(self.recheck))
+        several = self.jury is not None or len(self.model) > 1
+        if self.cascade is not None or self.cascade_url is not None:
+            cascades = need("cascades.run", "--cascade")
+            cascades.check_cascade(self.cascade, self.cascade_url, jury=several, together=self.together)
+        return self
+
 
 class RunInputs(Record, frozen=True):
     """A plan with its inputs read, checked and pooled; nothing has been written or sent."""
@@ -137,7 +157,6 @@ def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInput
         UsageError: The plan asks for what cannot be done.
         InputError: An input is bad; every problem is listed.
     """
-    _check(plan)
     out = plan.out or plan.extend or DEFAULT_OUT
     earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
     place = JournalPlace(out, plan.journal, earlier, plan.max_wait)
@@ -181,31 +200,9 @@ def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInput
     )
 
 
-def _check(plan: Plan) -> None:
-    """Refuse options that do not go together.
-
-    Raises:
-        UsageError: There are some.
-    """
-    check_engine(plan.engine, plan.address, plan.workers, cascade=plan.cascade is not None)
-    if plan.engine is not None and any(isinstance(name, Model) for name in model_names(plan)):
-        raise UsageError(f"--engine {plan.engine} opens judges by their names, so it takes no judge of one's own")
-    if plan.recheck is not None:
-        parse_part(str(plan.recheck))
-    several = plan.jury is not None or len(plan.model) > 1
-    if plan.cascade is not None or plan.cascade_url is not None:
-        cascades = need("cascades.run", "--cascade")
-        cascades.check_cascade(plan.cascade, plan.cascade_url, jury=several, together=plan.together)
-
-
-def model_names(plan: Plan) -> tuple[str | Model, ...]:
-    """The models, as the plan or the environment names them."""
-    return plan.model or (default_model(),)
-
-
 def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     """The judge of a plan before a jury is made of it."""
-    names, options, settings = model_names(plan), plan.options, plan.settings
+    names, options, settings = plan.judges, plan.options, plan.settings
     if plan.cascade is None:
         return open_judge(names, options, criteria, settings, keys=keys)
     cascades = need("cascades.run", "--cascade")

@@ -12,10 +12,9 @@ from judge.jobs.options import LengthLimit, NamedRuns
 from judge.records import Problem
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
-from judge.runs.profiles import limits_of, year_of
 from judge.runs.records import Run, RunTurn, TokenRule
 from judge.runs.tokens import RULES, RuleEffect, TokenCounter, rule_effect
-from judge.runs.topics import read_topics
+from judge.runs.topics import topic_turns
 
 COLUMNS = (
     *("run_id", "file", "eval_response", "rule", "limit", "turns", "responses"),
@@ -71,10 +70,8 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
         UsageError: There is no such profile.
         InputError: Runs or topics cannot be read.
     """
-    turns = None
-    if plan.topics is not None:
-        turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
-    limit = limits_of(plan.profile, year_of(turns or ()), plan.token_limit).token_limit
+    turns = topic_turns(plan.topics)
+    limit = plan.limits(turns).token_limit
     paths, problems = find_runs(plan.runs)
     counters = {rule: TokenCounter(rule, limit) for rule in RULES}
     lengths: list[RunLengths] = []

@@ -25,10 +25,10 @@ from judge.runs.document import file_name
 from judge.runs.families import read_teams
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs, read_run
-from judge.runs.profiles import Limits, limits_of, year_of
-from judge.runs.records import Run, Turn
+from judge.runs.profiles import Limits
+from judge.runs.records import Run
 from judge.runs.tokens import TokenCounter
-from judge.runs.topics import read_topics
+from judge.runs.topics import topic_turns
 
 RECORD = "pages.sha256"
 """The list of the pages, for `sha256sum -c`."""
@@ -134,11 +134,8 @@ class _Checker:
 
     def __init__(self, plan: ValidationPlan) -> None:
         self.plan = plan
-        self.turns: dict[str, Turn] | None = None
-        if plan.topics is not None:
-            self.turns = {turn.turn_id: turn for topic in read_topics(plan.topics) for turn in topic.turns}
-        given = (plan.token_limit, plan.token_rule, plan.citation_limit)
-        self.limits = limits_of(plan.profile, year_of(self.turns or ()), *given)
+        self.turns = topic_turns(plan.topics)
+        self.limits = plan.limits(self.turns)
         self.count_tokens = TokenCounter(rule=self.limits.token_rule, limit=self.limits.token_limit)
         self._teams = read_teams(plan.teams) if plan.teams is not None else {}
         self._hashes: CollectionHashes | None = None

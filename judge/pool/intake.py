@@ -1,6 +1,6 @@
 """From a folder of runs to a pool: read, check, keep what may be judged, one file in memory at a time."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -14,7 +14,7 @@ from judge.io.steps import Step, Steps, counted, quiet
 from judge.io.table import Table
 from judge.passages import check_texts, listed, read_passages, same_text
 from judge.passages.hashes import Hashes
-from judge.pool.admission import Submission, admit
+from judge.pool.admission import Admitted, Submission, admit
 from judge.pool.build import Candidate, LengthRule, Screen, build_pool, evidence_of, exclusion_order, normalize
 from judge.pool.records import OverLimit, Pool, PooledTurn
 from judge.pool.selection import Selection
@@ -24,7 +24,7 @@ from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import find_runs
 from judge.runs.profiles import Limits, limits_of, year_of
-from judge.runs.records import Exclusion, Provenance, Run, TokenRule, Topic, Turn
+from judge.runs.records import Exclusion, Provenance, Run, Topic, Turn
 from judge.runs.tokens import TokenCounter
 
 
@@ -67,10 +67,7 @@ def read_runs(
     *,
     format: str | None = None,
     selection: Selection | None = None,
-    token_rule: TokenRule | None = None,
-    token_limit: int | None = None,
-    citation_limit: int | None = None,
-    profile: str | None = None,
+    limits: Limits | None = None,
     hashes: Hashes | None = None,
     measured: Callable[[Run], None] | None = None,
     steps: Steps = quiet,
@@ -82,10 +79,7 @@ def read_runs(
         topics: The topics that turn ids and PTKB statements are checked against; None skips these checks.
         format: Read every file as this format instead of detecting it.
         selection: The responses to be pooled; by default each run's first-ranked response for every turn.
-        token_rule: The way of counting that the token limit uses; the profile's if None.
-        token_limit: Longest response in tokens; the profile's if None.
-        citation_limit: The most used passages of a response; the profile's if None. More are a warning.
-        profile: A key of PROFILES; by default that of the topics' year.
+        limits: What the responses are held to, from `limits_of`; by default the limits of the topics' year.
         hashes: The collection's passage ids and MD5s, against which the runs' passages are checked.
         measured: Called with each usable run while its passages are still in memory.
         steps: Called as the runs are read.
@@ -96,54 +90,47 @@ def read_runs(
     selection = selection or Selection()
     files, folder_problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
-    limits = limits_of(profile, year_of(turns or ()), token_limit, token_rule, citation_limit)
+    limits = limits or limits_of(year=year_of(turns or ()))
     count_tokens = TokenCounter(rule=limits.token_rule, limit=limits.token_limit)
-    citations = limits.citation_limit
     take = partial(
-        admit, format=format, turns=turns, count_tokens=count_tokens, citation_limit=citations, selection=selection
+        admit,
+        format=format,
+        turns=turns,
+        count_tokens=count_tokens,
+        citation_limit=limits.citation_limit,
+        selection=selection,
+        hashes=hashes,
+        measured=measured,
     )
-    processes = processes_for(files)
-    if hashes is not None or measured is not None:
-        # The list is open here, and the measure is kept here.
-        processes = 1
-        take = partial(take, hashes=hashes, measured=measured)
-    headers: list[Run] = []
-    traces: list[Trace] = []
-    submissions: list[Submission] = []
-    pooled: list[Candidate] = []
-    exclusions: list[Exclusion] = []
-    problems: list[Problem] = list(folder_problems)
-    own: list[PooledTurn] = []
+    # The list of hashes is open here, and the measure is kept here.
+    processes = processes_for(files) if hashes is None and measured is None else 1
     with closing(mapped(take, files, processes)) as taken:
-        for run in counted("reading and checking runs", taken, len(files), steps):
-            problems.extend(run.problems)
-            exclusions.extend(run.exclusions)
-            if run.header is not None and run.trace is not None:
-                headers.append(run.header)
-                traces.append(run.trace)
-            if run.submission is not None:
-                submissions.append(run.submission)
-            pooled.extend(run.candidates)
-            own.extend(run.turns)
-            if processes > 1:
-                # Counted while other processes read; the counter remembers it.
-                for candidate in run.candidates:
-                    count_tokens(normalize(candidate.text))
+        read = counted("reading and checking runs", taken, len(files), steps)
+        admitted = list(read if processes == 1 else _counting(read, count_tokens))
+    headers = [run.header for run in admitted if run.header is not None]
     together = validate_together(headers)
-    problems.extend(together)
     clashing = {problem.file for problem in together if problem.severity == "error"}
+    submissions = (run.submission for run in admitted if run.submission is not None)
     return Submitted(
         runs=Table(run for run in submissions if run.file not in clashing),
-        candidates=tuple(pooled),
-        exclusions=Table(exclusions),
-        problems=Table(problems),
+        candidates=tuple(candidate for run in admitted for candidate in run.candidates),
+        exclusions=Table(exclusion for run in admitted for exclusion in run.exclusions),
+        problems=Table((*folder_problems, *(problem for run in admitted for problem in run.problems), *together)),
         count_tokens=count_tokens,
         limits=limits,
         names={head.file: head.run_id for head in headers},
-        traces=tuple(traces),
-        turns=tuple(own),
+        traces=tuple(run.trace for run in admitted if run.trace is not None),
+        turns=tuple(turn for run in admitted for turn in run.turns),
         unit=selection.unit,
     )
+
+
+def _counting(read: Iterable[Admitted], count_tokens: TokenCounter) -> Iterator[Admitted]:
+    """The runs, whose tokens are counted while other processes read; the counter remembers them."""
+    for run in read:
+        for candidate in run.candidates:
+            count_tokens(normalize(candidate.text))
+        yield run
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:

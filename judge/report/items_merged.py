@@ -50,11 +50,7 @@ def gather(
         InputError: A folder is neither, or a file is damaged.
         UsageError: There is no such prompt.
     """
-    own = [find_criterion(prompt) for prompt in prompts]
-    wanted = criterion
-    if criterion is not None and criterion not in {*criterion_names(), *(prompt.name for prompt in own)}:
-        own.append(find_criterion(criterion))
-        wanted = own[-1].name
+    own, wanted = _prompts(prompts, criterion)
     given = [row for path in gold for row in read_gold(path)]
     # A page that shows them one by one would teach the test part to whoever tunes prompts.
     rows = [row for row in given if row.split != "test"]
@@ -64,10 +60,9 @@ def gather(
     notes: list[str] = []
     if hidden := len(given) - len(rows):
         notes.append(f"Not shown here: {count(hidden, 'grade')} by assessors on a test part.")
-    judged = judged or {}
+    judged, shown = judged or {}, 0
     numbers = [_number(folder, wanted, judged.get(folder)) for folder in folders]
     share = min(1.0, most / max(1, sum(numbers)))
-    shown = 0
     together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
     for folder, name in zip(folders, folder_names(folders), strict=True):
         read = _read(folder, name, len(folders) > 1, len(sides), rows, own, share, judged.get(folder))
@@ -98,6 +93,15 @@ def gather(
 def _is_judged(folder: Path) -> bool:
     """Whether the judgments of a folder are shown, and not what its calibration found."""
     return not any((folder / name).is_file() for name in (DISAGREEMENTS, FINDINGS)) and (folder / JUDGMENTS).is_file()
+
+
+def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Criterion], str | None]:
+    """The prompts of the user, and the name of the only criterion, which may be given as the file of a prompt."""
+    own = [find_criterion(prompt) for prompt in prompts]
+    if criterion is None or criterion in {*criterion_names(), *(prompt.name for prompt in own)}:
+        return own, criterion
+    own.append(find_criterion(criterion))
+    return own, own[-1].name
 
 
 def _number(folder: Path, wanted: str | None, judged: JudgedFolder | None) -> int:

@@ -13,7 +13,7 @@ from judge.io.folder import make_folder, replace_folder, same_place
 from judge.io.paths import in_folders
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
-from judge.jobs.earlier import REPORT_RECORD
+from judge.jobs.manifest import REPORT_RECORD
 from judge.jobs.options import OwnPrompts
 from judge.plugins import added
 from judge.report.browser import browse

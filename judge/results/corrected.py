@@ -28,6 +28,27 @@ _PLAUSIBLE = 1.5
 """Factor by which the number of responses that gold stands for may differ from their real number."""
 
 
+def check_sample(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], target: Target, name: str) -> None:
+    """Refuse gold by which the means of runs cannot be corrected.
+
+    Args:
+        runs: From `run_turns`.
+        gold: From `gold_grades`.
+        target: What the corrected means describe.
+        name: The gold's name, for messages.
+
+    Raises:
+        InputError: Inclusion probabilities are unknown or contradictory; every row is listed. Or the gold is one part
+            of a split and lacks topics of the pool.
+    """
+    check_inclusion(runs, gold, name)
+    if target == "pool" and (part := one_part(runs, gold)) and part[1]:
+        raise InputError(
+            f"{name}: {part[0]}, so corrected means of all responses would be a guess: give both parts of the split "
+            "(the test part with --test), or --target topics"
+        )
+
+
 def corrected(
     runs: Sequence[RunTurns],
     criterion: Criterion,
@@ -38,7 +59,6 @@ def corrected(
     judge_families: Collection[str] = (),
     fallback: Literal["family"] | None = None,
     cluster: Cluster = "topic",
-    name: str = "gold",
 ) -> tuple[CorrectedRow, ...]:
     """Correct the mean of each run by gold; best bound first, then runs without a corrected mean by their raw bound.
 
@@ -48,25 +68,14 @@ def corrected(
     Args:
         runs: From `run_turns`.
         criterion: The prompt whose judgments count.
-        gold: From `gold_grades`.
+        gold: From `gold_grades`, fit by `check_sample`.
         target: What the corrected means describe: these responses, or the runs on topics like these.
         families: Run to its family of models.
         judge_families: The family of the judge, or those of a jury's members.
         fallback: What to do about runs with fewer than 3 gold grades.
         cluster: What the intervals are over, and the unit of ranks and ties.
-        name: The gold's name, for messages.
-
-    Raises:
-        InputError: Inclusion probabilities are unknown or contradictory; every row is listed. Or the gold is one part
-            of a split and lacks topics of the pool.
     """
     families = families or {}
-    check_inclusion(runs, gold, name)
-    if target == "pool" and (part := one_part(runs, gold)) and part[1]:
-        raise InputError(
-            f"{name}: {part[0]}, so corrected means of all responses would be a guess: give both parts of the split "
-            "(the test part with --test), or --target topics"
-        )
     higher = criterion.scale.polarity == "higher"
     samples = _samples(runs, gold, families, cluster)
     corrections = correct(samples, target=target, bounds=_ends(criterion), fallback=fallback)

@@ -42,6 +42,15 @@ def read_topics(path: StrPath) -> Table[Topic]:
     return Table(topics)
 
 
+def topic_turns(path: StrPath | None) -> dict[str, Turn] | None:
+    """The turns of all topics of a file by turn id; None without a file.
+
+    Raises:
+        InputError: As `read_topics`.
+    """
+    return None if path is None else {turn.turn_id: turn for topic in read_topics(path) for turn in topic.turns}
+
+
 def _topics(log: ProblemLog, value: Any) -> list[Topic]:
     if type(value) is not list or not value:
         message = f"expected a list of topics, found {shown(value)}"

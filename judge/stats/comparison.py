@@ -105,16 +105,8 @@ def compare(
         _difference(pair, A, B, name, grades, rng, draws, level) for pair, (A, B) in zip(names, tables, strict=True)
     ]
     known = [i for i, difference in enumerate(differences) if difference.value is not None]
-    null = np.empty((len(known), len(S)), dtype=np.float32)
-    observed = np.empty(len(known))
-    raw = np.empty(len(known))
-    for i, place in enumerate(known):
-        A, B = (of[judged] for of in tables[place])
-        (here,) = _studentized(A, B, np.zeros((1, len(A))), STATISTICS[name], grades)
-        # Numbers that tie with the observed one but for rounding count as no less than it.
-        observed[i] = abs(here) * (1 - ROUNDING)
-        null[i] = np.abs(_studentized(A, B, S, STATISTICS[name], grades))
-        raw[i] = _share(int((null[i] >= observed[i]).sum()), len(S), exact)
+    observed, null = _exchanged([(A[judged], B[judged]) for A, B in map(tables.__getitem__, known)], S, name, grades)
+    raw = np.array([_share(int((of >= here).sum()), len(S), exact) for here, of in zip(observed, null, strict=True)])
     among = {judge for pair in names for judge in pair} if candidates is None else set(candidates)
     few = int(judged.sum()) < FEWEST_COMPARED
     stepped, adjusted = np.maximum(_step_down(observed, null, exact), raw), holm(raw)
@@ -137,6 +129,19 @@ def compare(
         signed[i] = observed[i] * np.sign(ahead - behind)
     best = _not_eliminated([names[place] for place in known], signed, null, exact, among, 1 - level)
     return Compared(tuple(compared), best)
+
+
+def _exchanged(
+    tables: Sequence[tuple[Floats, Floats]], S: NDArray[Any], name: str, grades: Sequence[int]
+) -> tuple[Floats, NDArray[np.float32]]:
+    """The studentized difference of each pair without its sign (m,), and under each of the B exchanges (m x B)."""
+    observed, null = np.empty(len(tables)), np.empty((len(tables), len(S)), dtype=np.float32)
+    for i, (A, B) in enumerate(tables):
+        (here,) = _studentized(A, B, np.zeros((1, len(A))), STATISTICS[name], grades)
+        # Numbers that tie with the observed one but for rounding count as no less than it.
+        observed[i] = abs(here) * (1 - ROUNDING)
+        null[i] = np.abs(_studentized(A, B, S, STATISTICS[name], grades))
+    return observed, null
 
 
 def _with_reason(estimate: Estimate, reason: str) -> Estimate:

@@ -118,7 +118,9 @@ def _over_topics(
     drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
     alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
     without, sizes = _without(pairs, grades, level), pairs.sum(axis=(1, 2))
-    return fisher_interval(value, alphas, n, T, sizes, "topics", without=without, others=units_off_commonest(counts))
+    return fisher_interval(
+        Estimate(value, None, None, n, T), alphas, sizes, "topics", without=without, others=units_off_commonest(counts)
+    )
 
 
 def units_off_commonest(counts: NDArray[np.int64]) -> int:

@@ -99,10 +99,11 @@ def resampled(
     topics = statistic(drawn.reshape(replicates, *C.shape), grades)
     items = None if is_weighted(C) else weighted_resample(name, C, grades, rng, replicates)
     others, without = others_than_commonest(C.sum(axis=1)), statistic(C - judged, grades)
-    estimate = fisher_interval(value, topics, n, T, sizes, "topics", level, without=without, others=others, below=below)
+    bare = Estimate(value, None, None, n, T)
+    estimate = fisher_interval(bare, topics, sizes, "topics", level, without=without, others=others, below=below)
     if items is None:
         return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
-    item = fisher_interval(value, items, n, T, np.ones(n), "items", level, others=others)
+    item = fisher_interval(bare, items, np.ones(n), "items", level, others=others)
     return _pair(estimate, item, spread(topics, T), spread(items, n))
 
 
@@ -136,10 +137,8 @@ def spread(replicates: Floats, units: int) -> float:
 
 
 def fisher_interval(
-    value: float,
+    bare: Estimate,
     replicates: Floats,
-    n: int,
-    T: int,
     sizes: NDArray[Any],
     what: str,
     level: float = 0.95,
@@ -156,10 +155,8 @@ def fisher_interval(
     that bounds the share of topics that agree, but not κ, which also depends on the grades in topics that would not.
 
     Args:
-        value: κ.
+        bare: κ and the numbers of items and topics, without an interval.
         replicates: κ of resamples (B,), nan where undefined.
-        n: Number of items, for the record.
-        T: Number of topics, for the record.
         sizes: The size of each unit that was drawn.
         what: The units in words, for the reason of a missing interval.
         level: Confidence level.
@@ -170,21 +167,13 @@ def fisher_interval(
     reason = undefined_too_often(replicates, what, without)
     if reason is None and others is not None and others < FEWEST_OTHERS:
         reason = f"fewer than {FEWEST_OTHERS} items off the commonest grade"
-    return _on_z(value, spread(replicates, len(sizes)), n, T, sizes, what, reason, level, below)
+    bare = msgspec.structs.replace(bare, reason=reason)
+    return _on_z(bare, spread(replicates, len(sizes)), sizes, what, level, below)
 
 
-def _on_z(
-    value: float,
-    se: float,
-    n: int,
-    T: int,
-    sizes: NDArray[Any],
-    what: str,
-    reason: str | None,
-    level: float,
-    below: float | None,
-) -> Estimate:
+def _on_z(bare: Estimate, se: float, sizes: NDArray[Any], what: str, level: float, below: float | None) -> Estimate:
     """The interval of a coefficient on Fisher's z, or the value with the reason why there is none."""
+    value, reason = bare.value or 0.0, bare.reason
     if len(sizes) < FEWEST_RESAMPLED:
         reason = f"fewer than {FEWEST_RESAMPLED} {what}"
     elif 1 - value**2 < 1e-12:
@@ -194,8 +183,9 @@ def _on_z(
     elif reason is None and effective_topics(sizes) < 2:
         reason = ONE_TOPIC
     if reason:
-        return Estimate(value, None, None, n, T, reason)
-    return Estimate(value, *_ends(value, se, sizes, level, below, (-1, 1)), n, T)
+        return msgspec.structs.replace(bare, reason=reason)
+    low, high = _ends(value, se, sizes, level, below, (-1, 1))
+    return msgspec.structs.replace(bare, low=low, high=high)
 
 
 def _ends(
@@ -267,13 +257,14 @@ def _jackknifed(
         return float(np.sqrt((weights * (values - np.average(values, weights=weights)) ** 2).sum()))
 
     topic_se = error(C - judged, np.ones(T))
-    estimate = _on_z(value, topic_se, n, T, judged.sum(axis=(1, 2)), "topics", None, level, below)
+    bare = Estimate(value, None, None, n, T)
+    estimate = _on_z(bare, topic_se, judged.sum(axis=(1, 2)), "topics", level, below)
     if is_weighted(C):
         return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
     cells = np.flatnonzero(C)
     less_item = (C.reshape(-1) - np.eye(C.size, dtype=np.int64)[cells]).reshape(-1, *C.shape)
     item_se = error(less_item, C.reshape(-1)[cells])
-    return _pair(estimate, _on_z(value, item_se, n, T, np.ones(n), "items", None, level, None), topic_se, item_se)
+    return _pair(estimate, _on_z(bare, item_se, np.ones(n), "items", level, None), topic_se, item_se)
 
 
 def _of_mean(mean: float, scores: Floats, judged: NDArray[Any], level: float, below: float | None) -> Resampled:

@@ -10,6 +10,7 @@ from judge.stats.ranking import SYSTEM, Batched, RankStatistic, batched_tau_b, d
 from judge.stats.resampling import FEWEST_RESAMPLED, topic_draws, undefined_too_often
 from judge.stats.tables import Floats
 
+_LEVEL = 0.95
 SPLITS = 500
 """Random halves of the topics behind `split_half`."""
 MOST_CELLS = 4_000_000
@@ -64,10 +65,9 @@ def system_agreement(
     *,
     higher_is_better: bool,
     replicates: int = 2000,
-    level: float = 0.95,
     statistics: Mapping[str, RankStatistic] | None = None,
 ) -> dict[str, Estimate]:
-    """The judge's ranking of R runs against the assessors' ranking, with percentile intervals over resampled topics.
+    """The judge's ranking of R runs against the assessors', with 95 % percentile intervals over resampled topics.
 
     These statistics are bounded and take few values, so neither a normal nor a t interval fits them; a percentile
     interval stays within bounds, and is too narrow where topics are few. It describes how these two rankings would
@@ -84,7 +84,6 @@ def system_agreement(
         rng: The source of randomness.
         higher_is_better: Polarity of the scale.
         replicates: Number of resamples.
-        level: Confidence level.
         statistics: What is computed; SYSTEM if None.
 
     Returns:
@@ -99,10 +98,10 @@ def system_agreement(
     points = {name: float(defined_values(f, judge, human)[0]) for name, f in formulas.items()}
     if T < FEWEST_RESAMPLED:
         reason = f"fewer than {FEWEST_RESAMPLED} topics"
-        return {name: _estimate(value, None, R, T, level, reason) for name, value in points.items()}
+        return {name: _estimate(value, None, R, T, reason) for name, value in points.items()}
     judge, human = _run_means(topic_draws(T, replicates, rng).astype(np.float64), sums, counts)
     resampled = {name: _in_lots(f, judge, human) for name, f in formulas.items()}
-    return {name: _estimate(value, resampled[name], R, T, level) for name, value in points.items()}
+    return {name: _estimate(value, resampled[name], R, T) for name, value in points.items()}
 
 
 def _ranked(
@@ -134,7 +133,7 @@ def _in_lots(statistic: Batched, X: Floats, Y: Floats) -> Floats:
     return np.concatenate([defined_values(statistic, X[lot], Y[lot]) for lot in lots])
 
 
-def _estimate(value: float, resampled: Floats | None, R: int, T: int, level: float, reason: str = "") -> Estimate:
+def _estimate(value: float, resampled: Floats | None, R: int, T: int, reason: str = "") -> Estimate:
     if np.isnan(value):
         return Estimate(None, None, None, R, T, "one side ranks all runs the same")
     if resampled is None:
@@ -143,5 +142,5 @@ def _estimate(value: float, resampled: Floats | None, R: int, T: int, level: flo
     if undefined:
         return Estimate(value, None, None, R, T, undefined)
     defined = resampled[~np.isnan(resampled)]
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(defined, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return Estimate(value, float(low), float(high), R, T)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BeforeValidator, Field
 
-from judge.cli.declared import FileOfOptions, declare_command, parse_command, refuse_unused
+from judge.cli.declared import FileOfOptions, declare_command, parse_command
 from judge.cli.parser import CommandParser
 from judge.errors import InputError, UsageError
 from judge.io.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
@@ -160,8 +160,8 @@ def test_what_is_saved_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_options_without_effect_are_refused_by_the_names_of_the_line() -> None:
     with pytest.raises(UsageError, match=r"--heat, --swap: without effect here: nothing is baked"):
-        refuse_unused(Cake(eggs="a", swaps=["a=b"], heat=3), ["heat", "swaps", "layers"], "nothing is baked")
-    refuse_unused(Cake(eggs="a"), ["heat", "swaps"], "nothing is baked")
+        Cake(eggs="a", swaps=["a=b"], heat=3).refuse_unused(["heat", "swaps", "layers"], "nothing is baked")
+    Cake(eggs="a").refuse_unused(["heat", "swaps"], "nothing is baked")
 
 
 def test_help_says_what_each_field_means(capsys: pytest.CaptureFixture[str]) -> None:

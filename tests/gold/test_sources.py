@@ -21,8 +21,7 @@ from judge.gold import (
 )
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sources import CAST_CRITERIA
-from judge.jobs.gold import GOLD_SOURCES
-from judge.jobs.gold_labels import CROWD, label_source
+from judge.jobs.gold import CROWD, GOLD_SOURCES, read_label_tables
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
@@ -39,7 +38,7 @@ def put(folder: Path, name: str, content: str | bytes) -> Path:
 
 def imported(source: str, *paths: Path, **options) -> Imported:
     with_pool = options.pop("with_pool", False)
-    read = label_source() if source == CROWD else None
+    read = read_label_tables if source == CROWD else None
     return import_gold(source, paths, ImportOptions(**options), with_pool=with_pool, read=read)
 
 

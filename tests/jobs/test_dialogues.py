@@ -15,7 +15,7 @@ from judge.cli.tables import print_problems
 from judge.errors import UsageError
 from judge.extra.nuggets.jobs.questions import NuggetMatchPlan, read_questions
 from judge.extra.probe.inputs import ProbePlan, read_probe
-from judge.jobs.calibration.plan import CalibrationPlan
+from judge.jobs.calibration.inputs import CalibrationPlan
 from judge.jobs.calibration.session import calibrate_judges
 from judge.jobs.folder import write_pool
 from judge.jobs.gold import GoldCheckPlan, GoldDrawPlan, check_gold_files, draw_gold_plan
@@ -221,7 +221,8 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     assert "25 dialogues of 9 runs on 3 topics" in report
     assert "so it stands in its dialogue" in report and "What has an error is not judged" not in report
     assert "<th" in report and "topics graded" in report and "good dialogues" in report
-    assert "the worst grade for each topic without one" in report
+    for told in ("the worst grade for each topic without one", "the gold grades that the judge graded too"):
+        assert told in report
     for table in ("out/leaderboard.md", "corrected/corrected.md"):
         told = (tmp_path / table).read_text(encoding="utf-8")
         assert not re.search(r"\b([Tt]urns?|[Rr]esponses?)\b(?! runs)", told), table

@@ -19,8 +19,7 @@ import pytest
 from judge.cli import main
 from judge.errors import UsageError
 from judge.jobs.doctor import CheckFinding, CheckReport, DoctorPlan, examine, machine
-from judge.jobs.doctor.examined import ExaminedJudge
-from judge.jobs.doctor.judges import caching, clock, structured
+from judge.jobs.doctor.judges import ExaminedJudge, caching, clock, structured
 from judge.judges.backends.server import ServerModel
 from judge.judges.connection import Pinged
 from judge.judges.records import Completion, Request

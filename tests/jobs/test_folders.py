@@ -63,7 +63,7 @@ CALLERS = {
     "extra/nuggets/jobs/scoring",
     "extra/probe/job",
     "jobs/folder",
-    "jobs/release/job",
+    "jobs/release/__init__",
     "jobs/run",
     "report/job",
 }
@@ -79,7 +79,7 @@ NAMING = {
     "report/pictures",
 }
 """Other modules that name the files of one."""
-READ = {r"plan\.jsonl", r"seal\.json", r"\*\.md", r"\.names\.json"}
+READ = {r"plan\.jsonl", r"seal\.json", r"\.names\.json"}
 """What they name, and only read or write beside the folder."""
 
 
@@ -605,7 +605,8 @@ def _named(tree: ast.AST) -> set[str]:
     for node in set(ast.walk(tree)) - within:
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
         text = "".join(re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+" for part in parts)
-        if re.fullmatch(r"\S*[^\s.\\]\S*\\\.(tsv|md|jsonl?|qrel|run|svg|png|txt)", text):
+        # A star stands for several files.
+        if "*" not in text and re.fullmatch(r"\S*[^\s.\\]\S*\\\.(tsv|md|jsonl?|qrel|run|svg|png|txt)", text):
             named.add(text)
     return named
 

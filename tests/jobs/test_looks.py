@@ -262,5 +262,5 @@ def test_a_damaged_ledger_beside_gold_is_said_and_nothing_is_shown(tmp_path: Pat
 
 
 def test_a_seal_without_its_test_grades_is_refused(tmp_path: Path, gold: Path, split: Path, judgments: Path) -> None:
-    with pytest.raises(UsageError, match="--seal names the seal of the grades in --test: give both"):
+    with pytest.raises(UsageError, match="--seal: without effect here: it is the seal of the grades in --test"):
         tried(gold=[gold], judgments=[judgments], seal=split / "seal.json")

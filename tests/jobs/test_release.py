@@ -19,10 +19,9 @@ from judge.errors import InputError, UsageError
 from judge.io.safe import MAX_ID
 from judge.io.stored import sha256
 from judge.jobs.judged import read_judged
+from judge.jobs.release import ReleaseOutcome, ReleasePlan, release_folder
 from judge.jobs.release.contents import renamed_pool
-from judge.jobs.release.job import ReleaseOutcome, ReleasePlan, release_folder
-from judge.jobs.release.pseudonyms import Pseudonyms, completed, read_pseudonyms, write_pseudonyms
-from judge.jobs.release.search import remaining
+from judge.jobs.release.names import Pseudonyms, completed, read_pseudonyms, remaining, write_pseudonyms
 from tests.conftest import PROJECT
 from tests.mock import Mock
 

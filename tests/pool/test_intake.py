@@ -5,6 +5,7 @@ import pytest
 from judge.io.steps import Step
 from judge.jobs.validation import ValidationPlan, validate_runs
 from judge.pool.intake import Submitted, make_pool, read_runs
+from judge.runs.profiles import limits_of
 from judge.runs.topics import read_topics
 
 pytestmark = pytest.mark.slow
@@ -43,7 +44,7 @@ def test_runs_read_in_several_processes_are_those_read_in_one(runs: Path, monkey
     for number in (1, 2):
         in_processes(monkeypatch, number)
         steps: list[Step] = []
-        read[number] = read_runs(runs, topics, token_limit=20, steps=steps.append)
+        read[number] = read_runs(runs, topics, limits=limits_of(token_limit=20), steps=steps.append)
         told[number] = steps
     assert facts(read[1]) == facts(read[2])
     assert told[1] == told[2]

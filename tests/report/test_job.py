@@ -107,7 +107,7 @@ def test_a_report_reads_its_pool_once(out: Path, monkeypatch: pytest.MonkeyPatch
         read.append(path)
         return read_pool_folder(path, *beside)
 
-    for module in ("judge.jobs.earlier", "judge.report.items_folder"):
+    for module in ("judge.jobs.manifest", "judge.report.items_folder"):
         monkeypatch.setattr(f"{module}.read_pool_folder", counted)
     write_report(ReportPlan(folders=out))
     assert read == [out / "pool.jsonl"]

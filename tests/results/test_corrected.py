@@ -15,7 +15,7 @@ from judge.io.ids import topic_of
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
-from judge.results.corrected import cautions, change, corrected
+from judge.results.corrected import cautions, change, check_sample, corrected
 from judge.results.corrected_tables import (
     COLUMNS,
     IN_FILE,
@@ -68,8 +68,9 @@ def gold(response: PooledResponse, *grades: int, p: float | None = 0.5, **change
 def correction(
     pool: Pool, results: list, prompt: Criterion, matched: dict, expected: dict | None = None, **options: object
 ) -> tuple[CorrectedRow, ...]:
-    runs = run_turns(pool, results, prompt, expected)
-    return corrected(runs, prompt, gold_grades(matched, prompt, "gold"), **options)
+    runs, grades = run_turns(pool, results, prompt, expected), gold_grades(matched, prompt, "gold")
+    check_sample(runs, grades, options.get("target", "pool"), options.pop("name", "gold"))
+    return corrected(runs, prompt, grades, **options)
 
 
 class World:

@@ -4,7 +4,7 @@ from typing import Any
 
 from judge.ask.asking import JobForecast
 from judge.ask.options import ASKING
-from judge.cli.declared import FileOfOptions, refuse_unused
+from judge.cli.declared import FileOfOptions
 from judge.cli.printing import TableFormat, print_fact, print_grids, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
 from judge.errors import UsageError
@@ -38,8 +38,8 @@ def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: Ta
         raise UsageError("expected either a judge to ask (--model) or those whose labels are there (--stored)")
     if judges.stored:
         needless = "they are about asking a judge (--model)"
-        refuse_unused(plan, (*ASKING, "prompts", "journal"), needless)
-        refuse_unused(trial, ["dry_run"], needless)
+        plan.refuse_unused((*ASKING, "prompts", "journal"), needless)
+        trial.refuse_unused(["dry_run"], needless)
     if trial.dry_run:
         _print_forecast(forecast_bench(plan))
         return 0

@@ -18,7 +18,7 @@ from judge.calibrate.together import common_values, settled_items
 from judge.errors import UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade
 from judge.jobs.calibration.costs import JudgesBeside, PaidCall, calls_of, prompt_tokens_of, reply_tokens_of
-from judge.jobs.calibration.plan import CalibrationPlan
+from judge.jobs.calibration.inputs import CalibrationPlan
 from judge.judges.backends import judges_in
 from judge.judges.model import Model
 from judge.records import Criterion
@@ -50,7 +50,7 @@ class PlannedCascades(JudgesBeside):
         self.costs: dict[tuple[str, str], CascadeCost] = {}
         self._said: dict[str, StoredResults] = {}
         """What each checker said, by its name."""
-        options, settings = plan.options, plan.settings
+        options, settings = judges[0].options, judges[0].settings
         for cascade in dict.fromkeys(map(parse_cascade, plan.cascades)):
             first = open_first(cascade, plan.cascade_url, prompts, options, settings, keys=keys)
             made = [CascadeJudge(cascade, first, judge) for judge in judges if judge.name != first.name]

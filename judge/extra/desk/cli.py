@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from judge.ask.options import ASKING
-from judge.cli.declared import refuse_unused
 from judge.cli.printing import say
 from judge.extra.desk.assess.plan import AssessPlan
 from judge.extra.desk.assess.serve import serve_assess
@@ -34,7 +33,7 @@ def review(plan: ReviewPlan) -> int:
     and set beside the old one: the difference of the files, agreement before and after, and the items that changed.
     """
     if not plan.models:
-        refuse_unused(plan, (*ASKING, "topics", "gold_scale"), "they are about asking a judge, which --model names")
+        plan.refuse_unused((*ASKING, "topics", "gold_scale"), "they are about asking a judge, which --model names")
     serve_review(plan, say_links)
     if plan.home.exists():
         say(f"new wordings and reruns are kept in {plan.home}")

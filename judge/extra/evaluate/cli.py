@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import structs
 
-from judge.cli.declared import JsonOutput, refuse_unused
+from judge.cli.declared import JsonOutput
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_undrawn
 from judge.errors import UsageError
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
@@ -110,9 +110,9 @@ def statements(plan: StatementsPlan, output: RankingFormat) -> int:
 
 def _check_form(plan: RankingsPlan, output: RankingFormat) -> None:
     if output.format in LINES:
-        refuse_unused(plan, ["by"], f"--format {output.format} prints lines of whole runs")
+        plan.refuse_unused(["by"], f"--format {output.format} prints lines of whole runs")
     else:
-        refuse_unused(output, ["per_turn"], f"it needs --format {' or '.join(LINES)}; --out writes turns.tsv")
+        output.refuse_unused(["per_turn"], f"it needs --format {' or '.join(LINES)}; --out writes turns.tsv")
 
 
 def _print_rankings(plan: RankingsPlan, output: RankingFormat, outcome: RankingsOutcome) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from judge.cli import call
-from judge.cli.declared import FileOfOptions, JsonOutput, refuse_unused
+from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import TableFormat, announce, print_grids, print_json, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
 from judge.extra.nuggets.jobs.banks import (
@@ -38,7 +38,7 @@ def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> 
     command goes on where an earlier one stopped, and pays for nothing twice.
     """
     if plan.qrels is None:
-        refuse_unused(plan, ["relevant_from"], "it is about the grades of --qrels")
+        plan.refuse_unused(["relevant_from"], "it is about the grades of --qrels")
     if trial.dry_run:
         forecast = forecast_creation(plan)
         counts, (row,) = forecast.counts, forecast.models

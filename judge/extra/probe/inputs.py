@@ -32,7 +32,7 @@ from judge.io.plan import AboveZero, Option, Options, Positive, Seed
 from judge.io.safe import digest
 from judge.io.steps import Step, Steps, quiet
 from judge.io.stored import read_stored, sha256
-from judge.jobs.earlier import read_earlier_pool
+from judge.jobs.manifest import read_earlier_pool
 from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooling, pool_runs
 from judge.pool.bank import passages_jsonl, pool_jsonl

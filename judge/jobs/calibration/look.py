@@ -15,7 +15,7 @@ from judge.gold import BEGINNING, Look, Opening, open_sealed, read_seal, record_
 from judge.gold.rows import GoldRow
 from judge.io.cells import count
 from judge.io.folder import make_folder
-from judge.jobs.calibration.comparison import CalibrationInputs, gold_scale, make_comparison, with_baselines
+from judge.jobs.calibration.inputs import CalibrationInputs, gold_scale, make_comparison, with_baselines
 
 BESIDE_GOLD = ".looks"
 """What the ledger of unsealed gold adds to the name of the gold file."""

@@ -1,17 +1,18 @@
 """This machine and some judges checked before a run: what `judge doctor` does, for use from Python."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
+
+from pydantic import model_validator
 
 from judge.ask.own_loop import finish
 from judge.errors import Interrupted, UsageError
 from judge.io.plan import Option, Options
 from judge.io.steps import Step, Steps, quiet
-from judge.jobs.doctor.examined import ExaminedJudge
-from judge.jobs.doctor.findings import CheckFinding as CheckFinding
-from judge.jobs.doctor.findings import CheckReport as CheckReport
-from judge.jobs.doctor.judges import JUDGE_CHECKS
+from judge.jobs.doctor.judges import JUDGE_CHECKS, ExaminedJudge
 from judge.jobs.doctor.machine import MACHINE_CHECKS
+from judge.jobs.doctor.machine import CheckFinding as CheckFinding
+from judge.jobs.doctor.machine import CheckReport as CheckReport
 
 
 class DoctorPlan(Options):
@@ -24,6 +25,12 @@ class DoctorPlan(Options):
     folder: Annotated[Path, Option("out", short="o", metavar="DIR")] = Path()
     """The folder whose disk is checked (default: the working folder); nothing stays there."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.base_url is not None and not self.models:
+            raise UsageError("--base-url is the address of a judge, and none is named (--model)")
+        return self
+
 
 def examine(plan: DoctorPlan, steps: Steps = quiet) -> CheckReport:
     """Check this machine, and ask each judge of the plan; without judges, nothing is sent.
@@ -33,12 +40,10 @@ def examine(plan: DoctorPlan, steps: Steps = quiet) -> CheckReport:
         steps: Called as judges are examined.
 
     Raises:
-        UsageError: There is no such judge, or an address without one.
+        UsageError: There is no such judge.
         InputError: A recording to replay cannot be read.
         Interrupted: The user stopped the examination.
     """
-    if plan.base_url is not None and not plan.models:
-        raise UsageError("--base-url is the address of a judge, and none is named (--model)")
     judges = [ExaminedJudge(name, plan.base_url) for name in dict.fromkeys(plan.models)]
     findings = [check(plan.folder) for check in MACHINE_CHECKS]
     for judge in judges:

@@ -12,17 +12,46 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 from judge.errors import JudgeError, UsageError
 from judge.io.bundle import __version__
 from judge.io.cells import count
 from judge.io.extras import EXTRAS, has_extra
-from judge.jobs.doctor.findings import CheckFinding
 from judge.judges.address import read_key, refuse_unrecorded
 from judge.judges.catalog import CATALOG
 from judge.judges.engine import usable_cores
 from judge.judges.weights import cache_folder, is_here
+from judge.records import Record
 from judge.runs.tokens import TokenCounter
+
+CheckState = Literal["ok", "warning", "fails"]
+"""fails: a run would not work, or not as it should. warning: it would work, and something is worth knowing."""
+
+
+class CheckFinding(Record, frozen=True):
+    """One line of `judge doctor`."""
+
+    check: str
+    state: CheckState
+    found: str
+    """What was found."""
+    advice: str | None = None
+    """What to do; None if there is nothing to do."""
+    model: str | None = None
+    """`backend/model`; None where the check is about this machine."""
+
+
+class CheckReport(Record, frozen=True):
+    """All that `judge doctor` found."""
+
+    findings: tuple[CheckFinding, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing fails."""
+        return all(finding.state != "fails" for finding in self.findings)
+
 
 _OLDEST = (3, 11)
 _PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "krippendorff")

@@ -1,1 +1,211 @@
-"""Release: the bundle of a judged folder that a track may publish."""
+"""The bundle that a track may publish: what `judge release` does, for use from Python."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+import msgspec
+from pydantic import model_validator
+
+from judge.ask.criteria import find_criterion, prompt_path
+from judge.ask.records import Failure
+from judge.errors import InputError, UsageError
+from judge.io.cells import count
+from judge.io.folder import check_apart, make_folder, recorded, replace_folder, same_place
+from judge.io.paths import published
+from judge.io.plan import Option
+from judge.io.steps import Step, Steps, quiet
+from judge.io.stored import file_sha256
+from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.manifest import RECORD, UNFINISHED, read_manifest, reported
+from judge.jobs.options import OwnPrompts
+from judge.jobs.release.contents import README, Texts, bundle_files, prompt_parts, readme, without_addresses
+from judge.jobs.release.names import (
+    Pseudonyms,
+    check_pseudonyms,
+    completed,
+    read_pseudonyms,
+    remaining,
+    write_pseudonyms,
+)
+from judge.records import Problem
+
+NAMES = ".names.json"
+"""The end of the private file's name, after that of the bundle's folder."""
+
+
+class ReleasePlan(OwnPrompts):
+    """Everything `judge release` can be told."""
+
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
+    """Output folder of `judge run`."""
+    out: Annotated[Path, Option(short="o", metavar="DIR")]
+    """The folder of the bundle."""
+    names: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Private file of pseudonyms, made or used again (default: DIR.names.json, beside DIR)."""
+    keep_names: bool = False
+    """Publish the names of runs and teams."""
+    allow_names: bool = False
+    """Accept names that are left in texts."""
+    passage_text: bool = False
+    """Publish the texts of passages; their license must allow it."""
+    rationales: bool = False
+    """Publish the judge's own words, which may quote passages."""
+    license: Annotated[str | None, Option(metavar="TEXT")] = None
+    """Terms of use, for the bundle's README."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.keep_names:
+            self.refuse_unused(["names", "allow_names"], "--keep-names publishes every name")
+        return self
+
+
+class ReleaseOutcome(msgspec.Struct, frozen=True):
+    """What was written."""
+
+    out: Path
+    files: tuple[str, ...]
+    names: Path | None
+    """The private file of pseudonyms; None if the names are published."""
+    remaining: tuple[Problem, ...]
+    """Where names are left in texts."""
+    warnings: tuple[str, ...]
+    """A sentence each."""
+
+
+def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
+    """Write the bundle of a judged folder.
+
+    Args:
+        plan: What to do.
+        steps: Called with the progress.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: The folder is not finished, was changed since, or a name is left in a text; every place is listed.
+        OperationalError: The bundle cannot be written.
+    """
+    folder, out = plan.folder, plan.out
+    steps(Step("reading the folder"))
+    _check_folder(folder)
+    own = {find_criterion(path).prompt_id: prompt_path(path) for path in plan.prompts}
+    judged = read_judged(folder, prompts=plan.prompts)
+    public = without_addresses(judged)
+    private = None if plan.keep_names else plan.names or _beside(out)
+    _check_out(plan, folder, out, private)
+    before = Pseudonyms() if private is None else read_pseudonyms(private)
+    names = _names(judged, before, keep=plan.keep_names)
+    if private is not None:
+        check_pseudonyms(private, names)
+    texts = Texts(passages=plan.passage_text, rationales=plan.rationales)
+    files = bundle_files(public, names, texts, own, steps)
+    files = {README: readme(files, public, texts, hidden=private is not None, license=plan.license), **files}
+    steps(Step("looking for names"))
+    left = () if plan.keep_names else tuple(remaining(files, (*names.hidden, *_places(judged, names))))
+    if left and not plan.allow_names:
+        raise InputError(
+            f"{out}: not written: {count(len(left), 'line')} would show what is not published; --keep-names publishes "
+            "the names of runs and teams, --allow-names accepts these lines",
+            left,
+        )
+    if private is not None and names != before:
+        # Before the bundle: pseudonyms that nobody can resolve are worth nothing.
+        make_folder(private.parent)
+        write_pseudonyms(private, names)
+    make_folder(out)
+    with reported(out, RECORD):
+        replace_folder(out, files, RECORD, inputs=[] if private is None else [private])
+    return ReleaseOutcome(out, tuple(files), private, left, (*judged.warnings, *_warnings(judged, own)))
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that is not finished, or whose files are not those that `judge run` wrote.
+
+    Raises:
+        InputError: It is one of these; every changed file is listed.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.get("status") == UNFINISHED:
+        raise InputError(f"{folder}: no finished run there: expected an output folder of `judge run`")
+    entries = sorted(recorded(folder, RECORD))
+    if not entries:
+        raise InputError(f"{folder}: no {RECORD} there, so nothing says that its files are as `judge run` wrote them")
+    problems = []
+    for name, digest in entries:
+        path = folder / name
+        found = "missing" if not path.is_file() else "" if file_sha256(path) == digest else "changed since"
+        if found:
+            problems.append(Problem("file_changed", "error", str(path), None, "$", f"{found}: see {RECORD}"))
+    if problems:
+        raise InputError(f"{folder}: not as `judge run` wrote it: run the same command again", problems)
+
+
+def _beside(out: Path) -> Path:
+    whole = out.resolve()
+    return whole.with_name(f"{whole.name}{NAMES}")
+
+
+def _check_out(plan: ReleasePlan, folder: Path, out: Path, private: Path | None) -> None:
+    """Refuse an output folder that holds the input or files of others, and a private file inside the bundle.
+
+    Raises:
+        UsageError: It is one of these.
+    """
+    check_apart(out, [folder])
+    if same_place(out.parent, folder) or folder.resolve() in out.resolve().parents:
+        raise UsageError(f"{out}: this is inside {folder}; give a folder outside it")
+    # The record is written first, so a bundle that a kill left half-written is known by it too.
+    if out.exists() and any(out.iterdir()) and README not in {name for name, _ in recorded(out, RECORD)}:
+        raise UsageError(f"{out}: holds files that this command did not write; give an empty folder")
+    for around in private.resolve().parents if private is not None else ():
+        # Another bundle around it is published as well.
+        if around == out.resolve() or (
+            (around / README).is_file() and README in {name for name, _ in recorded(around, RECORD)}
+        ):
+            raise UsageError(
+                f"{private}: this is inside {around}, which is published; name a place outside it (--names)"
+            )
+
+
+def _names(judged: JudgedFolder, before: Pseudonyms, *, keep: bool) -> Pseudonyms:
+    pool, listed = judged.pool, judged.manifest.get("runs", ())
+    runs = {run.run_id for run in pool.runs} | {exclusion.run_id for exclusion in pool.exclusions}
+    runs |= {entry.run_id for response in pool.responses for entry in response.runs}
+    runs |= {str(run["run_id"]) for run in listed}
+    teams = {run.team for run in pool.runs if run.team} | {str(run["team"]) for run in listed if run.get("team")}
+    if keep:
+        return Pseudonyms({run: run for run in runs}, {team: team for team in teams})
+    return completed(before, runs, teams)
+
+
+def _places(judged: JudgedFolder, names: Pseudonyms) -> tuple[str, ...]:
+    """Names beside those of runs and teams that tell of people and places.
+
+    They are those of run files and of a server of one's own, and paths below a home by which a server calls a model.
+    """
+    url = judged.manifest.get("configuration", {}).get("options", {}).get("base_url")
+    hosts = [urlsplit(text).hostname for text in (url.values() if isinstance(url, dict) else [url]) if text]
+    models = {name for result in judged.results for name in (result.judge, getattr(result, "model", None)) if name}
+    stems = [PurePath(str(run.get("file", ""))).name.partition(".")[0] for run in judged.manifest.get("runs", ())]
+    homes = sorted(name for name in models if published(name) != name)
+    return (
+        *(host for host in hosts if host),
+        *homes,
+        *(stem for stem in stems if stem and names.runs.get(stem) != stem),
+    )
+
+
+def _warnings(judged: JudgedFolder, own: Mapping[str, Path]) -> tuple[str, ...]:
+    lines = []
+    if judged.manifest.get("status") != "complete":
+        lines.append("this was a trial: only some of the responses were judged")
+    for name in dict.fromkeys(name for name, file in prompt_parts(judged, own) if file is None):
+        lines.append(f"{name}: its file is not the one that was judged with, so it is left out")
+    missing = Counter(result.reason for result in judged.results if isinstance(result, Failure))
+    if missing:
+        reasons = ", ".join(f"{reason} × {number}" for reason, number in sorted(missing.items()))
+        lines.append(f"judgments are missing: {reasons}")
+    return tuple(lines)

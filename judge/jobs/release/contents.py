@@ -1,34 +1,37 @@
 """The files of a bundle: a judged folder's records with other names, without what may not be published."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
 
 from judge.ask.criteria import find_criterion, prompt_path
-from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
+from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes, settled_notes
-from judge.ask.stored_results import read_results
 from judge.crowd.jury import SELF_JUDGING
-from judge.io.content import FileContent, Pieces, content_digest, jsonl_pieces
+from judge.io.bundle import __version__
+from judge.io.cells import count, markdown_cell
+from judge.io.content import FileContent, content_digest
 from judge.io.ids import natural_key
 from judge.io.line_stream import json_bytes
 from judge.io.steps import Step, Steps
 from judge.io.stored import read_stored
-from judge.io.trec import response_run, safe_names
-from judge.jobs.judged import JudgedFolder
-from judge.jobs.manifest import MANIFEST
+from judge.jobs.folder import TURNS_WORDS, listed_files, pool_records, result_lines
+from judge.jobs.judged import JudgedFolder, read_replies
+from judge.jobs.manifest import MANIFEST, RECORD
 from judge.jobs.recheck import RECHECK
-from judge.jobs.release.pseudonyms import Pseudonyms, renamed
-from judge.pool.bank import excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
+from judge.jobs.release.names import Pseudonyms, renamed
+from judge.pool.bank import stored_pool
 from judge.pool.folder import TURNS
 from judge.pool.records import Pool, PooledResponse, PooledRun
+from judge.records import JudgedUnit
 from judge.results.qrels import qrel_name
+from judge.results.rows import worded
 
-_MEMBERS, _MEMBER_FAILURES = "members.jsonl", "member_failures.jsonl"
 _COPIED = ("missing_passages.tsv", "screen.tsv", RECHECK)
 """Files that name no run and quote no text."""
 _MANIFEST_KEPT = (
@@ -72,12 +75,7 @@ def bundle_files(
     return {
         **_tables(msgspec.structs.replace(judged, pool=pool)),
         **_results(judged, texts),
-        "pool.txt": pool_lines(pool).encode(),
-        **stored_pool(pool),
-        **_response_runs(pool),
-        "runs.jsonl": runs_jsonl(pool),
-        **({TURNS: turns_jsonl(pool)} if pool.turns else {}),
-        "excluded.tsv": excluded_tsv(pool.exclusions),
+        **pool_records(pool),
         **{name: read_stored(judged.path / name) for name in _COPIED if (judged.path / name).is_file()},
         **_prompt_files(judged, prompts),
         MANIFEST: json_bytes(_manifest(judged.manifest, names, pool)),
@@ -113,17 +111,14 @@ def _renamed_run(run: PooledRun, names: Pseudonyms) -> PooledRun:
     )
 
 
-def _without(results: Iterable[Judgment | Failure], texts: Texts) -> Iterator[Judgment | Failure]:
-    """The results without the judge's words, unless they are published."""
-    for result in results:
-        if texts.rationales:
-            yield result
-        elif isinstance(result, Judgment):
-            yield msgspec.structs.replace(result, rationale=None)
-        else:
-            # What a provider or a reply says may quote anything; which passages lack a text is the harness's own word.
-            detail = result.detail if result.reason == "no_passages" else ""
-            yield msgspec.structs.replace(result, raw=None, detail=detail)
+def _published(result: Judgment | Failure, texts: Texts) -> Judgment | Failure:
+    """The result without the judge's words, unless they are published."""
+    if texts.rationales:
+        return result
+    if isinstance(result, Judgment):
+        return msgspec.structs.replace(result, rationale=None)
+    # What a provider or a reply says may quote anything; which passages lack a text is the harness's own word.
+    return msgspec.structs.replace(result, raw=None, detail=result.detail if result.reason == "no_passages" else "")
 
 
 def _tables(public: JudgedFolder) -> dict[str, bytes]:
@@ -149,35 +144,18 @@ def _results(judged: JudgedFolder, texts: Texts) -> dict[str, FileContent]:
         if "jury" in sidecar:
             sidecar["jury"] = _jury(sidecar["jury"])
         files[f"{name}.json"] = json_bytes(sidecar)
-    files |= _lines(judged.results, texts, JUDGMENTS, FAILURES)
-    if (folder / _MEMBERS).is_file():
-        votes = read_results(folder / _MEMBERS, folder / _MEMBER_FAILURES)
-        files |= _lines(votes, texts, _MEMBERS, _MEMBER_FAILURES)
+    shown = partial(_published, texts=texts)
+    files |= result_lines(judged.results, JUDGMENTS, FAILURES, shown)
+    if (folder / MEMBERS).is_file():
+        votes = read_replies(folder)
+        files |= result_lines(votes, MEMBERS, MEMBER_FAILURES, shown)
     return files
-
-
-def _lines(results: Sequence[Judgment | Failure], texts: Texts, graded: str, failed: str) -> dict[str, FileContent]:
-    """The results as two files of these names."""
-
-    def of(kind: type[Judgment] | type[Failure]) -> Pieces:
-        return Pieces(lambda: jsonl_pieces(result for result in _without(results, texts) if isinstance(result, kind)))
-
-    return {graded: of(Judgment), failed: of(Failure)}
 
 
 def _jury(about: Mapping[str, Any]) -> dict[str, Any]:
     """What is recorded of a jury, with warnings that name no run."""
     warnings = (_SELF_JUDGED if text.startswith(SELF_JUDGING) else text for text in about.get("warnings", ()))
     return {**about, "warnings": list(dict.fromkeys(warnings))}
-
-
-def _response_runs(pool: Pool) -> dict[str, bytes]:
-    lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in pool.runs if run.selected}
-    for response in pool.responses:
-        for entry in response.runs:
-            lines.setdefault(entry.run_id, []).append((response.listed_under, response.response_id, entry.rank))
-    files = safe_names(lines)
-    return {f"response_runs/{files[run]}.run": response_run(run, entries).encode() for run, entries in lines.items()}
 
 
 def without_addresses(judged: JudgedFolder) -> JudgedFolder:
@@ -207,7 +185,8 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
     known = {prompt_id: find_criterion(path) for prompt_id, path in own.items()}
     asked = {
         (f"{reply.criterion}/{reply.variant}", reply.criterion_digest)
-        for reply in _replies(judged)
+        for reply in read_replies(judged.path)
+        # A jury's grades, where its folder has no members, are under a digest of their own.
         if not is_jury(reply.judge)
     }
     for prompt_id, digest in sorted(asked):
@@ -215,13 +194,6 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
         for part in criterion.together or (criterion,):
             file = own.get(part.prompt_id) or prompt_path(part.prompt_id)
             yield part.prompt_id, file if criterion.digest == digest else None
-
-
-def _replies(judged: JudgedFolder) -> Sequence[Judgment | Failure]:
-    """What models said, and a jury's grades where its folder has no members; those are under a digest of their own."""
-    if (judged.path / _MEMBERS).is_file():
-        return read_results(judged.path / _MEMBERS, judged.path / _MEMBER_FAILURES)
-    return judged.results
 
 
 def _prompt_files(judged: JudgedFolder, own: Mapping[str, Path]) -> dict[str, bytes]:
@@ -263,3 +235,81 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
         "configuration": configuration,
         "runs": sorted(runs, key=lambda run: natural_key(run["run_id"])),
     }
+
+
+README = "README.md"
+_FILES = (
+    ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
+    ("leaderboard.tsv", "the same as a table"),
+    ("differences.tsv", "every two runs, and whether they can be told apart"),
+    ("sentences.tsv", "per run and label of a sentence: how many sentences have it, contradicted ones among them"),
+    ("citations.tsv", "per run: how many used passages support a sentence, and how many sentences a passage supports"),
+    (
+        "qrels/*.qrel",
+        "the grades as qrels: id of the turn, 0, id of the response, grade; `.llm`, since a model gave them",
+    ),
+    ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
+    ("response_runs/*.run", "each run as TREC run lines over response ids"),
+    ("bank.json", "response id to text"),
+    ("pool.txt", "what was pooled, as a TREC pool"),
+    ("pool.jsonl", "the same in full: texts, ids of passages, lengths, and which runs gave them"),
+    ("judgments.jsonl", "every grade"),
+    ("failures.jsonl", "every judgment that is missing, and why"),
+    ("members.jsonl", "what each member of the jury said"),
+    ("member_failures.jsonl", "the judgments of members that are missing, and why"),
+    ("recheck.jsonl", "the second answer to the questions that were asked again"),
+    ("passages.jsonl", "the passages that the responses used"),
+    ("runs.jsonl", "the runs, and the turns that each had to answer"),
+    ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
+    (TURNS, TURNS_WORDS["response"]),
+    ("excluded.tsv", "what was not judged, and why"),
+    ("missing_passages.tsv", "used passages without a text"),
+    ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),
+    ("prompts/*", "the prompts as the judge got them, before the texts were filled in"),
+    (MANIFEST, "how the grades were made: versions, options, digests of topics, prompts and pool"),
+    (RECORD, "digests of these files: `sha256sum -c run.sha256` checks a copy"),
+)
+"""A file or a pattern of files, and what it holds; the most wanted first."""
+
+
+def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: bool, license: str | None) -> bytes:
+    """The page.
+
+    Args:
+        names: The other files.
+        judged: The folder that the bundle was made of.
+        texts: Which texts of others are in it.
+        hidden: Whether runs and teams have pseudonyms.
+        license: The terms of use; None where none are named.
+    """
+    held = {*names, RECORD}
+    unit = judged.pool.unit
+    rows = listed_files(_FILES, held, unit)
+    runs, responses = count(len(judged.pool.runs), "run"), count(len(judged.pool.responses), f"pooled {unit}")
+    prompts = ", ".join(criterion.prompt_id for criterion in judged.criteria)
+    judges = ", ".join(sorted(set().union(*judged.said_by.values())))
+    paragraphs = [
+        worded("# Response assessment", unit),
+        f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",
+        f"**{markdown_cell(judged.banner)}**",
+        *map(markdown_cell, settled_notes(judged.results)),
+        *_left_out(texts, unit, hidden),
+        f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
+        "\n".join(("| file | content |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in rows))),
+        "`judge leaderboard .` makes the leaderboard again from these files, and `judge report .` a page for the "
+        "browser.",
+    ]
+    return ("\n\n".join(paragraphs) + "\n").encode()
+
+
+def _left_out(texts: Texts, unit: JudgedUnit, hidden: bool) -> Iterable[str]:
+    if hidden:
+        yield "Runs and teams have pseudonyms. Whoever made this bundle keeps the list of their names."
+    if not texts.passages:
+        yield (
+            "The texts of the passages are left out: `passages.jsonl` is empty, and `pool.jsonl` has their ids. After "
+            "a `#`, an id has the SHA-256 of a text that the run itself gave."
+        )
+    if not texts.rationales:
+        yield "The judge's own words are left out, since they may quote passages: reasons, and replies that failed."
+    yield worded("A response has the text that a run submitted, so it may quote passages.", unit)

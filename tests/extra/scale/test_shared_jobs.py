@@ -86,7 +86,7 @@ def test_a_journal_is_for_a_calibration_that_asks(tmp_path: Path, capsys: pytest
     said = capsys.readouterr().err
     assert "--journal" in said
     assert "Sesame" not in said
-    with pytest.raises(UsageError, match="--journal goes with --model"):
+    with pytest.raises(UsageError, match="--journal: without effect here: they are about asking a judge"):
         calibrate_judges(CalibrationPlan(gold=["absent"], judgments=["absent"], journal=url))
     with pytest.raises(UsageError, match="must begin with postgresql://"):
         calibrate_judges(

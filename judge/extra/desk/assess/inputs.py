@@ -15,7 +15,7 @@ from judge.ask.records import Failure
 from judge.ask.stored_results import stored_judgments
 from judge.ask.subjects import check_unit
 from judge.errors import InputError, UsageError
-from judge.extra.desk.assess.plan import AssessPlan, check_assess_plan
+from judge.extra.desk.assess.plan import AssessPlan
 from judge.extra.desk.assess.store import DeskItem
 from judge.gold import parse_gold, read_plan, read_seal
 from judge.gold.plan import PlanRow
@@ -68,7 +68,6 @@ def read_work(plan: AssessPlan) -> Work:
         UsageError: The plan asks for what cannot be done, or for sealed test items.
         InputError: A file is bad, or does not belong to the pool.
     """
-    check_assess_plan(plan)
     drawn = _drawn(file_in(plan.plan, "plan.jsonl")) if plan.plan is not None else None
     criteria = _criteria(plan, drawn)
     pool = _pool(plan.pool, criteria)

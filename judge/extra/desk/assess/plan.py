@@ -2,7 +2,9 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
+
+from pydantic import model_validator
 
 from judge.errors import UsageError
 from judge.extra.desk.server import DeskAddress
@@ -44,27 +46,23 @@ class AssessPlan(DeskAddress, section="what is labeled"):
             return self.double
         return DOUBLE if len(self.assessors) > 1 else 0.0
 
-
-def check_assess_plan(plan: AssessPlan) -> None:
-    """Refuse what cannot be done.
-
-    Raises:
-        UsageError: An assessor has no usable name, or options contradict each other.
-    """
-    if not plan.assessors:
-        raise UsageError("no assessor: expected --assessor NAME, once for each person who labels")
-    for name in plan.assessors:
-        if not (name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME):
-            raise UsageError(f"--assessor {shown(name)}: expected a name of 1 to {_LONGEST_NAME} printable characters")
-    if twice := [name for name, times in Counter(map(str.casefold, plan.assessors)).items() if times > 1]:
-        raise UsageError(f"--assessor {', '.join(map(shown, twice))}: given twice; two people need two names")
-    if not 0 <= plan.shared <= 1:
-        raise UsageError(f"--double {plan.double}: expected a share from 0 to 1")
-    if plan.double and len(plan.assessors) < 2:
-        raise UsageError("--double: what every assessor labels needs two assessors or more")
-    if plan.judgments is not None and plan.made == "blind":
-        raise UsageError(
-            "--judgments: blind assessors see no judge's grade; --made postedit shows it, and marks the rows"
-        )
-    if plan.made == "postedit" and plan.judgments is None:
-        raise UsageError("--made postedit: expected --judgments, whose grades are to be edited")
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in self.assessors:
+            if not (name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME):
+                raise UsageError(
+                    f"--assessor {shown(name)}: expected a name of 1 to {_LONGEST_NAME} printable characters"
+                )
+        if twice := [name for name, times in Counter(map(str.casefold, self.assessors)).items() if times > 1]:
+            raise UsageError(f"--assessor {', '.join(map(shown, twice))}: given twice; two people need two names")
+        if self.shared > 1:
+            raise UsageError(f"--double {self.double}: expected a share from 0 to 1")
+        if self.double and len(self.assessors) < 2:
+            raise UsageError("--double: what every assessor labels needs two assessors or more")
+        if self.judgments is not None and self.made == "blind":
+            raise UsageError(
+                "--judgments: blind assessors see no judge's grade; --made postedit shows it, and marks the rows"
+            )
+        if self.made == "postedit" and self.judgments is None:
+            raise UsageError("--made postedit: expected --judgments, whose grades are to be edited")
+        return self

@@ -1,35 +1,139 @@
-"""What a calibration compares: gold, prompts, the scale that each grade is on, and panels of gold and labels."""
+"""The options of a calibration."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.group import combine
 from judge.ask.labels import JUDGMENTS, labels_of
-from judge.ask.opening import ask_free, takes
+from judge.ask.opening import MOST_SAMPLES, ask_free, takes
+from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.tasks import Task
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.gate import parse_requirement
-from judge.calibrate.intake import Gold, LabelSource, make_panels, parse_scale, read_gold_files, same_grades
+from judge.calibrate.intake import Gold, LabelSource, OffScale, make_panels, parse_scale, read_gold_files, same_grades
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.gold import GOLD_FILES, match
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
+from judge.io.ids import Cluster
 from judge.io.paths import StrPath, in_folders, paths
+from judge.io.plan import Option, Options, Seed
 from judge.io.steps import Step, Steps, quiet
 from judge.io.stored import sha256
-from judge.jobs.calibration.plan import CalibrationPlan, check_plan
 from judge.judges.backends import open_model
 from judge.judges.backends.baseline import BASELINES
-from judge.pool.intake import turns_by_id
+from judge.plugins import need
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
 from judge.runs.families import read_families
 from judge.runs.records import Turn
-from judge.runs.topics import read_topics
+from judge.runs.topics import topic_turns
+
+ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
+NEEDLESS = "they are about asking a judge, which --model names"
+_OF_ASKING = (
+    *AskingOptions.model_fields,
+    *("samples", "together", "cascades", "cascade_url", "cascade_grid", "journal"),
+)
+
+
+class ComparedJudges(Options, section="reading"):
+    """What is compared with what: labels and judges that are asked."""
+
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")]
+    """Gold grades: JSONL, or four columns."""
+    test: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Sealed test grades of `judge gold split`; only the chosen judge is reported on them, openings are logged."""
+    seal: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Their seal (default: seal.json beside --test)."""
+    judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Labels of one or more judges; if there are none, --model is asked."""
+    pool: Annotated[Path | None, Option(metavar="PATH")] = None
+    """Folder of `judge run`, or its pool.jsonl, if it is not beside the judgments."""
+    criterion: Annotated[str | Path | None, Option(metavar="NAME|PATH")] = None
+    """Only this criterion, or judgments under this prompt; for columns, the criterion of the grades."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Grades of gold and labels in columns, such as 0-3."""
+    polarity: Literal["higher", "lower"] = "higher"
+    """Which end of --scale is good."""
+    gold_scale: Annotated[str | Path | None, Option(metavar="PROMPT")] = None
+    """Prompt whose scale the gold is on, if not the judges' scale: grades then count as positive or not."""
+    off_scale: OffScale = "error"
+    """A judge's label off its scale stops the calibration, or counts as a missing judgment."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics, for prompts that show the conversation and for the list of disagreements."""
+    families: Annotated[Path | None, Option(metavar="TSV")] = None
+    """Run or judge, tab, family of models behind it."""
+    prompts: Annotated[
+        tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True, section="asking")
+    ] = ()
+    """Prompt, as criterion/variant or a file of your own, also one that judgments are under; may be repeated."""
+    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
+    """A judge; may be repeated."""
+    cascades: Annotated[tuple[str, ...], Option("cascade", metavar="CHECKER@LOW:HIGH", repeat=True)] = ()
+    """Let a checker judge groundedness by sentences first, and keep what it is sure of: every sentence is supported
+    with a probability of at most LOW or at least HIGH; the model is asked the rest; compared with the model alone; may
+    be repeated."""
+    cascade_url: Annotated[str | None, Option(metavar="URL")] = None
+    """Address of that checker, where it is behind a server."""
+    cascade_grid: bool = False
+    """Compare a grid of other bounds of each cascade with gold too; asks nothing; each counts as a candidate."""
+    together: bool = False
+    """Ask the prompts also all in one call: what that costs in agreement, and what it saves."""
+    samples: Annotated[int, Field(ge=1, le=MOST_SAMPLES), Option(metavar="N")] = 1
+    """Ask each question N times, for test-retest."""
+
+
+Draws = Annotated[int, Field(ge=200, le=1_000_000)]
+"""A number of resamples; with fewer, the verdict would depend on the seed."""
+
+
+class CalibrationPlan(ComparedJudges, AskingOptions, JournalOption, section="deciding"):
+    """Everything `judge calibrate` can be told."""
+
+    requirements: Annotated[tuple[str, ...], Option("require", metavar="RULE", repeat=True)] = ()
+    """Such as 'wkappa.lo>=0.4': exit 1 unless the verdict is TRUSTED; may be repeated."""
+    epsilon: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    """Epsilon of the alternative annotator test: .2 experts, .15 skilled annotators, .1 crowd."""
+    margin: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, Option(metavar="M")] = None
+    """Also test whether the chosen judge is as good as each other one, and as assessors are among themselves: whether
+    the primary statistic differs by less than M."""
+    cluster: Cluster = "topic"
+    """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
+    9-2 are one."""
+    replicates: Annotated[Draws, Option(metavar="N")] = 2000
+    """Bootstrap resamples."""
+    permutations: Annotated[Draws, Option(metavar="N")] = 10_000
+    """Permutations per comparison."""
+    resampling_seed: Annotated[Seed, Option(metavar="N")] = 2023
+    """Seed of resamples and permutations."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR", section="output")] = None
+    """Write tables, report, plots and certificate here."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if bool(self.judgments) == bool(self.models):
+            raise UsageError("expected either existing judgments (--judgments) or models to ask (--model)")
+        if self.models and not (self.prompts and self.pool and self.out):
+            raise UsageError(ASKING)
+        if not self.models:
+            # Without a folder to write, nothing shows the conversations.
+            self.refuse_unused((*_OF_ASKING, *(() if self.out else ("topics",))), NEEDLESS)
+        if self.cascade_grid and not self.cascades:
+            raise UsageError("a grid of bounds is about a cascade (--cascade-grid goes with --cascade)")
+        if self.scale is None:
+            self.refuse_unused(["polarity"], "it says which end of --scale is good")
+        if self.test is None:
+            self.refuse_unused(["seal"], "it is the seal of the grades in --test")
+        for cascade in self.cascades or (None,) * (self.cascade_url is not None):
+            need("cascades.run", "--cascade").check_cascade(cascade, self.cascade_url)
+        return self
 
 
 class CalibrationInputs(NamedTuple):
@@ -60,7 +164,7 @@ class CalibrationInputs(NamedTuple):
 def read_inputs(
     plan: CalibrationPlan, steps: Steps = quiet, pool: Pool | None = None, known: Sequence[StrPath] = ()
 ) -> CalibrationInputs:
-    """Check a plan, and read its gold, prompts and topics.
+    """Read the gold, prompts and topics of a plan.
 
     Args:
         plan: The plan.
@@ -69,10 +173,9 @@ def read_inputs(
         known: Journals that hold paid answers to the same questions.
 
     Raises:
-        UsageError: Options do not go together, or a scale or a prompt cannot be used.
+        UsageError: A scale or a prompt cannot be used.
         InputError: A file is bad; every problem is listed.
     """
-    check_plan(plan)
     plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
     options = CalibrationOptions(
         requirements=tuple(map(parse_requirement, plan.requirements)),
@@ -94,7 +197,7 @@ def read_inputs(
         only = prompt.name
     steps(Step("reading gold and labels"))
     gold = read_gold_files(plan.gold, only, scale)
-    topics = None if plan.topics is None else turns_by_id(read_topics(plan.topics))
+    topics = topic_turns(plan.topics)
     return CalibrationInputs(plan, options, scale, prompts, only, gold, topics, pool, paths(known))
 
 
