@@ -1,7 +1,7 @@
 """Runs: a submission, read from its format, checked by the rules of the field, fixed and converted.
 
 topics      the conversations
-document    a file's bytes as JSON values, with the place of an error (typed: the quick decoder; fields: by hand)
+document    a file's bytes as JSON values, with the place of an error (fields: its members, one by one)
 formats/    a reader for each format, and the rules that tell it from others
 tokens      the token limit, counted the ways in use
 profiles    the limits of each track's year; families: the teams and model families behind runs

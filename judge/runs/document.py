@@ -9,7 +9,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from judge.io.stored import read_stored, sha256, unpack
 from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.fields import MAX_TURNS
-from judge.runs.typed import decode_line
 
 HEAD = 4096
 """Bytes that suffice to recognize a file."""
@@ -38,7 +37,6 @@ _PACKINGS = {
 _TAR = slice(257, 262)
 _UTF16_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PYTHON_LITERAL = re.compile(r"(True|False|None)\b")
-_NOT_BLANK = re.compile(rb"\S")
 _TURN_LINE = re.compile(rb'"(metadata|references)"')
 
 
@@ -101,16 +99,12 @@ def _packing(content: bytes) -> str | None:
     return next((name for magic, name in _PACKINGS.items() if content.startswith(magic)), None)
 
 
-def open_document(
-    path: Path, *, as_lines: bool = False, quick: Callable[[bytes], Any | None] | None = None
-) -> Document:
+def open_document(path: Path, *, as_lines: bool = False) -> Document:
     """Read, unpack and decode one file; never raises for its content.
 
     Args:
         path: The file.
         as_lines: Read the file as JSON Lines, whatever it looks like.
-        quick: A faster decoder, tried first; it returns None for content that it cannot decode.
-
     """
     file = file_name(path)
     problems: list[Problem] = []
@@ -155,10 +149,6 @@ def open_document(
         add("too_many_values", f"more than {most:,} JSON values; --max-file-size allows more")
         return document()
     if as_lines:
-        return document(content, None, _decode_lines(content, file, problems))
-    if quick is not None and (value := quick(content)) is not None:
-        return document(content, value)
-    if _begins_with_a_turn(content):
         return document(content, None, _decode_lines(content, file, problems))
     value, unread = decode(content, file)
     if unread is None:
@@ -206,12 +196,6 @@ def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Pro
         return refused("not_json", "not a run: an integer of thousands of digits")
 
 
-def _begins_with_a_turn(content: bytes) -> bool:
-    """Whether the first line is a whole turn and more lines follow, so that the content is not one JSON value."""
-    end = content.find(b"\n")
-    return end >= 0 and _NOT_BLANK.search(content, end) is not None and _is_turn(content[:end])
-
-
 def _is_open_array(content: bytes) -> bool:
     """Whether the content begins with an array that its first line does not end."""
     first, _, _ = content.lstrip().partition(b"\n")
@@ -254,10 +238,7 @@ def _decode_lines(content: bytes, file: str, problems: list[Problem]) -> tuple[t
             message = f"more than {MAX_TURNS:,} lines, each of which should be a turn; the file is not read"
             problems.append(problem("too_many_turns", file, "", message))
             return ()
-        value = decode_line(raw)
-        unread = None
-        if value is None:
-            value, unread = decode(raw, file, number)
+        value, unread = decode(raw, file, number)
         if unread is None:
             lines.append((number, value))
         else:

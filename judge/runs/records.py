@@ -52,11 +52,8 @@ class Topic(Record, frozen=True):
     turns: tuple[Turn, ...]
 
 
-class Provenance(Record, frozen=True, gc=False, forbid_unknown_fields=True, rename={"passage_id": "id"}):
-    """One passage that a response names; `used` and `text` are None where the format or the run has none.
-
-    In JSON it is an entry of a run's list of passages, so that the 300,000 entries of a run are decoded directly.
-    """
+class Provenance(Record, frozen=True, gc=False):
+    """One passage that a response names; `used` and `text` are None where the format or the run has none."""
 
     passage_id: str
     score: float | None = None

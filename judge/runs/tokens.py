@@ -1,10 +1,11 @@
 """The token limit, counted in the ways that the field uses, with spaCy's version on record."""
 
+import functools
 import hashlib
 import importlib.metadata
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, get_args
 
@@ -12,10 +13,10 @@ import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.io.safe import storable
-from judge.runs.english_tokens import EnglishTokens, load_english
 from judge.runs.records import TokenCount, TokenRule
 
 if TYPE_CHECKING:
+    from spacy.tokenizer import Tokenizer  # type: ignore[import-not-found]
     from spacy.tokens import Doc
 
 RULES: tuple[TokenRule, ...] = get_args(TokenRule)
@@ -23,6 +24,11 @@ MAX_CHARS = 1_000_000
 """The most characters of a text that is tokenized; validation refuses longer ones first."""
 
 _CHUNK = re.compile(r"\S+")
+
+# spaCy's English rules peel a run of punctuation or emoji one sign at a time, searching the whole rest of the
+# run at every step: 8,000 signs take 8 s. Runs are tokenized in pieces of this length.
+MAX_RUN = 1_000
+_LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
 
 # spaCy's tokenizer without rules: white space splits, one space after a word belongs to the word, and the rest of
 # the white space is a token too.
@@ -74,7 +80,6 @@ class TokenCounter:
             raise UsageError(f"the token limit must be 1 or more, not {limit}")
         self.rule: TokenRule = rule
         self.limit = limit
-        self._english: EnglishTokens | None = None
         self._memo: dict[bytes, TokenCount] = {}
 
     @property
@@ -126,11 +131,8 @@ class TokenCounter:
         return None if tokens.cut is None else tokens
 
     def _count(self, text: str) -> TokenCount:
-        if self._english is None:
-            self._english = load_english()
-        words, spaces = text.split(), _space_tokens(text)
-        whitespace = len(words) if text.isascii() else _count_whitespace(text)
-        counts = TokenCount(len(words) + len(spaces), self._english.count(text, words, spaces), whitespace, None)
+        docs = english_docs(text)
+        counts = TokenCount(_count_bare(text), sum(map(len, docs)), _count_whitespace(text), None)
         if getattr(counts, self.rule) <= self.limit:
             return counts
         if self.rule == "bare":
@@ -138,7 +140,7 @@ class TokenCounter:
         elif self.rule == "whitespace":
             cut = _cut_whitespace(text, self.limit)
         else:
-            cut = _cut(self._english.docs(text), self.limit)
+            cut = _cut(docs, self.limit)
         return msgspec.structs.replace(counts, cut=cut)
 
 
@@ -194,6 +196,27 @@ def rule_effect(
         emptied=emptied,
         unanswered=unanswered,
     )
+
+
+def english_docs(text: str) -> "list[Doc]":
+    """The tokens of a text by spaCy's English rules, in pieces that are split only inside runs longer than MAX_RUN."""
+    return list(map(_english(), _pieces(text)))
+
+
+@functools.cache
+def _english() -> "Tokenizer":
+    """The tokenizer of `spacy.blank("en")`; loading spaCy takes most of a second, so it is done once."""
+    import spacy
+
+    return spacy.blank("en").tokenizer
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    for match in _LONG_RUN.finditer(text):
+        yield text[start : match.end()]
+        start = match.end()
+    yield text[start:]
 
 
 def _refuse(text: str) -> None:

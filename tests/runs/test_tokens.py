@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer
 
 from judge.errors import InputError, UsageError
-from judge.runs.english_tokens import MAX_RUN
 from judge.runs.records import TokenRule
-from judge.runs.tokens import MAX_CHARS, RULES, TokenCounter, rule_effect, truncated
+from judge.runs.tokens import MAX_CHARS, MAX_RUN, RULES, TokenCounter, rule_effect, truncated
 
 pytestmark = pytest.mark.slow
 

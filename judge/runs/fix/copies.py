@@ -24,7 +24,7 @@ from judge.io.folder import (
 from judge.io.paths import StrPath, paths, published
 from judge.io.safe import escape, escape_cell, shown
 from judge.io.stored import read_stored
-from judge.runs.document import Document, decode, open_document
+from judge.runs.document import Document, open_document
 from judge.runs.fix.fixes import Fix, Fixer
 from judge.runs.formats import rules_of
 from judge.runs.records import Run, TokenCount
@@ -182,9 +182,7 @@ def _whole(document: Document, fixer: Fixer) -> bytes:
 def _lines(document: Document, fixer: Fixer) -> bytes:
     """The content with its lines fixed; those without a fix stay as they are."""
     lines = document.content.split(b"\n")
-    for number, _ in document.lines:
-        # Decoded again: the quick decoder does not keep the file's order and numbers.
-        value, _ = decode(lines[number - 1], document.file, number)
+    for number, value in document.lines:
         before = len(fixer.fixes)
         fixer.turn(value, f"line {number}: $")
         if len(fixer.fixes) > before:

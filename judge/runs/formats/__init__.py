@@ -3,7 +3,6 @@
 import importlib
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -17,7 +16,6 @@ from judge.runs.check.codes import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
 from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.shape import ReadRun, Rules
-from judge.runs.typed import decode_typed
 
 __all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
 
@@ -116,11 +114,8 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
         UsageError: `format` is not one of `FORMATS`.
     """
     if format is not None:
-        rules = rules_of(format)
-        # The quick decoder knows documents with turns, of which entries have none.
-        quick = partial(decode_typed, flagged=rules.flags_used) if rules.form != "entries" else None
-        return _module(format).read(open_document(path, as_lines=rules.form == "lines", quick=quick))
-    document = open_document(path, quick=decode_typed)
+        return _module(format).read(open_document(path, as_lines=rules_of(format).form == "lines"))
+    document = open_document(path)
     for name in FORMATS:
         module = _module(name)
         if module.sniff(document):

@@ -116,12 +116,8 @@ IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}+-[0-9]{2}+-[0-9]{5}+:[0-9]++
 def read_passages(log: ProblemLog, entries: list[Any], path: str, *, flagged: bool) -> tuple[Provenance, ...]:
     """The passages of a response in their order; `flagged`: the format has `used`.
 
-    `entries` are JSON values, or records if the quick decoder has read them.
-
     An entry without a readable id is kept with the id "", so that positions stay those of the file.
     """
-    if entries and type(entries[0]) is Provenance:
-        return tuple(entries)
     provenance: list[Provenance] = []
     keep = provenance.append
     used_type = bool if flagged else type(None)
