@@ -49,7 +49,7 @@ from judge.calibrate.report.disagreements import parse_disagreements
 from judge.crowd.cone_rag import read_study
 from judge.crowd.known_file import read_known
 from judge.crowd.layout import Layout
-from judge.crowd.regin.resource import read_turns as read_subset
+from judge.crowd.regin import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, JudgeError

@@ -19,7 +19,7 @@ from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import TASK, Layout, Scales
 from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
 from judge.crowd.problems import LabelProblems
-from judge.crowd.regin.resource import read_turns
+from judge.crowd.regin import read_turns
 from judge.crowd.study import Study, StudySettings, cautions, study
 from judge.crowd.summary import ItemGrade, item_grades
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables

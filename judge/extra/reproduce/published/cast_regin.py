@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.crowd.regin.kinds import GRADES, KINDS, RELEVANT, Name, qrels_path
-from judge.crowd.regin.resource import Part, read_resource, read_turns
+from judge.crowd.regin import GRADES, KINDS, RELEVANT, Name, Part, qrels_path, read_resource, read_turns
 from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
 from judge.extra.reproduce.published.release import ReleasedFile, find_released, lengths_grid, nothing_found

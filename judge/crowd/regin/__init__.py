@@ -1,1 +1,0 @@
-"""CAsT-ReGIn as published: its resource read, checked, made again byte for byte, and runs matched with it."""
