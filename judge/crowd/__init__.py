@@ -11,6 +11,6 @@ reliability  how reliable the crowd is, over all and by topic
 study        runs all of these on a set of tables
 outputs      pool, bank, qrels, gold; audit and summary say how they came about
 regin        the published CAsT-ReGIn resource, read
-jury         the same aggregators over LLM judges; members names them, notes describes them in outputs
+jury         the same aggregators over LLM judges; members names them
 joint        judges and workers in one model, as a diagnostic only
 """

@@ -11,8 +11,7 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Tasks
 from judge.crowd.aggregators import JURIES
-from judge.crowd.jury import Member, cautions, consensus, jury_criterion, jury_name
-from judge.crowd.notes import JuryNotes
+from judge.crowd.jury import JuryNotes, Member, cautions, consensus, jury_criterion, jury_name
 from judge.errors import UsageError
 from judge.io.ids import natural_key
 from judge.judges.model import Model

@@ -16,7 +16,7 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.returned import settled_counts
 from judge.ask.stored_results import StoredResults
 from judge.calibrate.certificate import CertificateStatement
-from judge.crowd.notes import JuryNotes
+from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
 from judge.io.content import FileContent, Pieces, jsonl_pieces
 from judge.io.folder import replace_folder, same_place
