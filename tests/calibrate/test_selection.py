@@ -66,6 +66,7 @@ def test_of_equals_the_first_by_name_is_chosen_and_nobody_of_nobody() -> None:
 
 
 def test_a_cascade_is_chosen_only_if_it_agrees_better_than_its_model() -> None:
+    pytest.importorskip("judge.extra.checkers")
     name = "checker/overlap@0.1:0.8+server/m"
     # Its name comes first, and it settled nothing, so it is its model.
     same = panel(said(name, 0.2, 1, prompt="groundedness/p"), said("server/m", 0.2, 1, prompt="groundedness/p"))

@@ -13,8 +13,6 @@ import pytest
 
 from judge.cli.tables import print_problems
 from judge.errors import UsageError
-from judge.extra.nuggets.jobs.questions import NuggetMatchPlan, read_questions
-from judge.extra.probe.inputs import ProbePlan, read_probe
 from judge.jobs.calibration.inputs import CalibrationPlan
 from judge.jobs.calibration.session import calibrate_judges
 from judge.jobs.folder import write_pool
@@ -112,6 +110,7 @@ ROW = {"topic_id": "1-1", "criterion": "usefulness", "grade": 2, "assessor": "an
 def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     pool: Path, of_responses: Path, tmp_path: Path
 ) -> None:
+    probe, questions = map(pytest.importorskip, ("judge.extra.probe.inputs", "judge.extra.nuggets.jobs.questions"))
     first = read_pool_folder(of_responses).responses[0]
     gold = tmp_path / "gold.jsonl"
     gold.write_text(json.dumps(ROW | {"turn_id": first.turn_id, "response_id": first.response_id}) + "\n")
@@ -124,7 +123,9 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
         lambda: write_gold_sheet(
             GoldSheetPlan(pool=of_responses, to="csv", prompts=["usefulness"], out=tmp_path / "sheet")
         ),
-        lambda: read_probe(ProbePlan(folder=of_responses, criteria=["usefulness"], out=tmp_path / "probe", **asked)),
+        lambda: probe.read_probe(
+            probe.ProbePlan(folder=of_responses, criteria=["usefulness"], out=tmp_path / "probe", **asked)
+        ),
         lambda: calibrate_judges(
             CalibrationPlan(gold=[gold], pool=of_responses, prompts=["usefulness"], out=tmp_path / "cal", **asked)
         ),
@@ -137,8 +138,10 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     both.write_bytes(gold.read_bytes() + json.dumps(grounded).encode() + b"\n")
     assert len(check_gold_files(GoldCheckPlan(files=[both], pool=of_responses)).rows) == 2
     with pytest.raises(UsageError, match=r"^nugget/graded: about responses, but dialogues are judged here$"):
-        read_questions(
-            NuggetMatchPlan(pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches")
+        questions.read_questions(
+            questions.NuggetMatchPlan(
+                pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches"
+            )
         )
     with pytest.raises(UsageError, match="a pool of dialogues: name the criteria to label"):
         draw_gold_plan(GoldDrawPlan(pool=pool, n=9, seed=1, out=tmp_path / "plan.jsonl"))

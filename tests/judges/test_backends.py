@@ -6,9 +6,6 @@ import pytest
 
 from judge.ask.budget import given_price
 from judge.errors import UsageError
-from judge.extra.checkers.cascade import parse_cascade
-from judge.extra.scale.requests import OpenQuestion
-from judge.extra.scale.service import offer_of
 from judge.judges.backends import BACKENDS, backend_facts, judges_in
 from judge.judges.model import FREE, Model, Price
 from tests.ask.test_returned import notes
@@ -17,27 +14,31 @@ from tests.test_walls import MODULES, syntax
 
 pytestmark = pytest.mark.fast
 
+WITH_FACTS = ("scale.service", "scale.requests", "checkers.cascade")
+"""Modules of annexes that go by the facts of a backend."""
+
 
 @pytest.mark.parametrize("backend", ["baseline", "checker", "litellm", "local", "openai", "server"])
 def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    offers, requests, cascades = (pytest.importorskip(f"judge.extra.{name}") for name in WITH_FACTS)
     copy = f"{backend}-2"
     monkeypatch.setitem(BACKENDS, copy, BACKENDS[backend])
 
     def treated(name: str) -> list[object]:
         judge = f"{name}/anthropic/m"
         try:
-            offer: object = offer_of(judge)
+            offer: object = offers.offer_of(judge)
         except UsageError as error:
             offer = str(error)
         try:
-            cascade: object = parse_cascade(f"{judge}@0.1:0.8").low
+            cascade: object = cascades.parse_cascade(f"{judge}@0.1:0.8").low
         except UsageError:
             cascade = None
         return [
             notes(judge, "another"),
             given_price(judge, {"anthropic/m": FREE}),
             offer,
-            OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model,
+            requests.OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model,
             cascade,
             judges_in(f"{judge}@0.1:0.8+openai/gpt-x"),
             backend_facts(judge),

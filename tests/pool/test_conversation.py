@@ -10,7 +10,6 @@ from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
 from judge.ask.tasks import Task
 from judge.errors import InputError
-from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.io.ids import is_own_turn, natural_key, topic_of
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, turns_jsonl
 from judge.pool.conversation import is_genuine, joined, own_turns, turns_shown
@@ -279,7 +278,8 @@ def test_runs_are_measured_under_the_ids_of_their_conversations(tmp_path):
     runs = folder_of(tmp_path / "runs", gull=talk("gull", TIDE))
     submitted = read_runs(runs, measured=measured.append)
     assert [turn.turn_id for turn in measured[0].turns] == [turn.turn_id for turn in submitted.turns]
-    (ranked,) = ranked_runs(runs, passage_ranking, [])
+    intake = pytest.importorskip("judge.extra.evaluate.intake")
+    (ranked,) = intake.ranked_runs(runs, intake.passage_ranking, [])
     assert list(ranked.ranking) == [turn.turn_id for turn in submitted.turns]
 
 
@@ -340,6 +340,7 @@ def test_a_turn_of_another_run_in_the_file_is_of_no_conversation(tmp_path):
     ]  # fmt: skip
     turns = {run.run_id: [turn_id.partition("~")[0] for turn_id in run.turns] for run in pool.runs}
     assert turns == {"gull": ["1-1_1", "1-1_2", "1-1_3"], "tern": ["1-1_1"]}
-    ranked = next(run for run in ranked_runs(runs, passage_ranking, []) if run.run_id == "gull")
+    intake = pytest.importorskip("judge.extra.evaluate.intake")
+    ranked = next(run for run in intake.ranked_runs(runs, intake.passage_ranking, []) if run.run_id == "gull")
     assert [turn_id.partition("~")[0] for turn_id in ranked.ranking] == ["1-1_1", "1-1_2", "1-1_3"]
     assert all(map(is_own_turn, ranked.ranking))

@@ -63,8 +63,8 @@ def backend_facts(judge: str) -> BackendFacts:
 def judges_in(name: str) -> tuple[str, ...]:
     """The models behind the name of a judge, in the order of asking: two of a cascade, of another judge itself.
 
-    >>> judges_in("checker/overlap@0.1:0.8+openai/gpt-x"), judges_in("openai/gpt-x")
-    (('checker/overlap', 'openai/gpt-x'), ('openai/gpt-x',))
+    >>> judges_in("openai/gpt-x")
+    ('openai/gpt-x',)
     """
     found = _CASCADE.fullmatch(name)
     return found.groups() if found and backend_facts(name).checker else (name,)
