@@ -5,13 +5,14 @@ A call waits for money and for its turn, is made again while its failures may pa
 
 import asyncio
 import functools
-import random
+import itertools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import tenacity
 
 from judge.ask.budget import Budget
 from judge.ask.estimates import estimated_tokens, typical_reply
@@ -25,8 +26,8 @@ from judge.judges.journal_rows import storable
 from judge.judges.model import FREE, Model
 from judge.judges.records import Completion, Request
 
-_LONGEST_PAUSE = 60.0
-"""Most seconds between two attempts of a call where the provider names no time."""
+_BACKOFF = tenacity.wait_random_exponential(max=60.0)
+"""Seconds between two attempts of a call where the provider names no time."""
 _CERTAIN = 5
 """Least refusals in a row after which a provider is believed to take no calls."""
 _PAUSE = 1.0
@@ -97,6 +98,13 @@ class Calls:
         """The error of a run in which the judge answers nothing."""
         self._refused = False
         """Whether the judge has refused a request for what the request is."""
+        self._again = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(TransientError),
+            stop=tenacity.stop_after_attempt(settings.attempts),
+            wait=_pause_after,
+            sleep=self.pause,
+            reraise=True,
+        )
         self._free = _FREE_UNWRITTEN if self._model.price() == FREE else 0
         self._unwritten: dict[str, asyncio.Future[None]] = {}
         """What writes the completion of each digest."""
@@ -257,12 +265,27 @@ class Calls:
         return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
 
     async def _sent(self, request: Request) -> Completion:
-        """Send a request in its turn, and again while its failures may pass; a refusal for a rate limit is none."""
+        """Send a request, and again while its failures may pass."""
         tokens = estimated_tokens(request) + counted_reply(self._model, request) if self._pace.limits else 0
-        attempts = failures = 0
+        attempt = functools.partial(self._attempt, request, tokens, itertools.count(1))
+        try:
+            return await attempt()
+        except TransientError as error:
+            first = [error]
+
+        async def next_attempt() -> Completion:
+            if first:
+                raise first.pop()
+            return await attempt()
+
+        # tenacity takes a quarter of the CPU of a call, so it is told of a first attempt only once that has failed.
+        return await self._again(next_attempt)
+
+    async def _attempt(self, request: Request, tokens: int, numbers: Iterator[int]) -> Completion:
+        """Send a request in its turn, and again where it is refused for a rate limit, which is no failure."""
         while True:
             ticket = await self._in_line(tokens)
-            attempts, started = attempts + 1, self._clock.now()
+            number, started = next(numbers), self._clock.now()
             try:
                 completion = await self._model.complete(request)
             except RateLimitError as error:
@@ -271,17 +294,12 @@ class Calls:
             except TransientError as error:
                 self._check_wish(error)
                 self._pace.hold(error.retry_after)
-                failures += 1
-                if failures >= self._settings.attempts:
-                    raise
-                # As the provider asks, else random within a window that doubles each time.
-                window = min(_LONGEST_PAUSE, 2.0 ** (failures - 1))
-                await self.pause(random.uniform(0.0, window) if error.retry_after is None else error.retry_after)  # noqa: S311 - no secret
+                raise
             else:
                 self._pace.answered(ticket, self._model.limits)
                 self._wake()
                 latency = completion.latency or round(self._clock.now() - started, 3)
-                return msgspec.structs.replace(completion, attempts=attempts, latency=latency)
+                return msgspec.structs.replace(completion, attempts=number, latency=latency)
 
     async def _in_line(self, tokens: int) -> Ticket:
         """Wait until a call of so many tokens may be sent, after those that wait already."""
@@ -360,3 +378,10 @@ def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalEr
         f"{judge}: {why.rstrip('.')}; the provider asks to wait {duration(seconds)}, longer than --max-wait "
         f"{most:g} (seconds): give the same command again after {then}, or raise --max-wait"
     )
+
+
+def _pause_after(failed: tenacity.RetryCallState) -> float:
+    """Seconds until the next attempt: as the provider asks, else random within a window that doubles each time."""
+    error = failed.outcome and failed.outcome.exception()
+    wish = error.retry_after if isinstance(error, TransientError) else None
+    return _BACKOFF(failed) if wish is None else wish
