@@ -78,7 +78,7 @@ from judge.io.stored import unpack
 from judge.io.tabular import read_table
 from judge.io.trec import parse_qrels
 from judge.io.zstandard import zstd
-from judge.jobs.gold import CROWD, label_source
+from judge.jobs.gold import CROWD, read_label_tables
 from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
 from judge.judges.chat import read_completion
@@ -504,7 +504,7 @@ def _desk_store(folder: Path, content: bytes) -> None:
 
 def _import(folder: Path, content: bytes, *, source: str) -> None:
     constants = {"criterion": "relevance", "assessor": "a"}
-    read = label_source() if source == CROWD else None
+    read = read_label_tables if source == CROWD else None
     import_gold(source, [_file(folder, content, "x.csv")], ImportOptions(constants=constants), read=read)
 
 

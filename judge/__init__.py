@@ -144,12 +144,13 @@ def _public() -> dict[str, str]:
     if not _homes:
         import pkgutil
 
-        from judge.plugins import module_is_there
+        from judge.plugins import is_there
 
         lines = (pkgutil.get_data(__name__, "__init__.py") or b"").decode().splitlines()
         parts = (line.split() for line in lines if line.startswith("    from judge."))
-        homes = ((name, module) for _, module, _, name, *_ in parts)
-        _homes.update((name, module) for name, module in homes if module_is_there(module))
+        for _, module, _, name, *_ in parts:
+            if ".extra." not in module or is_there(module.split(".")[2]):
+                _homes[name] = module
     return _homes
 
 

@@ -21,8 +21,13 @@ from judge.errors import UsageError
 
 T = TypeVar("T")
 GROUP = "trec_judge.plugins"
-TABLES = ("formats", "judges", "prompts", "statistics")
-"""The tables to which other packages may add."""
+TABLES = {
+    "formats": ("RULES", "sniff", "read"),
+    "judges": ("module", "facts"),
+    "prompts": ("is_dir", "glob"),
+    "statistics": ("formula", "about", "shown"),
+}
+"""The tables to which other packages may add, and what each of their rows has."""
 
 
 class Annex(NamedTuple):
@@ -114,11 +119,6 @@ def is_there(annex: str) -> bool:
     return os.path.isfile(os.path.join(os.path.dirname(__file__), "extra", annex, "__init__.py"))  # noqa: PTH113, PTH118, PTH120 - pathlib slows down `judge --help`
 
 
-def module_is_there(module: str) -> bool:
-    """Whether a module of this package is installed: all of the core, and those of the annexes that are there."""
-    return not module.startswith("judge.extra.") or is_there(module.split(".")[2])
-
-
 def added(table: str, known: Collection[str]) -> dict[str, Any]:
     """The rows that annexes and other packages add to a table, by name.
 
@@ -134,7 +134,7 @@ def added(table: str, known: Collection[str]) -> dict[str, Any]:
         for row, reference in references.items() if is_there(name) else ():
             if row.startswith(f"{table}."):
                 rows[row.partition(".")[2]] = _load(reference)
-    for point in _points():
+    for point in _points() if table in TABLES else ():
         named, _, name = point.name.partition(".")
         if named not in TABLES or not name or (named == table and name in {*known, *rows}):
             tables = f"expected one of {', '.join(TABLES)}, a dot and a name"
@@ -143,8 +143,10 @@ def added(table: str, known: Collection[str]) -> dict[str, Any]:
         if named == table:
             try:
                 rows[name] = point.load()
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise UsageError(f"{_source(point)}: the plugin {point.name!r} cannot be imported: {error}") from error
+            if lacking := [part for part in TABLES[table] if not hasattr(rows[name], part)]:
+                raise UsageError(f"{_source(point)}: the plugin {point.name!r} has no {', '.join(lacking)}")
     return rows
 
 
@@ -177,10 +179,15 @@ def need(row: str, what: str) -> Any:
     Raises:
         UsageError: The folder of the annex is not installed.
     """
-    name, reference = next((name, annex.rows[row]) for name, annex in ANNEXES.items() if row in annex.rows)
-    if not is_there(name):
-        raise UsageError(f"{what} needs judge/extra/{name}, which is not installed")
-    return _load(reference)
+    refuse_absent(row, what)
+    return _load(next(annex.rows[row] for annex in ANNEXES.values() if row in annex.rows))
+
+
+def refuse_absent(row: str, what: str) -> None:
+    """Refuse a row of an annex whose folder is not installed; the arguments and errors are those of `need`."""
+    for name, annex in ANNEXES.items():
+        if row in annex.rows and not is_there(name):
+            raise UsageError(f"{what} needs judge/extra/{name}, which is not installed")
 
 
 @cache

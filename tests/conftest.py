@@ -1,5 +1,6 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
+import importlib
 import math
 import os
 import re
@@ -14,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from judge.cli import main
-from judge.plugins import ANNEXES, is_there
 from tests.browsing import browser, page
 from tests.mock import Mock, start_mock
 from tests.postgres import postgres
@@ -23,8 +23,10 @@ from tests.scoring import serve
 __all__ = ["browser", "page", "postgres", "serve"]
 
 PROJECT = Path(__file__).parent.parent
-if not all(map(is_there, ANNEXES)):
-    # These are about the whole house; the rest holds where annexes are deleted.
+WITHOUT_ANNEXES = os.environ.get("JUDGE_TESTS") == "core"
+"""Whether the tests run in a copy without any annex, as `tests/test_plugins.py` makes it."""
+if WITHOUT_ANNEXES:
+    # These are about the whole house.
     collect_ignore = ["reader.py", "cli/test_json.py", "cli/test_width.py", "jobs/test_folders.py", "extra"]
     collect_ignore_glob = ["test_*.py"]
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
@@ -32,6 +34,13 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 _RUNNING = pytest.StashKey[pytest.Item]()
+
+
+def annex(module: str) -> Any:
+    """A module of `judge.extra`; the test is skipped where the tests run without any."""
+    if WITHOUT_ANNEXES:
+        pytest.skip("the annexes are deleted here")
+    return importlib.import_module(f"judge.extra.{module}")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -101,6 +110,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _is_slow(module: Path) -> bool:
     """Whether all tests of a module are slow: it says so, calls whole commands, or has a server answer."""
     text = module.read_text(encoding="utf-8")
+    if re.search(r"^pytestmark = pytest.mark.fast$", text, re.M):
+        return False
     return bool(
         re.search(r"^pytestmark = .*(slow|long)|^from (judge\.cli import .*main|tests\.(mock|scoring))\b", text, re.M)
     )

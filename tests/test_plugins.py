@@ -46,6 +46,12 @@ def read(document):
     document.value.pop("track")
     return read_ikat(document)
 '''
+DAMAGED = f"""
+from pathlib import Path
+RULES, read, PROMPTS = None, None, Path({str(PROJECT / "prompts")!r})
+def sniff(document):
+    return {{}}["a"]
+"""
 ENTRIES = {
     "formats.track": "track",
     "judges.mine": "track:BACKEND",
@@ -102,12 +108,18 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
         ({"colors.red": "track"}, "the package track: the plugin 'colors.red': expected one of formats, judges"),
         ({"judges.openai": "track:BACKEND"}, "the package track: the plugin 'judges.openai': there is one already"),
         ({"judges.x": "track:LACKING"}, "the package track: the plugin 'judges.x' cannot be imported: "),
+        ({"judges.x": "track:AT_LEAST"}, "the package track: the plugin 'judges.x' has no module, facts"),
+        ({"formats.x": "track:BACKEND"}, "the package track: the plugin 'formats.x' has no RULES, sniff, read"),
+        ({"formats.x": "damaged"}, ": the format x cannot read it: KeyError('a')"),
+        ({"prompts.x": "damaged:PROMPTS"}, "graded.md: there is a prompt "),
     ],
 )  # fmt: skip
 def test_a_row_that_cannot_be_is_refused(tmp_path: Path, entries: dict[str, str], said: str) -> None:
     install(tmp_path, entries)
-    told = judge("run", *JUDGED, "--model", "baseline/overlap", "--out", tmp_path / "o", beside=tmp_path, code=2)
-    assert told.startswith(f"judge: {said}")
+    (tmp_path / "damaged.py").write_text(DAMAGED, encoding="utf-8")
+    asked = ["--criteria", "groundedness", "--model", "baseline/overlap", "--out", tmp_path / "o"]
+    told = judge("run", *JUDGED, *asked, beside=tmp_path, code=2)
+    assert told.startswith("judge: ") and said in told and "Traceback" not in told
     assert not (tmp_path / "o").exists()
 
 
@@ -153,6 +165,8 @@ def test_the_core_stands_without_any_annex(copied: Path, tmp_path: Path) -> None
             shutil.rmtree(folder / annex, ignore_errors=True)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-m", "fast", "-p", "no:cacheprovider"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path), "JUDGE_TESTS": "core"},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]
+    assert sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]")) > 3000

@@ -1,6 +1,6 @@
 """What judging took: the calls of this process, and all calls that its results rest on, each once. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from judge.ask.estimates import CallSums, TokenRates
 from judge.io.ids import natural_key
@@ -93,28 +93,3 @@ class Account:
     def rows(self) -> tuple[JudgeAccount, ...]:
         """What each judge's calls took, in natural order of the judges' names."""
         return tuple(self._judges[judge].row(judge) for judge in sorted(self._judges, key=natural_key))
-
-
-def in_all(accounts: Sequence[JudgeAccount]) -> JudgeAccount:
-    """What the calls of several judges took together."""
-    expected = [account.expected for account in accounts]
-    costs = [row.cost for row in expected if row.cost is not None]
-    bases = dict.fromkeys(row.basis for row in expected)
-    return JudgeAccount(
-        "in all",
-        CallEstimate(
-            sum(row.calls for row in expected),
-            sum(row.prompt_tokens for row in expected),
-            sum(row.completion_tokens for row in expected),
-            sum(costs) if len(costs) == len(expected) else None,
-            "; ".join(bases),
-        ),
-        _sum([account.asked for account in accounts]),
-        _sum([account.results for account in accounts]),
-        sum(account.seconds for account in accounts),
-    )
-
-
-def _sum(rows: Sequence[Spending]) -> Spending:
-    names = [name for name in Spending.__struct_fields__ if name != "judge"]
-    return Spending("in all", **{name: sum(getattr(row, name) for row in rows) for name in names})

@@ -145,11 +145,20 @@ def bundled_criteria() -> tuple[Criterion, ...]:
 
 
 def _known() -> dict[str, Path]:
-    """The files of the installed prompts by `criterion/variant`, in natural order; only names of files are read."""
-    files = {f"{path.parent.name}/{path.stem}": path for folder in _folders()[::-1] for path in folder.glob("*/*.md")}
+    """The files of the installed prompts by `criterion/variant`, in natural order; only names of files are read.
+
+    Raises:
+        UsageError: Two packages have a prompt of one name.
+    """
+    files: dict[str, Path] = {}
+    for path in (path for folder in _folders() for path in folder.glob("*/*.md")):
+        name = f"{path.parent.name}/{path.stem}"
+        if name in files:
+            raise UsageError(f"{path}: there is a prompt {name} already, in {files[name]}")
+        files[name] = path
     return dict(sorted(files.items(), key=lambda named: natural_key(named[0])))
 
 
 def _folders() -> tuple[Path, ...]:
-    """The folders of installed prompts: our own first, which win, then those of other packages."""
-    return bundled("prompts"), *map(Path, added("prompts", ()).values())
+    """The folders of installed prompts: our own, and those of other packages."""
+    return bundled("prompts"), *added("prompts", ()).values()

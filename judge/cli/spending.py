@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from judge.ask.account import JudgeAccount, in_all
+from judge.ask.account import CallEstimate, JudgeAccount
 from judge.ask.asking import JOURNAL, ModelForecast
 from judge.cli.printing import columns, print_fact, print_table, say
 from judge.io.cells import count
@@ -167,3 +167,28 @@ def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
         yield f"the tokens of {count(uncounted, 'call')} were not counted by the provider and are in no sum"
     if unpriced := sum(took.completions - took.priced for took in results):
         yield f"the cost of {count(unpriced, 'call')} is not known and in no sum; for the price, {GIVES_PRICE}"
+
+
+def in_all(accounts: Sequence[JudgeAccount]) -> JudgeAccount:
+    """What the calls of several judges took together."""
+    expected = [account.expected for account in accounts]
+    costs = [row.cost for row in expected if row.cost is not None]
+    bases = dict.fromkeys(row.basis for row in expected)
+    return JudgeAccount(
+        "in all",
+        CallEstimate(
+            sum(row.calls for row in expected),
+            sum(row.prompt_tokens for row in expected),
+            sum(row.completion_tokens for row in expected),
+            sum(costs) if len(costs) == len(expected) else None,
+            "; ".join(bases),
+        ),
+        _sum([account.asked for account in accounts]),
+        _sum([account.results for account in accounts]),
+        sum(account.seconds for account in accounts),
+    )
+
+
+def _sum(rows: Sequence[Spending]) -> Spending:
+    names = [name for name in Spending.__struct_fields__ if name != "judge"]
+    return Spending("in all", **{name: sum(getattr(row, name) for row in rows) for name in names})

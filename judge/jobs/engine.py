@@ -10,7 +10,7 @@ from judge.errors import UsageError
 from judge.io.extras import need_extra
 from judge.io.safe import printable
 from judge.judges.model import ModelOptions
-from judge.plugins import need
+from judge.plugins import need, refuse_absent
 
 EngineName = Literal["ray"]
 """An engine; it changes no result."""
@@ -34,8 +34,8 @@ def check_engine(engine: EngineName | None, address: str | None, workers: int | 
         return
     if cascade:
         raise UsageError("--engine ray cannot ask a cascade (--cascade): judge it without an engine")
+    refuse_absent(f"engines.{engine}", f"--engine {engine}")
     need_extra("ray", "--engine ray")
-    need(f"engines.{engine}", f"--engine {engine}")
     address_of(address)
 
 

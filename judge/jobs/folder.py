@@ -275,7 +275,7 @@ def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
     held |= {JOURNAL} if judged else set()
     start = _JUDGED if judged else _POOLED
     lines = ["# What is in this folder", "", *start, "", "| file | content |", "|---|---|"]
-    lines += [f"| `{name}` | {words} |" for name, words in listed_files(_FILES, held, unit)]
+    lines += [f"| `{name}` | {words} |" for name, words in listed_files(FILES, held, unit)]
     return "\n".join([*lines, ""]).encode()
 
 
@@ -306,7 +306,7 @@ TURNS_WORDS: Mapping[JudgedUnit, str] = {
     "dialogue": "the turns of the dialogues: what the user said, and what led to it",
 }
 """What the file of turns holds."""
-_FILES = (
+FILES = (
     ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
     ("leaderboard.tsv", "the same as a table"),
     ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),

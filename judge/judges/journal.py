@@ -323,10 +323,10 @@ class Journal(JournalView):
                 self._tell(self._leased(leases))
 
     def _row(self, make: Callable[[], Row]) -> Row | JudgeError:
-        """The row of a completion; an error where its request holds what is no text."""
+        """The row of a completion; an error where it holds what cannot be written."""
         try:
             return make()
-        except UnicodeEncodeError as error:
+        except Exception as error:  # noqa: BLE001 - as in `_work`
             return self._in_words(error)
 
     def _gathered(self, timeout: float) -> list[_Job | str | None]:

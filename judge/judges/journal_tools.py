@@ -194,7 +194,10 @@ def _todays_row(row: Row, version: str | None) -> Row:
         return row
     old = recorded(row)
     parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
-    address = next((str(old.parameters[name]) for name in _ADDRESS if old.parameters.get(name)), None)
+    address = next((old.parameters[name] for name in _ADDRESS if old.parameters.get(name)), None)
+    if isinstance(address, dict):
+        # Variables of the environment that moved a judge of litellm.
+        address = ", ".join(f"{name}={value}" for name, value in address.items())
     completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
     texts = encoder.encode(parameters).decode(), msgspec.json.encode(completion).decode()
     digest = request_digest(old.judge, parameters, old)

@@ -87,4 +87,5 @@ class Completion(Record, frozen=True):
     endpoint: str | None = None
     """The address that answered, without credentials; None where there is none, or only a library knows it."""
     raw: str | None = None
-    """The whole reply as it came, without secrets; None where the provider's library shows no such thing."""
+    """The whole reply as it came (of a batch, its JSON encoded anew), without secrets; None where the provider's
+    library shows no such thing."""

@@ -39,11 +39,6 @@ def passages_jsonl(pool: Pool) -> bytes:
     return bytes(stored_pool(pool)["passages.jsonl"])
 
 
-def bank_json(pool: Pool) -> bytes:
-    """`bank.json`: response id to text, in the form of the CAsT-ReGIn response bank."""
-    return bytes(stored_pool(pool)["bank.json"])
-
-
 def stored_pool(pool: Pool) -> dict[str, Pieces]:
     """The files of a pool that grow with its texts, by their names."""
     return {
@@ -59,7 +54,7 @@ def pool_lines(pool: Pool, tag: str = "judge") -> str:
 
 
 def _bank(pool: Pool) -> Iterator[bytes]:
-    """The bank as `json.dumps` writes it with an indent of four."""
+    """The form of CAsT-ReGIn's response bank, response id to text, as `json.dumps` writes it with an indent of four."""
     begin = b"{\n"
     for response in sorted(pool.responses, key=lambda response: natural_key(response.response_id)):
         name, text = (json.dumps(part, ensure_ascii=False) for part in (response.response_id, response.text))

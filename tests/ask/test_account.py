@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from judge.ask.account import Account, in_all
+from judge.ask.account import Account
 from judge.ask.asking import forecast
 from judge.ask.questions import Questions
 from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
+from judge.cli.spending import in_all
 from judge.errors import RejectedError, TransientError
 from judge.judges.journal import Journal
 from judge.judges.model import Price

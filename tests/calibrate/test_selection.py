@@ -14,6 +14,7 @@ from judge.calibrate.selection import candidates, choose, comparisons
 from judge.records import Estimate
 from judge.stats.agreement import point
 from tests.calibration_world import SCALE, Item, gold_rows, items, labeled, labels, row
+from tests.conftest import annex
 
 WORLD = items()
 
@@ -66,7 +67,7 @@ def test_of_equals_the_first_by_name_is_chosen_and_nobody_of_nobody() -> None:
 
 
 def test_a_cascade_is_chosen_only_if_it_agrees_better_than_its_model() -> None:
-    pytest.importorskip("judge.extra.checkers")
+    annex("checkers")
     name = "checker/overlap@0.1:0.8+server/m"
     # Its name comes first, and it settled nothing, so it is its model.
     same = panel(said(name, 0.2, 1, prompt="groundedness/p"), said("server/m", 0.2, 1, prompt="groundedness/p"))

@@ -88,6 +88,8 @@ def test_every_output_says_what_it_costs_and_what_it_saves(found: Calibration) -
     shown = " ".join(summary(found).split())
     assert f" {row.value_alone:.3f} {row.value_together:.3f} " in shown
     assert f" {row.difference.value:.3f} [-" in shown
+    assert "Asked together with other criteria: judge asked as alone together" in shown
+    assert "server/m graded+naturalness" in shown
     assert "240 120" in shown and "9000 7000 3000 2800" in shown
 
 

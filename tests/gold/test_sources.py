@@ -8,17 +8,7 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError, UsageError
-from judge.gold import (
-    Imported,
-    ImportOptions,
-    PlanRow,
-    gold_jsonl,
-    import_gold,
-    match,
-    parse_gold,
-    read_bank,
-    typed,
-)
+from judge.gold import Imported, ImportOptions, PlanRow, gold_jsonl, import_gold, match, parse_gold, read_bank, typed
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sources import CAST_CRITERIA
 from judge.jobs.gold import CROWD, GOLD_SOURCES, read_label_tables

@@ -22,7 +22,7 @@ from judge.jobs.pooling import Pooling, pool_runs
 from judge.jobs.run_inputs import Plan, read_run
 from judge.pool.folder import read_pool_folder
 from judge.records import JudgedUnit
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, annex
 from tests.mock import start_mock
 
 EXAMPLE = PROJECT / "examples"
@@ -110,7 +110,7 @@ ROW = {"topic_id": "1-1", "criterion": "usefulness", "grade": 2, "assessor": "an
 def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     pool: Path, of_responses: Path, tmp_path: Path
 ) -> None:
-    probe, questions = map(pytest.importorskip, ("judge.extra.probe.inputs", "judge.extra.nuggets.jobs.questions"))
+    probe, questions = map(annex, ("probe.inputs", "nuggets.jobs.questions"))
     first = read_pool_folder(of_responses).responses[0]
     gold = tmp_path / "gold.jsonl"
     gold.write_text(json.dumps(ROW | {"turn_id": first.turn_id, "response_id": first.response_id}) + "\n")

@@ -9,6 +9,7 @@ from judge.errors import UsageError
 from judge.judges.backends import BACKENDS, backend_facts, judges_in
 from judge.judges.model import FREE, Model, Price
 from tests.ask.test_returned import notes
+from tests.conftest import annex
 from tests.mock import ask
 from tests.test_walls import MODULES, syntax
 
@@ -20,7 +21,7 @@ WITH_FACTS = ("scale.service", "scale.requests", "checkers.cascade")
 
 @pytest.mark.parametrize("backend", ["baseline", "checker", "litellm", "local", "openai", "server"])
 def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    offers, requests, cascades = (pytest.importorskip(f"judge.extra.{name}") for name in WITH_FACTS)
+    offers, requests, cascades = map(annex, WITH_FACTS)
     copy = f"{backend}-2"
     monkeypatch.setitem(BACKENDS, copy, BACKENDS[backend])
 

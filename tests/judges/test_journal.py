@@ -383,3 +383,16 @@ def test_writes_that_come_together_share_a_commit(tmp_path: Path, monkeypatch: p
         put(journal, "d", *map(str, range(200)))
         assert sum(groups) == 200
         assert len(groups) < 20
+
+
+def test_a_completion_that_cannot_be_written_is_an_error_and_the_next_one_is_written() -> None:
+    with Journal(None) as journal:
+
+        async def write() -> None:
+            unwritable = msgspec.structs.replace(completion(), model=object())
+            with pytest.raises(OperationalError, match="object"):
+                await journal.write("d", "b/m", {}, request(), unwritable)
+
+        asyncio.run(write())
+        put(journal, "e", "Grade: 2")
+        assert journal.get("e0").text == "Grade: 2"

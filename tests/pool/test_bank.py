@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, stored_pool
 from judge.pool.build import Candidate
 from judge.pool.records import Pool
 from judge.runs.records import Exclusion
@@ -44,14 +44,14 @@ def test_the_files_byte_for_byte(small: Pool) -> None:
     digest = sha("P\u2028")
     key = f"p#{digest}"
     assert pool_lines(small) == "9-1_2 Q0 R00000 1 0.0 judge\n9-1_10 Q0 R00001 1 0.0 judge\n"
-    assert bank_json(small).decode() == '{\n    "R00000": "\\"é\\"",\n    "R00001": "y"\n}\n'
+    assert bytes(stored_pool(small)["bank.json"]).decode() == '{\n    "R00000": "\\"é\\"",\n    "R00001": "y"\n}\n'
     assert passages_jsonl(small).decode() == f'{{"id":"p","contents":"P\u2028","key":"{key}","source":"run"}}\n'
     assert pool_jsonl(small).decode().split("\n")[0] == (
         '{"response_id":"R00000","turn_id":"9-1_2","topic_id":"9-1","text":"\\"é\\"",'
         f'"passages":["{key}"],"tokens":{{"bare":1,"english":2,"whitespace":1,"cut":null}},"truncated":false,'
         f'"runs":[{{"run_id":"a","rank":1,"provenance_rule":"used","text_sha256":"{sha(OWN)}"}}]}}'
     )
-    assert json.loads(bank_json(small)) == {"R00000": '"é"', "R00001": "y"}
+    assert json.loads(bytes(stored_pool(small)["bank.json"])) == {"R00000": '"é"', "R00001": "y"}
 
 
 def test_a_key_of_an_earlier_version_is_named_as_such(small: Pool) -> None:
@@ -80,7 +80,7 @@ def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:
 def test_empty_pool_files() -> None:
     empty = Pool((), {}, ())
     header = b"run_id\tturn_id\trank\treason\tdetail\n"
-    assert files(empty) == (b"", b"", header, b"{}\n", b"")
+    assert files(empty) == (b"", b"{}\n", b"", header, b"")
     assert read_pool(b"", b"", "out") == empty
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError
 from judge.io.ids import natural_key
-from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
+from judge.pool.bank import excluded_tsv, pool_lines, stored_pool
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of, normalize, passage_order
 from judge.pool.records import Pool, RunEntry
 from judge.pool.selection import Selection, candidates
@@ -290,7 +290,7 @@ a_policy = st.sampled_from(["flag", "truncate", "exclude"])
 
 def files(pool: Pool) -> tuple[bytes, ...]:
     lines = pool_lines(pool).encode()
-    return pool_jsonl(pool), passages_jsonl(pool), excluded_tsv(pool.exclusions), bank_json(pool), lines
+    return *map(bytes, stored_pool(pool).values()), excluded_tsv(pool.exclusions), lines
 
 
 @given(st.lists(a_candidate), a_policy, st.randoms(use_true_random=False))

@@ -20,6 +20,7 @@ from judge.pool.runs import with_runs
 from judge.pool.screen import screen_pool
 from judge.pool.selection import PassageRelevance, Selection
 from judge.runs.records import Exchange, PtkbStatement, Response, Run, RunTurn, Topic, Turn
+from tests.conftest import annex
 
 A = "clueweb22-en0000-00-00000:0"
 TIDE = ("1-1_1", "Can I swim here?", "At low tide.", ["You swim."])
@@ -278,7 +279,7 @@ def test_runs_are_measured_under_the_ids_of_their_conversations(tmp_path):
     runs = folder_of(tmp_path / "runs", gull=talk("gull", TIDE))
     submitted = read_runs(runs, measured=measured.append)
     assert [turn.turn_id for turn in measured[0].turns] == [turn.turn_id for turn in submitted.turns]
-    intake = pytest.importorskip("judge.extra.evaluate.intake")
+    intake = annex("evaluate.intake")
     (ranked,) = intake.ranked_runs(runs, intake.passage_ranking, [])
     assert list(ranked.ranking) == [turn.turn_id for turn in submitted.turns]
 
@@ -340,7 +341,7 @@ def test_a_turn_of_another_run_in_the_file_is_of_no_conversation(tmp_path):
     ]  # fmt: skip
     turns = {run.run_id: [turn_id.partition("~")[0] for turn_id in run.turns] for run in pool.runs}
     assert turns == {"gull": ["1-1_1", "1-1_2", "1-1_3"], "tern": ["1-1_1"]}
-    intake = pytest.importorskip("judge.extra.evaluate.intake")
+    intake = annex("evaluate.intake")
     ranked = next(run for run in intake.ranked_runs(runs, intake.passage_ranking, []) if run.run_id == "gull")
     assert [turn_id.partition("~")[0] for turn_id in ranked.ranking] == ["1-1_1", "1-1_2", "1-1_3"]
     assert all(map(is_own_turn, ranked.ranking))

@@ -83,6 +83,11 @@ def test_ikat2025_used_passages_are_the_citations(tmp_path):
         ("citation_not_in_references", f'line {number}: $.responses[0].citations["{C}"]') for number in (1, 2)
     ]
     assert read.places[0].responses[0].extra == 1
+    # A response without citations used none of the references.
+    bare = line("1-1_3")
+    bare["responses"].append({"rank": 2, "text": "More.", "citations": {}, "ptkb_provenance": []})
+    second = read_run(written(tmp_path, "b.jsonl", json.dumps(bare).encode())).run.turns[0].responses[1]
+    assert [passage.used for passage in second.provenance] == [False] * len(second.provenance)
 
 
 def test_ikat2025_metadata_are_the_first_that_are_given(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.io.trec import response_run, safe_name
-from judge.pool.bank import bank_json, excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, stored_pool
 from judge.pool.build import LengthRule, build_pool, evidence_of
 from judge.pool.selection import Selection, candidates
 from judge.runs.check.codes import CODES
@@ -119,7 +119,7 @@ def survive_pooling(run, excluded):
     pool = build_pool(found, evidence_of(), LengthRule(count_words), excluded=[*excluded, *dropped])
     stored = pool_jsonl(pool), passages_jsonl(pool), excluded_tsv(pool.exclusions)
     assert read_pool(*stored[:2], "out", stored[2]) == pool
-    assert json.loads(bank_json(pool)) == {one.response_id: one.text for one in pool.responses}
+    assert json.loads(bytes(stored_pool(pool)["bank.json"])) == {one.response_id: one.text for one in pool.responses}
     assert all(len(line.split()) == 6 for line in pool_lines(pool).encode().decode().split("\n")[:-1])
     entries = [(one.turn_id, one.response_id, entry.rank) for one in pool.responses for entry in one.runs]
     lines = response_run(run.run_id, entries).encode().decode().split("\n")[:-1]

@@ -8,7 +8,7 @@ provider and never made twice.
 import contextlib
 import fcntl
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,8 +57,7 @@ def submit_batches(
     """
     folder = Path(folder)
     with _opened(folder) as (batches, services):
-        for address in dict.fromkeys(batch.address for batch in batches if batch.batch_id is None):
-            say(f"submitting to {address}")
+        _name("submitting to", [batch for batch in batches if batch.batch_id is None], say)
         for number, batch in enumerate(batches):
             steps(Step(f"submitting to {batch.address}", number, len(batches)))
             if batch.batch_id is None:
@@ -66,10 +65,11 @@ def submit_batches(
     return tuple(batches)
 
 
-def poll_batches(folder: StrPath) -> tuple[SubmittedBatch, ...]:
-    """Ask the providers how far the batches of a folder are; the errors are those of `submit_batches`."""
+def poll_batches(folder: StrPath, say: Callable[[str], None] = lambda line: None) -> tuple[SubmittedBatch, ...]:
+    """Ask the providers how far the batches of a folder are; `say` and the errors are those of `submit_batches`."""
     folder = Path(folder)
     with _opened(folder) as (batches, services):
+        _name("asking", [batch for batch in batches if batch.batch_id is not None], say)
         _poll(folder, batches, services)
     return tuple(batches)
 
@@ -79,6 +79,7 @@ def collect_batches(
     out: StrPath,
     answered_by: str | Sequence[str] = (),
     steps: Steps = quiet,
+    say: Callable[[str], None] = lambda line: None,
     *,
     journal: str | None = None,
 ) -> CollectedBatches:
@@ -89,6 +90,7 @@ def collect_batches(
         out: The output folder of `judge run`.
         answered_by: Further names under which the model that was asked may answer.
         steps: Called as files are fetched and completions are taken.
+        say: As for `submit_batches`.
         journal: Address of the database of a shared journal, which then takes the completions.
 
     Raises:
@@ -100,6 +102,7 @@ def collect_batches(
     folder = Path(folder)
     taken = None
     with _opened(folder) as (batches, services):
+        _name("asking", [batch for batch in batches if batch.batch_id is not None], say)
         _poll(folder, batches, services)
         for batch in batches:
             for number, output in enumerate(batch.outputs, 1):
@@ -177,6 +180,12 @@ def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBat
     _write(folder, batches)
     batch.batch_id, batch.status = service.submit(path, batch.file_id), "submitted"
     _write(folder, batches)
+
+
+def _name(verb: str, batches: Iterable[SubmittedBatch], say: Callable[[str], None]) -> None:
+    """Name the addresses that the folder has us send a key to, before anything is sent."""
+    for address in dict.fromkeys(batch.address for batch in batches):
+        say(f"{verb} {address}")
 
 
 def _poll(folder: Path, batches: Sequence[SubmittedBatch], services: Mapping[str, BatchService]) -> None:

@@ -87,7 +87,7 @@ def submit(plan: BatchFolder) -> int:
 
 def status(plan: BatchFolder) -> int:
     """Ask how far the batches are; the exit code is 3 while one has not ended, 1 if a provider refused a file."""
-    batches = poll_batches(plan.requests)
+    batches = poll_batches(plan.requests, say)
     _print_batches(batches, as_json=plan.as_json)
     return _code(batches)
 
@@ -97,8 +97,8 @@ def collect(plan: BatchFolder, taker: JournalTaker) -> int:
 
     The exit code is 3 while a batch has not ended, 1 if lines were refused.
     """
-    with progress("fetching") as steps:
-        collected = collect_batches(plan.requests, taker.out, taker.answered_by, steps, journal=taker.journal)
+    with progress("fetching") as bar:
+        collected = collect_batches(plan.requests, taker.out, taker.answered_by, bar, bar.say, journal=taker.journal)
     if plan.as_json:
         print_json(collected)
     else:

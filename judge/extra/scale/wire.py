@@ -7,7 +7,7 @@ import msgspec
 
 from judge.errors import ContentFilterError, RejectedError
 from judge.judges.chat import read_completion
-from judge.judges.http_errors import at, read_refusal
+from judge.judges.http_errors import Refusal, at, read_refusal
 from judge.judges.journal_rows import without_secrets
 from judge.judges.label_probabilities import with_probabilities
 from judge.judges.records import Completion, Message, Request
@@ -51,18 +51,24 @@ def read_openai(line: BatchLine, request: Request) -> Completion:
     Raises:
         JudgeError: There is none, and why, in the words of the provider; of `read_anthropic` and `read_gemini` too.
     """
-    status, body = at(line, int, "response", "status_code"), at(line, dict, "response", "body")
+    response = at(line, dict, "response") or {}
+    status, body = at(response, int, "status_code"), response.get("body")
     reply = msgspec.json.encode(body)
-    if body is not None and status in (None, 200):
+    if isinstance(body, dict) and status in (None, 200):
         completion = read_completion(reply, {}, structured=request.form != "text", latency=None)
         return with_probabilities(completion, reply, request)
     told = f"status {status}: " if status not in (None, 0, 200) else ""
     why = f"{told}{read_refusal(status or 0, reply).message}" if told else "no response and no error"
     if error := line.get("error"):
-        refusal = read_refusal(status or 0, msgspec.json.encode({"error": error} if type(error) is str else error))
+        refusal = _refusal(status or 0, error)
         codes = "" if told else "".join(f"{code}: " for code in sorted(refusal.codes))
         why = f"{told}{codes}{refusal.message}"
     raise RejectedError(why)
+
+
+def _refusal(status: int, error: Any) -> Refusal:
+    """What a line says of an error, an object or words."""
+    return read_refusal(status, msgspec.json.encode({"error": error} if isinstance(error, str) else error))
 
 
 def anthropic_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> BatchLine:
@@ -80,10 +86,10 @@ def anthropic_line(digest: str, model: str, parameters: Mapping[str, Any], messa
 
 def read_anthropic(line: BatchLine, request: Request) -> Completion:
     """The completion in a line of Anthropic's output, in the words of chat completions."""
-    message, error = at(line, dict, "result", "message"), at(line, dict, "result", "error")
+    message, error = at(line, dict, "result", "message"), (at(line, dict, "result") or {}).get("error")
     kind = at(line, str, "result", "type") or "no result"
     if kind != "succeeded" or message is None:
-        raise RejectedError(f"{kind}: {read_refusal(200, msgspec.json.encode(error)).message}" if error else kind)
+        raise RejectedError(f"{kind}: {_refusal(200, error).message}" if error else kind)
     parts, reason = at(message, list, "content"), at(message, str, "stop_reason")
     if parts is None:
         raise RejectedError("no message as Anthropic writes it: it has no content")
@@ -120,9 +126,10 @@ def gemini_line(digest: str, model: str, parameters: Mapping[str, Any], messages
 
 def read_gemini(line: BatchLine, request: Request) -> Completion:
     """The completion in a line of Gemini's output, likewise."""
-    reply, error = at(line, dict, "response"), at(line, dict, "error")
+    reply, error = at(line, dict, "response"), line.get("error")
     if reply is None:
-        code, why = at(error, int, "code"), at(error, str, "message") or "no response and no error"
+        code, told = at(error, int, "code"), error if isinstance(error, str) else at(error, str, "message")
+        why = told or "no response and no error"
         raise RejectedError(why if code is None else f"status {code}: {why}")
     if not at(reply, list, "candidates"):
         if blocked := at(reply, str, "promptFeedback", "blockReason"):

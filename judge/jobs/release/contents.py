@@ -20,7 +20,7 @@ from judge.io.ids import natural_key
 from judge.io.line_stream import json_bytes
 from judge.io.steps import Step, Steps
 from judge.io.stored import read_stored
-from judge.jobs.folder import TURNS_WORDS, listed_files, pool_records, result_lines
+from judge.jobs.folder import FILES, listed_files, pool_records, result_lines
 from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import MANIFEST, RECORD
 from judge.jobs.recheck import RECHECK
@@ -238,36 +238,22 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
 
 
 README = "README.md"
-_FILES = (
-    ("leaderboard.md", "per run and criterion: rank, mean, interval, and why turns have no grade"),
-    ("leaderboard.tsv", "the same as a table"),
-    ("differences.tsv", "every two runs, and whether they can be told apart"),
-    ("sentences.tsv", "per run and label of a sentence: how many sentences have it, contradicted ones among them"),
-    ("citations.tsv", "per run: how many used passages support a sentence, and how many sentences a passage supports"),
-    (
-        "qrels/*.qrel",
-        "the grades as qrels: id of the turn, 0, id of the response, grade; `.llm`, since a model gave them",
-    ),
-    ("qrels/*.json", "for each of them the judge, the prompt and the scale"),
-    ("response_runs/*.run", "each run as TREC run lines over response ids"),
-    ("bank.json", "response id to text"),
-    ("pool.txt", "what was pooled, as a TREC pool"),
-    ("pool.jsonl", "the same in full: texts, ids of passages, lengths, and which runs gave them"),
-    ("judgments.jsonl", "every grade"),
-    ("failures.jsonl", "every judgment that is missing, and why"),
-    ("members.jsonl", "what each member of the jury said"),
-    ("member_failures.jsonl", "the judgments of members that are missing, and why"),
-    ("recheck.jsonl", "the second answer to the questions that were asked again"),
-    ("passages.jsonl", "the passages that the responses used"),
-    ("runs.jsonl", "the runs, and the turns that each had to answer"),
-    ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
-    (TURNS, TURNS_WORDS["response"]),
-    ("excluded.tsv", "what was not judged, and why"),
-    ("missing_passages.tsv", "used passages without a text"),
-    ("screen.tsv", "responses that are empty, repeated, copied, off their passages or not English"),
-    ("prompts/*", "the prompts as the judge got them, before the texts were filled in"),
-    (MANIFEST, "how the grades were made: versions, options, digests of topics, prompts and pool"),
-    (RECORD, "digests of these files: `sha256sum -c run.sha256` checks a copy"),
+_WORDS = dict(FILES) | {
+    "qrels/*.qrel": "the grades as qrels: id of the turn, 0, id of the response, grade; `.llm`, since a model gave "
+    "them",
+    "pool.jsonl": "the same in full: texts, ids of passages, lengths, and which runs gave them",
+    "judgments.jsonl": "every grade",
+    "prompts/*": "the prompts as the judge got them, before the texts were filled in",
+    MANIFEST: "how the grades were made: versions, options, digests of topics, prompts and pool",
+}
+_ORDER = (
+    "leaderboard.md leaderboard.tsv differences.tsv sentences.tsv citations.tsv qrels/*.qrel qrels/*.json "
+    "response_runs/*.run bank.json pool.txt pool.jsonl judgments.jsonl failures.jsonl members.jsonl "
+    "member_failures.jsonl recheck.jsonl passages.jsonl runs.jsonl interactive.tsv"
+).split()
+_FILES = tuple(
+    (name, _WORDS[name])
+    for name in (*_ORDER, TURNS, "excluded.tsv", "missing_passages.tsv", "screen.tsv", "prompts/*", MANIFEST, RECORD)
 )
 """A file or a pattern of files, and what it holds; the most wanted first."""
 

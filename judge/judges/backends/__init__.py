@@ -12,7 +12,7 @@ from judge.judges.records import AnswerForm as AnswerForm
 from judge.judges.records import Completion as Completion
 from judge.judges.records import Request as Request
 from judge.judges.secrets import holds_key
-from judge.plugins import OpenTable
+from judge.plugins import OpenTable, refuse_absent
 from judge.records import Criterion as Criterion
 
 BACKENDS: OpenTable[Backend] = OpenTable(
@@ -93,7 +93,9 @@ def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
             f"model name {name!r} has no backend{did_you_mean(name, [f'local/{weights}' for weights in CATALOG])} "
             f"(expected backend/model, with backend one of {', '.join(sorted(BACKENDS))} or a litellm provider)"
         )
-    backend, model = (backend, model) if backend in BACKENDS else (backend_of_providers(), name)
+    if backend not in BACKENDS:
+        refuse_absent(f"judges.{backend}", name)
+        backend, model = backend_of_providers(), name
     opened: Model = importlib.import_module(BACKENDS[backend].module).open_model(model, options or ModelOptions())
     return opened
 

@@ -19,7 +19,6 @@ from judge.judges.model import ModelOptions, Price, refuse_options
 from judge.judges.records import Request
 from judge.records import Criterion
 
-_FACTS = BACKENDS["openai"].facts
 _PAYERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 """Variable to the header that says who pays."""
 _REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
@@ -29,7 +28,7 @@ class OpenAIModel(ServerModel):
     """A judge of OpenAI."""
 
     backend = "openai"
-    variable = str(_FACTS.key)
+    variable = "OPENAI_API_KEY"
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         super().__init__(model, options)
@@ -61,7 +60,7 @@ class OpenAIModel(ServerModel):
         return list_price(self._model) if self._base_url is None else None
 
     def _addresses(self) -> list[Address]:
-        return [read_address(self._base_url or str(_FACTS.usual_address))]
+        return [read_address(self._base_url or str(BACKENDS["openai"].facts.usual_address))]
 
     def _headers(self) -> dict[str, str]:
         return payers()

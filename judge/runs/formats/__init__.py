@@ -108,18 +108,21 @@ def _runs_of(folder: Path, also: Callable[[bytes], bool] | None) -> tuple[tuple[
 
 
 def read_run(path: Path, format: str | None = None) -> ReadRun:
-    """Read one run file as far as it can be read; never raises for its content.
+    """Read one run file as far as it can be read; a format of ours never raises for its content.
 
     Raises:
-        UsageError: `format` is not one of `FORMATS`.
+        UsageError: `format` is not one of `FORMATS`, or that of another package raises an error.
     """
     if format is not None:
         return _module(format).read(open_document(path, as_lines=rules_of(format).form == "lines"))
     document = open_document(path)
     for name in FORMATS:
         module = _module(name)
-        if module.sniff(document):
-            return module.read(document)
+        try:
+            if module.sniff(document):
+                return module.read(document)
+        except Exception as error:
+            raise UsageError(f"{document.file}: the format {name} cannot read it: {error!r}") from error
     if document.unreadable:
         return ReadRun(None, document.problems)
     keys = list(document.value)[:8] if isinstance(document.value, dict) else []

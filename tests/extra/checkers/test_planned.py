@@ -124,7 +124,8 @@ def test_every_output_says_what_it_saves_and_what_it_costs(found: Calibration) -
     report, told = calibration_markdown(found), " ".join(summary(found).split())
     assert "40 of 120 (33 %)" in report and "| 80 in place of 120 | 118 | \\$0.02 in" in report
     assert "| 0.1 | 33 %, -" in report
-    assert "40 of 120 (33 %)" in told and "$0.02 in place of $0.03" in told, told
+    assert "40 of 120 (33 %)" in told and "80 in place of 120" in told and "118 $0.02 in place of $0.03" in told, told
+    assert "Cascades: judge prompt settled alone in the cascade checker/…erver/m grounded…ntences" in told
     assert {"cascades.tsv", "cascade_bounds.tsv"} <= calibration_files(found).keys()
     assert (
         not {"cascades.tsv", "cascade_bounds.tsv"}

@@ -430,6 +430,16 @@ def test_both_averagings(release: Path, averaging: str, turns: int, expected: di
     assert {one.reason for one in scores.values()} == {"fewer than 3 topics"}
 
 
+def test_gain_is_the_grade_and_what_is_not_found_counts(release: Path) -> None:
+    part = read_resource(release)[0]
+    grades = [("R00002", 1), ("R00000", 3), ("R00001", 2), ("R00003", 3)]
+    run = TextIndex(part).match_run(run_of({"1_1": [part.bank[item] for item, _ in grades[:3]]}))
+    judged = {"relevance": [("1_1", *graded_item) for graded_item in grades]}
+    values = {one.measure: one.estimate.value for one in evaluate(run, graded(judged)) if one.averaging == "complete"}
+    assert (values["MRR"], values["MAP"]) == pytest.approx((1 / 2, (1 / 2 + 2 / 3) / 3))
+    assert values["nDCG@3"] == pytest.approx((1 + 3 / log2(3) + 2 / 2) / (3 + 3 / log2(3) + 2 / 2))
+
+
 def test_a_run_without_any_judged_turn_has_no_mean_over_the_intersection(release: Path) -> None:
     run = TextIndex(read_resource(release)[0]).match_run(run_of({"1_1": ["in no bank"]}))
     scores = {(s.averaging, s.measure): s.estimate for s in evaluate(run, graded(GRADES))}
