@@ -14,8 +14,6 @@ from types import ModuleType, SimpleNamespace
 from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.io.bundle import __version__
-from judge.io.safe import printable
-from judge.judges.secrets import redact
 from judge.plugins import ANNEXES, is_there
 
 MAIN_LINE = {
@@ -208,6 +206,8 @@ def _dispatch_group(arguments: list[str]) -> int:
 def _tell(line: str) -> None:
     # Imported here, because `judge --help` needs none of it.
     from judge.cli.printing import marked
+    from judge.io.safe import printable
+    from judge.judges.secrets import redact
 
     # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.
     with contextlib.suppress(OSError):

@@ -6,8 +6,6 @@ from typing import Any, NoReturn
 
 from judge.cli.examples import EXAMPLES
 from judge.io.hints import did_you_mean
-from judge.io.safe import printable
-from judge.judges.secrets import redact
 
 EXIT_CODES = """\
 exit codes:
@@ -64,6 +62,10 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, without credentials, and where the options are listed; exit code 2."""
+        # They would slow down `judge --help`.
+        from judge.io.safe import printable
+        from judge.judges.secrets import redact
+
         self.exit(2, f"{self.prog}: {printable(redact(message))}\n`{self.prog} --help` lists the {self.lists}\n")
 
 
