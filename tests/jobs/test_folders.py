@@ -180,7 +180,7 @@ OPTIONAL = (
         "calibrate",
         f"{_CALIBRATE} --gold {{}}/split --test {{}}/split --pool {{}}/judged --model baseline/overlap --families "
         "{}/teams.tsv --prompt groundedness/graded --prompt groundedness/yes_no --gold-scale groundedness/graded",
-        f"judgments.jsonl failures.jsonl comparisons.tsv {_TABLES}",
+        "judgments.jsonl failures.jsonl comparisons.tsv systems.tsv probabilities.tsv diagnostics.tsv",
     ),
     ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),

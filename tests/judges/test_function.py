@@ -10,6 +10,7 @@ import pytest
 import judge
 from judge.io.bundle import bundled
 from judge.judges.journal_tools import read_journal
+from tests.conftest import annex
 from tests.mock import ask
 
 pytestmark = pytest.mark.fast
@@ -77,5 +78,6 @@ def test_a_function_judges_a_run_and_is_asked_once(tmp_path: Path) -> None:
     asked = len(calls)
     # The failed call is made again, and nothing else.
     assert not run().failures and len(calls) == asked + 1
+    annex("scale")
     with pytest.raises(judge.UsageError, match="by their names"):
         run(engine="ray", replace=True)

@@ -12,13 +12,13 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.judges.address import Address, needed_key, read_address, refuse_unrecorded, without_credentials
-from judge.judges.backends import BACKENDS
 from judge.judges.backends.server import ServerModel
 from judge.judges.label_probabilities import label_tokens
 from judge.judges.model import ModelOptions, Price, refuse_options
 from judge.judges.records import Request
 from judge.records import Criterion
 
+USUAL = "https://api.openai.com/v1"
 _PAYERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 """Variable to the header that says who pays."""
 _REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
@@ -60,7 +60,7 @@ class OpenAIModel(ServerModel):
         return list_price(self._model) if self._base_url is None else None
 
     def _addresses(self) -> list[Address]:
-        return [read_address(self._base_url or str(BACKENDS["openai"].facts.usual_address))]
+        return [read_address(self._base_url or USUAL)]
 
     def _headers(self) -> dict[str, str]:
         return payers()

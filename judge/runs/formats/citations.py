@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from judge.io.safe import shown
+from judge.io.safe import shown, storable
 from judge.runs.fields import MAX_RESPONSES, Fields, ProblemLog, member
 from judge.runs.records import Provenance
 
@@ -34,7 +34,7 @@ class References(msgspec.Struct, frozen=True):
 
 def read_references(log: ProblemLog, fields: Fields, *, optional_for_citations: bool) -> References:
     """The references of a turn; `optional_for_citations`: without any, a response may cite any passage."""
-    references = fields.object("references", optional=True)
+    references = _by_passage(log, fields, "references")
     base = f"{fields.path}.references"
     scores: Iterable[float | None] = references.values()
     if not {float}.issuperset(map(type, scores)):
@@ -48,6 +48,18 @@ def read_references(log: ProblemLog, fields: Fields, *, optional_for_citations: 
     return References(references, retrieved, unreadable or (optional_for_citations and not references))
 
 
+def _by_passage(log: ProblemLog, fields: Fields, name: str) -> dict[str, Any]:
+    """An object whose names are ids of passages; one that cannot be stored is reported and left out."""
+    values = fields.object(name, optional=True)
+    if storable("".join(values)):
+        return values
+    base = f"{fields.path}.{name}"
+    for passage_id in (each for each in values if not storable(each)):
+        message = f"NUL or a lone surrogate in {shown(passage_id)}"
+        log.add_entry(base, "unusable_text", member(base, passage_id), message)
+    return {passage_id: value for passage_id, value in values.items() if storable(passage_id)}
+
+
 def read_cited(log: ProblemLog, fields: Fields, name: str, references: References) -> tuple[Provenance, ...]:
     """The passages of a response: the references, cited ones as used, and then what it cites beside them.
 
@@ -57,7 +69,7 @@ def read_cited(log: ProblemLog, fields: Fields, name: str, references: Reference
         name: Name of the citations.
         references: The references of the turn.
     """
-    citations = fields.object(name, optional=True)
+    citations = _by_passage(log, fields, name)
     provenance = references.retrieved.copy()
     cited = citations.keys() & references.scores.keys()
     # The loop stops at the last citation: citations are few and mostly among the first references.

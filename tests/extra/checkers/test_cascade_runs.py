@@ -449,7 +449,7 @@ def test_the_outputs_of_a_calibration_show_the_cascade(mock: Mock, tmp_path, cap
     command.append("--cascade-grid")
     assert main([*command, "--cascade", "checker/overlap@0.1:0.9", "--out", str(out)]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "checker/overlap@0.1:0.9+server/m sentences: settles" in told and "in place of 36, and the checker" in told
+    assert "Cascades: judge prompt settled alone in the cascade" in told and " in place of 36 " in told
     assert "### Cascades" in (out / "calibration.md").read_text(encoding="utf-8")
     assert len((out / "cascade_bounds.tsv").read_text(encoding="utf-8").splitlines()) == 1 + 25
     before, paid = files(out), mock.stats()["requests"]

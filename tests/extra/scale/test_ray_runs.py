@@ -133,7 +133,7 @@ def test_results_are_those_of_a_run_here_and_each_goes_on_where_the_other_ended(
     assert mock.stats()["max_in_flight"] <= CONCURRENCY
     assert results(tmp_path / "ray") == results(plain)
     assert recorded(tmp_path / "ray") == recorded(plain)
-    assert verify_journal(tmp_path / "ray" / JOURNAL)[:2] == (QUESTIONS, 0)
+    assert verify_journal(tmp_path / "ray" / JOURNAL)[:2] == (QUESTIONS, ())
     # Nothing is left to be asked here, nor there of what was asked here; no cluster is needed to find that out.
     end(start(mock, tmp_path / "ray"))
     end(start(mock, plain, "--engine", "ray", "--address", "127.0.0.1:9"))
@@ -154,7 +154,7 @@ def test_a_node_that_is_killed_costs_what_it_had_in_flight(at_once, nodes, plain
     end(process)
     assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
     assert results(tmp_path / "out") == results(plain)
-    assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (QUESTIONS, 0)
+    assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (QUESTIONS, ())
 
 
 def test_a_worker_that_is_killed_costs_what_it_had_in_flight(nodes, second, plain, mock, tmp_path) -> None:
@@ -171,7 +171,7 @@ def test_ctrl_c_loses_nothing_and_the_run_goes_on_without_the_cluster(nodes, sec
     wait_for_paid(mock, 40)
     os.killpg(process.pid, signal.SIGINT)
     assert "the same command goes on from here" in end(process, 3)
-    assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (mock.stats()["paid"], 0)
+    assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (mock.stats()["paid"], ())
     end(start(mock, tmp_path / "out"))
     assert set(mock.paid_per_item().values()) == {1}
     assert results(tmp_path / "out") == results(plain)
@@ -245,7 +245,7 @@ def test_a_shared_journal_is_the_drivers(postgres, nodes, second, plain, mock, t
         end(process)
     assert set(mock.paid_per_item().values()) == {1}
     assert results(tmp_path / "ray") == results(tmp_path / "here") == results(plain)
-    assert verify_journal(journal[1])[:2] == (QUESTIONS, 0)
+    assert verify_journal(journal[1])[:2] == (QUESTIONS, ())
 
 
 def test_what_listens_at_the_address_is_no_head(mock: Mock, tmp_path: Path) -> None:

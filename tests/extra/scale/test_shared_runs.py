@@ -89,7 +89,7 @@ def test_three_processes_pay_once_and_write_the_same(postgres: Postgres, mock: M
     assert all(other == first for other in others)
     assert not any(b"Sesame" in data for name in "abc" for data in files(tmp_path / name).values())
     assert not any("Sesame" in text for text in said)
-    assert verify_journal(url)[:2] == (QUESTIONS, 0)
+    assert verify_journal(url)[:2] == (QUESTIONS, ())
     # Nothing is left to be asked, from another folder either.
     end(start(mock, tmp_path / "d", url))
     assert mock.stats()["paid"] == QUESTIONS
@@ -143,7 +143,7 @@ def test_what_a_killed_process_was_asking_is_asked_by_another(postgres: Postgres
     killed.kill()
     killed.communicate()
     end(other)
-    assert verify_journal(url)[:2] == (QUESTIONS, 0)
+    assert verify_journal(url)[:2] == (QUESTIONS, ())
     # Calls in flight and replies that were being written are paid for twice, nothing else.
     assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
     assert postgres.execute("SELECT count(*) FROM lease", url=url) == [(0,)]
@@ -178,6 +178,6 @@ def test_a_server_that_stays_away_ends_the_run_and_the_same_command_goes_on(post
     finally:
         postgres.start()
     end(start(mock, tmp_path / "out", url))
-    assert verify_journal(url)[:2] == (QUESTIONS, 0)
+    assert verify_journal(url)[:2] == (QUESTIONS, ())
     # What was in flight as the server died is lost with the process that waited in vain.
     assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
