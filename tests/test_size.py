@@ -10,15 +10,15 @@ from tests.conftest import PROJECT
 from tests.test_walls import syntax
 
 MOST = {
-    "files": 530,
-    "lines": 83_204,
-    "files under 40 lines": 49,
-    "classes": 792,
-    "functions over 60 lines": 8,
-    "functions with over 8 parameters": 6,
+    "files": 473,
+    "lines": 81_940,
+    "files under 40 lines": 43,
+    "classes": 780,
+    "functions over 60 lines": 3,
+    "functions with over 8 parameters": 1,
     "star-unpacked literals": 6,
-    "lines of tests": 73_544,
-    "words of documents": 44_009,
+    "lines of tests": 72_195,
+    "words of documents": 44_007,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 
