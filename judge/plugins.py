@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from judge.errors import UsageError
 
-T = TypeVar("T")
+_Row = TypeVar("_Row")
 GROUP = "trec_judge.plugins"
 TABLES = {
     "formats": ("RULES", "sniff", "read"),
@@ -150,7 +150,7 @@ def added(table: str, known: Collection[str]) -> dict[str, Any]:
     return rows
 
 
-class OpenTable(UserDict[str, T]):
+class OpenTable(UserDict[str, _Row]):
     """A table of the core, which others add to; theirs are imported when it is first used, since they import it.
 
     Args:
@@ -159,11 +159,11 @@ class OpenTable(UserDict[str, T]):
         last: Whether ours come last.
     """
 
-    def __init__(self, table: str, ours: dict[str, T], *, last: bool = False) -> None:
+    def __init__(self, table: str, ours: dict[str, _Row], *, last: bool = False) -> None:
         self._table, self._ours, self._last = table, ours, last
 
     @cached_property
-    def data(self) -> dict[str, T]:  # type: ignore[override]
+    def data(self) -> dict[str, _Row]:  # type: ignore[override]
         """All rows."""
         theirs = added(self._table, self._ours)
         return theirs | self._ours if self._last else self._ours | theirs

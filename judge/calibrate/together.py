@@ -62,12 +62,7 @@ def cascade_rows(
 ) -> tuple[CascadeRow, ...]:
     """A row for each cascade that was compared with the judge that it asks, under the same prompt.
 
-    Args:
-        panel: Gold and labels.
-        columns: The judges that were compared.
-        split: The split that they were compared on.
-        statistic: Key of `STATISTICS`.
-        compared: Every pair of them.
+    The arguments are those of `together_rows`.
     """
     rows = []
     for column, alone, pair in beside_alone(columns, compared, _judge_alone):

@@ -4,7 +4,7 @@ import importlib
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 from judge.errors import InputError, UsageError
 from judge.io.ids import natural_key
@@ -24,6 +24,9 @@ _LOGS = frozenset({"fixes.tsv", "edits.tsv", "conversion.tsv"})
 _NOTES = frozenset({".md", ".tsv", ".txt"})
 """Suffixes of files that may lie beside runs, whatever their content."""
 _RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+
+
+_Answer = TypeVar("_Answer")
 
 
 class _Format(Protocol):
@@ -114,21 +117,29 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
         UsageError: `format` is not one of `FORMATS`, or that of another package raises an error.
     """
     if format is not None:
-        return _module(format).read(open_document(path, as_lines=rules_of(format).form == "lines"))
+        document = open_document(path, as_lines=rules_of(format).form == "lines")
+        return _asked(format, _module(format).read, document)
     document = open_document(path)
     for name in FORMATS:
         module = _module(name)
-        try:
-            if module.sniff(document):
-                return module.read(document)
-        except Exception as error:
-            raise UsageError(f"{document.file}: the format {name} cannot read it: {error!r}") from error
+        if _asked(name, module.sniff, document):
+            return _asked(name, module.read, document)
     if document.unreadable:
         return ReadRun(None, document.problems)
     keys = list(document.value)[:8] if isinstance(document.value, dict) else []
     content = f"an object with {', '.join(map(shown, keys))}" if keys else shown(document.value)
     message = f"not a run in a known format ({', '.join(FORMATS)}): found {content}"
     return ReadRun(None, (*document.problems, problem("unknown_format", document.file, "$", message)))
+
+
+def _asked(format: str, function: Callable[[Document], _Answer], document: Document) -> _Answer:
+    """What a format says of a document; an error of ours is a fault of this program, and is not put into words."""
+    try:
+        return function(document)
+    except Exception as error:
+        if isinstance(FORMATS[format], str):
+            raise
+        raise UsageError(f"{document.file}: the format {format} cannot read it: {error!r}") from error
 
 
 def rules_of(format: str) -> Rules:
