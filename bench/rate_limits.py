@@ -8,18 +8,12 @@ the time that their provider had asked for, and how many judgments were given up
 """
 
 import argparse
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from bench.soak import pool
 from judge.ask import pace
 from judge.ask.criteria import find_criterion
 from judge.ask.loop import assess
@@ -29,10 +23,7 @@ from judge.ask.tasks import tasks
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
 from judge.judges.model import ModelOptions
-from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.runs.records import TokenCount
-
-MOCK = Path(__file__).parent / "mock_server.py"
+from tests.mock import start_mock
 
 CASES: dict[str, dict[str, Any]] = {
     "Retry-After: 1": {"retry_after": 1.0},
@@ -48,57 +39,19 @@ CASES: dict[str, dict[str, Any]] = {
 """Options of the mock server for each row."""
 
 
-def pool_of(count: int) -> Pool:
-    """A pool of distinct responses to one turn each."""
-    responses = tuple(
-        PooledResponse(
-            response_id=f"R{number:05}",
-            turn_id=f"1-1_{number}",
-            topic_id="1-1",
-            text=f"Response number {number} says that the Danube rises in the Black Forest.",
-            passages=(),
-            tokens=TokenCount(1, 1, 1, None),
-            truncated=False,
-            runs=(RunEntry("run", 1, "used", "sha"),),
-        )
-        for number in range(count)
-    )
-    return Pool(responses=responses, passages={}, exclusions=())
-
-
-@contextmanager
-def limited(rate: float, burst: float, latency: float) -> Iterator[str]:
-    """A mock server with a limit; its address."""
-    options = ["--rps", str(rate), "--burst", str(burst), "--latency", str(latency), "--jitter", "0.3"]
-    with subprocess.Popen(
-        [sys.executable, "-E", "-s", str(MOCK), *options], stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
-        finally:
-            server.terminate()
-
-
-def fetch(address: str, document: object = None) -> Any:
-    """The answer of the mock server to one of its own commands."""
-    body = None if document is None else msgspec.json.encode(document)
-    with urllib.request.urlopen(address, body) as answer:
-        return msgspec.json.decode(answer.read())
-
-
 def measure(name: str, options: dict[str, Any], given: argparse.Namespace) -> None:
     """Run one case and print its row."""
-    pool, criterion = pool_of(given.calls), find_criterion("naturalness")
+    responses, criterion = pool(given.calls), find_criterion("naturalness")
+    limits = [f"--rps={given.rate}", f"--burst={given.burst}", f"--latency={given.latency}"]
     settings = Settings(concurrency=given.concurrency, rpm=5900 if "--rpm" in name else None)
-    with limited(given.rate, given.burst, given.latency) as url, tempfile.TemporaryDirectory() as folder:
-        fetch(f"{url}/__config", options)
-        model = open_model("server/mock", ModelOptions(base_url=f"{url}/v1"))
+    with start_mock(*limits, "--jitter=0.3") as server, tempfile.TemporaryDirectory() as folder:
+        server.config(**options)
+        model = open_model("server/mock", ModelOptions(base_url=server.base_url))
         with Journal(Path(folder) / "journal") as journal:
             started = time.perf_counter()
-            results = assess(tasks(pool, [criterion]), model, journal, pool, settings=settings)
+            results = assess(tasks(responses, [criterion]), model, journal, responses, settings=settings)
             took = time.perf_counter() - started
-        stats = fetch(f"{url}/__stats")
+        stats = server.stats()
     refused = stats["statuses"].get("429", 0)
     print(
         f"{name:<22} {took:6.1f} s  {stats['paid'] / took:6.1f} calls/s  "

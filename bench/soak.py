@@ -5,13 +5,10 @@ once more, without faults, for what is missing. The exit status is 1 if a judgme
 """
 
 import argparse
-import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,8 +27,9 @@ from judge.judges.model import ModelOptions
 from judge.judges.records import Completion, Request
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
+from tests.mock import start_mock
+from tests.mock.faults import FAULTS
 
-MOCK = Path(__file__).parent / "mock_server.py"
 LOST = ("dropped", "half-sent", "empty-choices", "slow-first-byte", "slow-drip")
 """Faults whose replies are paid for and never arrive; a slow one is given up by the clock."""
 TIMEOUT, SLOW = 2.0, 4.0
@@ -78,44 +76,12 @@ def pool(count: int) -> Pool:
     return Pool(responses=responses, passages={}, exclusions=())
 
 
-class Server:
-    """The mock server in a process of its own."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen([sys.executable, str(MOCK)], stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}"
-        self.faults = tuple(json.loads(self._get("/__faults")))
-
-    def stats(self) -> dict[str, Any]:
-        """What it counted."""
-        found: dict[str, Any] = json.loads(self._get("/__stats"))
-        return found
-
-    def config(self, **options: object) -> None:
-        """Change its options."""
-        self._get("/__config", json.dumps(options).encode())
-
-    def close(self) -> None:
-        """End it."""
-        self.process.terminate()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-
-    def _get(self, path: str, data: bytes | None = None) -> bytes:
-        with urllib.request.urlopen(self.url + path, data) as reply:
-            content: bytes = reply.read()
-        return content
-
-
 def soak(count: int, share: float, concurrency: int, attempts: int, folder: Path) -> list[tuple[str, int, int]]:
     """Judge with every fault at a share, then without faults; names of counts, theirs and ours."""
-    server = Server()
-    try:
+    with start_mock() as server:
         server.config(
             p429=share, p500=share, pbad=share, pdrop=share, retry_after=0.2, slow=SLOW,
-            faults=dict.fromkeys(server.faults, share),
+            faults=dict.fromkeys(FAULTS, share),
         )  # fmt: skip
         one = pool(count)
         wanted = tasks(one, [find_criterion("naturalness")])
@@ -123,13 +89,13 @@ def soak(count: int, share: float, concurrency: int, attempts: int, folder: Path
         ends: Counter[str] = Counter()
 
         def ask() -> list[Judgment | Failure]:
-            model = Counted(open_model("server/mock", ModelOptions(base_url=f"{server.url}/v1", timeout=TIMEOUT)), ends)
+            model = Counted(open_model("server/mock", ModelOptions(base_url=server.base_url, timeout=TIMEOUT)), ends)
             with Journal(folder / "journal.sqlite") as journal:
                 return list(assess(wanted, model, journal, one, settings=settings))  # type: ignore[arg-type]
 
         started = time.perf_counter()
         results = ask()
-        print(f"{count:,} judgments in {time.perf_counter() - started:.0f} s, {share:.1%} each of {server.faults}")
+        print(f"{count:,} judgments in {time.perf_counter() - started:.0f} s, {share:.1%} each of {tuple(FAULTS)}")
         time.sleep(SLOW)
         rows = list(compared(server.stats(), ends, results, folder, count))
         # Without faults, only what is missing and not in the journal is asked again.
@@ -143,8 +109,6 @@ def soak(count: int, share: float, concurrency: int, attempts: int, folder: Path
         rows.append(("missing then", sum(left.values()), len(missing) - open_ones))
         print("missing after the second run:", dict(sorted(left.items())))
         return rows
-    finally:
-        server.close()
 
 
 def compared(

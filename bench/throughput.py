@@ -16,13 +16,10 @@ loop     `judge.assess` with a journal on the disk: what `judge run` does once i
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -46,8 +43,8 @@ from judge.judges.records import Request
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Passage
 from judge.runs.records import TokenCount
+from tests.mock import start_mock
 
-MOCK = Path(__file__).parent / "mock_server.py"
 SYLLABLES = ("ka", "ro", "mi", "tel", "sun", "dor", "ve", "lan", "pi", "gra")
 CASES = ((64, 0.05, 6400), (64, 0.5, 1280), (256, 0.5, 5120))
 
@@ -216,18 +213,6 @@ def show(case: Case, rounds: dict[str, list[Measured]]) -> None:
         print(f"  {name:<28} {case.calls / wall:>8.0f} {ideal:>9.3f} {cpu:>7.3f} {faster:>8.3f}  {dearer:>4.1f}×")
 
 
-@contextlib.contextmanager
-def mock_server(latency: float, jitter: float) -> Iterator[str]:
-    """The address of a mock server in a process of its own."""
-    command = [sys.executable, str(MOCK), "--latency", str(latency), "--jitter", str(jitter)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
-        finally:
-            server.terminate()
-
-
 def main() -> None:
     """Measure each case, with a mock server of its own."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -241,8 +226,9 @@ def main() -> None:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     cases = [Case(int(a), float(b), int(c)) for a, b, c in given.case or CASES]
     for case in cases:
-        with mock_server(case.latency, given.jitter) as base_url, tempfile.TemporaryDirectory() as folder:
-            rows = Rows(case, given.backend, base_url, Path(folder)).made(given.rows)
+        options = [f"--latency={case.latency}", f"--jitter={given.jitter}"]
+        with start_mock(*options) as server, tempfile.TemporaryDirectory() as folder:
+            rows = Rows(case, given.backend, server.base_url, Path(folder)).made(given.rows)
             rounds: dict[str, list[Measured]] = {name: [] for name in rows}
             for _ in range(given.rounds):
                 for name, row in rows.items():

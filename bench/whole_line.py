@@ -8,7 +8,6 @@ that of the whole process, less that of the same command once everything is in i
 """
 
 import argparse
-import http.client
 import json
 import random
 import resource
@@ -17,7 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-MOCK = Path(__file__).parent / "mock_server.py"
+from tests.mock import Mock, start_mock
+
 SYLLABLES = ("ka", "ro", "mi", "tel", "sun", "dor", "ve", "lan", "pi", "gra")
 
 
@@ -58,27 +58,19 @@ def cpu_of(command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def ask_server(port: int, method: str, path: str, document: object = None) -> dict:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request(method, path, None if document is None else json.dumps(document))
-    answer = json.loads(connection.getresponse().read())
-    connection.close()
-    return answer
-
-
-def measure(folder: Path, port: int, calls: int, latency: float, concurrency: int) -> None:
+def measure(folder: Path, server: Mock, calls: int, latency: float, concurrency: int) -> None:
     runs = folder / f"runs-{calls}"
     runs.mkdir(exist_ok=True)
     make_run(runs / "bench.json", calls)
-    ask_server(port, "POST", "/__reset")
-    ask_server(port, "POST", "/__config", {"latency": latency})
+    server.reset()
+    server.config(latency=latency)
     command = [
         sys.executable, "-m", "judge", "run", "--runs", str(runs), "--criteria", "groundedness",
-        "--model", "server/mock", "--base-url", f"http://127.0.0.1:{port}/v1",
+        "--model", "server/mock", "--base-url", server.base_url,
         "--concurrency", str(concurrency), "--out", str(folder / f"out-{calls}-{latency}"),
     ]  # fmt: skip
     cpu = cpu_of(command)
-    stats = ask_server(port, "GET", "/__stats")
+    stats = server.stats()
     recalled = cpu_of(command)
     rate = calls / stats["window"]
     print(
@@ -96,15 +88,9 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=64)
     args = parser.parse_args()
     cases = [(args.calls, args.latency)] if args.calls else [(3200, 0.5), (6400, 0.05)]
-    server = subprocess.Popen([sys.executable, str(MOCK), "--port", "0"], stdout=subprocess.PIPE, text=True)
-    try:
-        port = int(server.stdout.readline())
-        with tempfile.TemporaryDirectory() as temporary:
-            for calls, latency in cases:
-                measure(Path(temporary), port, calls, latency, args.concurrency)
-    finally:
-        server.terminate()
-        server.wait()
+    with start_mock() as server, tempfile.TemporaryDirectory() as temporary:
+        for calls, latency in cases:
+            measure(Path(temporary), server, calls, latency, args.concurrency)
 
 
 if __name__ == "__main__":

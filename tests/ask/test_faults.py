@@ -19,6 +19,7 @@ from judge.judges.model import ModelOptions
 from tests.ask.test_loop import criterion, pool
 from tests.conftest import PROJECT
 from tests.mock import Mock, start_mock
+from tests.mock.faults import FAULTS
 
 pytestmark = pytest.mark.slow
 
@@ -70,14 +71,8 @@ def judged(mock: Mock, path: Path, texts: tuple[str, ...] = TEXTS, **more: Any) 
         return list(assess(tasks(one, [criterion()]), model, journal, one, settings=settings, **more))
 
 
-def faults() -> tuple[str, ...]:
-    """The names of the table in the server's script, which is no module of ours."""
-    source = (PROJECT / "bench" / "mock_faults.py").read_text(encoding="utf-8")
-    return tuple(re.findall(r'^    "([a-z0-9-]+)": Fault\(', source, re.MULTILINE))
-
-
 def test_every_fault_has_a_row_here_and_in_the_document() -> None:
-    assert set(faults()) == set(OUTCOMES)
+    assert set(FAULTS) == set(OUTCOMES)
     rows = dict(re.findall(r"^\| .* \| `([a-z0-9-]+)` \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     for fault, (_, _, reason, _) in OUTCOMES.items():
         assert rows[fault].startswith((f"`{reason}`", "likewise") if reason else "none")

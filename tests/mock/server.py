@@ -1,6 +1,6 @@
 """A mock OpenAI-compatible server: standard library only, its own process, able to misbehave on demand.
 
-`python bench/mock_server.py --port 0` prints the port it listens on. `POST /v1/chat/completions` answers with
+`python tests/mock/server.py --port 0` prints the port it listens on. `POST /v1/chat/completions` answers with
 a valid verdict in the form asked for; `POST /__config` changes the options below, `POST /__reset` restores
 them and forgets the counts; `GET /__stats` and `GET /__last` tell what happened, and `GET /__faults` what may. The
 fate of a request follows from its messages, the seed and how often they were sent, so a run can be repeated.
@@ -22,9 +22,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# A script finds its neighbors by their bare names.
-from mock_faults import FAULTS, Fault
-from provider_limits import HOPELESS, PROVIDERS, said
+# A script finds its neighbor by its bare name.
+from faults import FAULTS, HOPELESS, PROVIDERS, Fault, error, said
 
 REASON = "The response was read against what was asked."
 MENU = re.compile(r"LABEL is one of (.+):\n(Grade|1): LABEL")
@@ -53,7 +52,7 @@ class Options:
     pdrop: float = 0.0
     """Share whose connection is cut instead of an answer; not paid."""
     faults: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Share of each fault of `mock_faults.py`."""
+    """Share of each fault of `faults.py`."""
     faulty: str = ""
     """Only requests with this text in a message meet a fault, whose share is then that of these requests."""
     fault_attempts: int | None = None
@@ -69,9 +68,9 @@ class Options:
     burst: float = 1.0
     """Requests let through at once under `rps`."""
     provider: str = ""
-    """Whose words the limits are told in, with 200 and 429: a row of provider_limits.py; by default, Retry-After."""
+    """Whose words the limits are told in, with 200 and 429: a row of faults.py; by default, Retry-After."""
     refuse: str = ""
-    """Every request is refused with this row of the hopeless refusals of provider_limits.py."""
+    """Every request is refused with this row of the hopeless refusals of faults.py."""
     response_format: str = "honor"
     """What to do with a json_schema: honor it, ignore it, or reject it with status 400."""
     labels: tuple[str, ...] = ("0", "1", "2", "3")
@@ -187,8 +186,8 @@ class Server:
         elif path == b"/__config" and method == b"POST":
             try:
                 self.configure(json.loads(body))
-            except (TypeError, ValueError) as error:
-                client.reply(400, {"error": {"message": str(error)}})
+            except (TypeError, ValueError) as wrong:
+                client.reply(400, {"error": {"message": str(wrong)}})
             else:
                 client.reply(200, dataclasses.asdict(self.options))
         else:
@@ -207,7 +206,7 @@ class Server:
             request = json.loads(body)
             digest = digest_of(request["messages"])
         except (ValueError, KeyError, TypeError):
-            self.finish(client, 400, error_body("the request is not a chat completion", "invalid_request_error"))
+            self.finish(client, 400, error(None, "the request is not a chat completion"))
             return
         item = self.items.setdefault(digest, Item())
         item.requests += 1
@@ -225,19 +224,15 @@ class Server:
             options.key is not None and f"authorization: bearer {options.key}".lower().encode() not in head.lower()
         )
         if revoked or lacking:
-            self.finish(
-                client,
-                401,
-                error_body("Incorrect API key provided", "invalid_request_error", "invalid_api_key"),
-            )
+            self.finish(client, 401, error("invalid_api_key", "Incorrect API key provided"))
             return
         if options.response_format == "reject" and request.get("response_format"):
             message = "response_format of type json_schema is not supported by this model"
-            self.finish(client, 400, error_body(message, "invalid_request_error", None, "response_format"))
+            self.finish(client, 400, error(None, message, param="response_format"))
             return
         if options.logprobs == "reject" and request.get("logprobs"):
             message = "logprobs are not supported with this model"
-            self.finish(client, 400, error_body(message, "invalid_request_error", None, "logprobs"))
+            self.finish(client, 400, error(None, message, param="logprobs"))
             return
         fate, normal = draw(digest, options.seed, item.requests)
         wait = self.bucket(now) if options.rps else 0.0
@@ -250,7 +245,7 @@ class Server:
             delay *= math.exp(options.jitter * normal - options.jitter**2 / 2)
         loop = asyncio.get_running_loop()
         if fate < options.p500:
-            loop.call_later(delay, self.finish, client, 500, error_body("internal error", "server_error"))
+            loop.call_later(delay, self.finish, client, 500, error(None, "internal error", type="server_error"))
         elif fate < options.p500 + options.pdrop:
             loop.call_later(delay, self.drop, client)
         else:
@@ -313,7 +308,7 @@ class Server:
             headers["Retry-After"] = str(math.ceil(seconds))
             if seconds != math.ceil(seconds):
                 headers["retry-after-ms"] = str(math.ceil(seconds * 1000))
-        self.finish(client, 429, error_body("Rate limit reached", "requests", "rate_limit_exceeded"), headers)
+        self.finish(client, 429, error("rate_limit_exceeded", "Rate limit reached", type="requests"), headers)
 
     def told(self, status: int, wish: float | None) -> dict[str, Any]:
         """What the provider whose words are used says of the limits with a reply."""
@@ -379,11 +374,6 @@ class Server:
             client.flood(status, headers)
         else:
             client.reply(status, body, headers)
-
-
-def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
-    """An error as OpenAI writes it."""
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def draw(digest: bytes, seed: int, attempt: int) -> tuple[float, float]:
@@ -618,7 +608,8 @@ async def serve(host: str, port: int, options: Options) -> None:
     server = Server(options)
     loop = asyncio.get_running_loop()
     listener = await loop.create_server(lambda: Client(server), host, port, backlog=1024)
-    print(listener.sockets[0].getsockname()[1], flush=True)
+    sys.stdout.write(f"{listener.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
     async with listener:
         await listener.serve_forever()
 

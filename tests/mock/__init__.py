@@ -1,4 +1,4 @@
-"""The mock server of `bench/` as a real process on this machine, for any test that needs an endpoint."""
+"""The mock server as a real process on this machine, for any test or measurement that needs an endpoint."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from judge.records import Level, Scale
 from tests.time_limit import PATIENCE
 
 SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
-SCRIPT = Path(__file__).parent.parent / "bench" / "mock_server.py"
+SCRIPT = Path(__file__).with_name("server.py")
 
 
 def ask(form: AnswerForm = "text", text: str = "Is it grounded?", sentences: int = 0) -> Request:
@@ -58,7 +58,7 @@ class Mock:
             connection.close()
 
     def config(self, **options: object) -> None:
-        """Change options of the server; see `Options` in bench/mock_server.py."""
+        """Change options of the server; see `Options` in server.py."""
         status, answer = self.http("POST", "/__config", options)
         assert status == 200, answer
 
