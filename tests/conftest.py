@@ -25,9 +25,11 @@ __all__ = ["browser", "page", "postgres", "serve"]
 PROJECT = Path(__file__).parent.parent
 WITHOUT_ANNEXES = os.environ.get("JUDGE_TESTS") == "core"
 """Whether the tests run in a copy without any annex, as `tests/test_plugins.py` makes it."""
+# Scripts, which hold no doctests.
+collect_ignore = ["fuzz.py", "mock/server.py"]
 if WITHOUT_ANNEXES:
     # These are about the whole house.
-    collect_ignore = ["reader.py", "cli/test_json.py", "cli/test_width.py", "jobs/test_folders.py", "extra"]
+    collect_ignore += ["reader.py", "cli/test_json.py", "cli/test_width.py", "jobs/test_folders.py", "extra"]
     collect_ignore_glob = ["test_*.py"]
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 # How long an example takes says how busy the machine is.

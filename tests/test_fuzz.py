@@ -1,27 +1,17 @@
-"""A fast part of `bench/fuzz.py`: damaged files end in a result or in one of our errors."""
+"""A fast part of `fuzz.py`: damaged files end in a result or in one of our errors."""
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from judge.errors import InputError
+from tests import fuzz
 
 pytestmark = pytest.mark.slow
 
-SCRIPT = Path(__file__).parent.parent / "bench" / "fuzz.py"
 INPUTS = 32
 """Of each reader."""
-
-spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
-assert spec is not None and spec.loader is not None
-fuzz: Any = importlib.util.module_from_spec(spec)
-# Its dataclasses look their module up.
-sys.modules["fuzz"] = fuzz
-spec.loader.exec_module(fuzz)
 
 
 @pytest.mark.parametrize("name", fuzz.READERS)

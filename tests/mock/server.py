@@ -608,8 +608,7 @@ async def serve(host: str, port: int, options: Options) -> None:
     server = Server(options)
     loop = asyncio.get_running_loop()
     listener = await loop.create_server(lambda: Client(server), host, port, backlog=1024)
-    sys.stdout.write(f"{listener.sockets[0].getsockname()[1]}\n")
-    sys.stdout.flush()
+    print(listener.sockets[0].getsockname()[1], flush=True)
     async with listener:
         await listener.serve_forever()
 

@@ -1,6 +1,6 @@
 """Damaged files for every reader: each ends in a result or in one of our errors, never in a traceback.
 
-    python bench/fuzz.py [--inputs 100000] [--seed 1] [--only runs,gold] [--save DIR]
+    python tests/fuzz.py [--inputs 100000] [--seed 1] [--only runs,gold] [--save DIR]
 
 Every input is a valid file (of `examples/`, `prompts/` or written below) that was damaged a few times: values of JSON
 replaced, moved, doubled and dropped, cells and lines of tables likewise, bytes flipped, cut and inserted, the text in
