@@ -52,7 +52,7 @@ def packed(plain: Path) -> Iterator[Path]:
     """The collection by each packer, one at a time."""
     from isal import igzip
 
-    from judge.io.zstandard import zstd
+    from judge.passages.streams import zstd
 
     openers: dict[str, Callable[[Path], object]] = {
         ".gz": lambda path: igzip.open(path, "wb", compresslevel=1),  # type: ignore[no-untyped-call]

@@ -17,15 +17,15 @@ from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
 from judge.ask.records import Judgment
 from judge.ask.tasks import Task
-from judge.io.draw.page import look, policy
 from judge.io.line_stream import jsonl_bytes
+from judge.io.page import look, policy
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import Row, new_row, request_digest
 from judge.judges.records import Completion
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
-from judge.report.browser import Browser, browse
+from judge.report.page import Browser, browse
 from judge.runs.records import TokenCount
 
 RUNS, PER_TURN, PER_TOPIC = 10, 10, 150

@@ -29,7 +29,7 @@ html_last_updated_fmt = None
 _TEXT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", "DejaVu Sans", sans-serif'
 _CODE = 'ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", "DejaVu Sans Mono", monospace'
 _FONTS = {"font-stack": _TEXT, "font-stack--monospace": _CODE, "font-stack--headings": _TEXT}
-# The colors of judge/io/draw/pages/base.css.
+# The colors of judge/io/pages/base.css.
 html_theme_options = {
     "light_css_variables": _FONTS
     | {

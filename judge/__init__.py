@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from judge.extra.scale.completions import CompletionsPlan as CompletionsPlan
     from judge.extra.scale.completions import import_completions as import_completions
     from judge.extra.scale.requests import write_requests as write_requests
-    from judge.io.bundle import __version__ as __version__
+    from judge.io.installed import __version__ as __version__
     from judge.io.steps import Step as Step
     from judge.io.table import Table as Table
     from judge.jobs.calibration import CalibrationPlan as CalibrationPlan

@@ -74,7 +74,7 @@ def _plain_terminal() -> Iterator[None]:
 def _no_word_about_time_and_no_wait_for_the_disk() -> Iterator[None]:
     """Let no job say how long it takes, which depends on the machine, nor wait for a disk that is not switched off."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.io.progress.FIRST", math.inf)
+        patch.setattr("judge.io.steps.FIRST", math.inf)
         patch.setattr(os, "fsync", lambda file: None)
         yield
 

@@ -77,7 +77,6 @@ from judge.io.safe import digest
 from judge.io.stored import unpack
 from judge.io.tabular import read_table
 from judge.io.trec import parse_qrels
-from judge.io.zstandard import zstd
 from judge.jobs.gold import CROWD, read_label_tables
 from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
@@ -91,6 +90,7 @@ from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
+from judge.passages.streams import zstd
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, turns_jsonl
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.conversation import own_turns, turns_shown
@@ -98,12 +98,11 @@ from judge.pool.lists import read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, PooledTurn, RunEntry
 from judge.pool.selection import Selection, candidates
 from judge.records import Estimate, Passage, Problem, Scale
-from judge.report.browser import Browser, browse
-from judge.report.composed import compose
 from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_rechecked, read_screen
+from judge.report.job import compose
 from judge.report.listing import Sent
 from judge.report.markdown import report_markdown
-from judge.report.page import report_page
+from judge.report.page import Browser, browse, report_page
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document

@@ -11,10 +11,10 @@ from pathlib import Path
 from judge.ask.group import DEFAULT, combine, group_members
 from judge.ask.subjects import OF_NUGGETS, only_asked_by
 from judge.errors import UsageError
-from judge.io.bundle import bundled
-from judge.io.hints import did_you_mean
 from judge.io.ids import natural_key
+from judge.io.installed import bundled
 from judge.io.paths import StrPath, several
+from judge.io.safe import did_you_mean
 from judge.io.stored import read_stored
 from judge.plugins import added
 from judge.records import Criterion

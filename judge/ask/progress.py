@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from judge.io.cells import count
-from judge.io.progress import ProgressLine
-from judge.io.steps import Step, Steps, quiet
+from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.judges.endpoints import Endpoint
 
 Fetching = Callable[[str, int, int], None]

@@ -15,7 +15,7 @@ from judge.ask.records import Unreadable
 from judge.ask.subjects import DIALOGUE, check_unit, only_asked_by
 from judge.ask.tasks import Task
 from judge.errors import UsageError
-from judge.io.sentences import split_sentences
+from judge.io.words import split_sentences
 from judge.judges.forms import (
     answer_instruction,
     answer_labels,

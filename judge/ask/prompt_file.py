@@ -19,8 +19,7 @@ from judge.ask.prompt import PLACEHOLDER, PLACEHOLDERS
 from judge.ask.subjects import DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
 from judge.errors import InputError
 from judge.io.cells import count
-from judge.io.limits import LARGEST_TOML
-from judge.io.stored import sha256
+from judge.io.stored import LARGEST_TOML, sha256
 from judge.records import Criterion, JudgedUnit, Level, Problem, Rollup, Scale
 
 _FENCE = "+++"

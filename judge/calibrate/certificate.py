@@ -13,8 +13,8 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certified import Certified, contradictions
 from judge.calibrate.probed import probed_words
 from judge.errors import InputError
-from judge.io.bundle import __version__
 from judge.io.cells import count
+from judge.io.installed import __version__
 from judge.io.line_stream import json_bytes
 from judge.io.paths import StrPath
 from judge.io.safe import printable, shown

@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 
 from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
-from judge.io.bundle import __version__
+from judge.io.installed import __version__
 from judge.plugins import ANNEXES, is_there
 
 MAIN_LINE = {
@@ -132,7 +132,7 @@ def _general(arguments: list[str]) -> list[str]:
         if len(general.max_file_size) > 1:
             raise UsageError("--max-file-size is given twice")
         # Imported late, since most calls do not need it and `judge --help` must be quick.
-        from judge.io.limits import allow_files
+        from judge.io.stored import allow_files
 
         allow_files(general.max_file_size[0])
     return rest

@@ -14,8 +14,7 @@ from judge.ask.opening import DEFAULT_MODEL
 from judge.cli import call
 from judge.cli.printing import announce
 from judge.errors import InputError
-from judge.io.bundle import bundled
-from judge.io.extras import has_extra, how_to_get, need_extra
+from judge.io.installed import bundled, has_extra, how_to_get, need_extra
 from judge.io.plan import Option, Options
 from judge.judges.backends import backend_facts
 from judge.plugins import added

@@ -12,9 +12,9 @@ from judge.ask.progress import fetch_reporter
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_text, say
 from judge.errors import UsageError
-from judge.io.hints import did_you_mean
 from judge.io.plan import Option, Options
-from judge.io.progress import ProgressLine
+from judge.io.safe import did_you_mean
+from judge.io.steps import ProgressLine
 from judge.judges.catalog import CATALOG, ModelWeights
 from judge.judges.weights import cache_folder, ensure, is_here
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from judge.cli.examples import EXAMPLES
-from judge.io.hints import did_you_mean
+from judge.io.safe import did_you_mean
 
 EXIT_CODES = """\
 exit codes:

@@ -19,9 +19,9 @@ from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
 from judge.results.corrected_tables import ON_TERMINAL as CORRECTED_ON_TERMINAL
 from judge.results.corrected_tables import corrected_board
-from judge.results.differences import told_apart
 from judge.results.leaderboard import BOUND, ON_TERMINAL, board
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
+from judge.results.tables import told_apart
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
 

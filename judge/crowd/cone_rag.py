@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from judge.errors import InputError
 from judge.io.cells import count
-from judge.io.limits import MAX_PROBLEMS, stopped
 from judge.io.line_stream import line_problem, numbered_lines
 from judge.io.safe import shown
+from judge.io.stored import MAX_PROBLEMS, stopped
 from judge.records import Problem
 
 STUDY_LINE = re.compile(r"([0-9]+)_([0-9]+_[0-9]+)_([0-9]+)_([^\t_]\S*)\t+([01])")

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
-from judge.io.parquet import NEITHER, plain_frame
 from judge.io.safe import shown
 from judge.io.stored import sha256
+from judge.io.tabular import NEITHER, plain_frame
 from judge.records import Problem
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from judge.crowd.study import SEED, Study
 from judge.crowd.summary import audit_files, summary_markdown
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
-from judge.io.bundle import __version__
 from judge.io.cells import count
 from judge.io.folder import replace_folder
 from judge.io.ids import natural_key, topic_of
+from judge.io.installed import __version__
 from judge.io.line_stream import json_bytes
 from judge.io.safe import shown
 from judge.io.stored import file_sha256

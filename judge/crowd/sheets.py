@@ -13,12 +13,10 @@ import numpy as np
 from judge.crowd.annotations import annotation_rows
 from judge.crowd.frames import LabelSheet, cell_text, typed_sheet
 from judge.errors import InputError
-from judge.io.limits import most_values
 from judge.io.line_stream import decode_lines
-from judge.io.parquet import is_parquet, read_frame, too_many_cells
 from judge.io.safe import shown
-from judge.io.stored import read_stored, unpack
-from judge.io.tabular import read_table, read_text
+from judge.io.stored import most_values, read_stored, unpack
+from judge.io.tabular import is_parquet, read_frame, read_table, read_text, too_many_cells
 from judge.records import Problem
 
 _DELIMITERS = ",\t;"

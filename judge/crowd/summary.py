@@ -9,9 +9,8 @@ import numpy as np
 from judge.crowd.reliability import FEWEST_COMMON
 from judge.crowd.study import Study, cautions
 from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
-from judge.io.cells import count, fold, interval, number
+from judge.io.cells import count, fold, interval, name_of, number, prose, table
 from judge.io.layout import table_lines
-from judge.io.markup import name_of, prose, table
 from judge.io.safe import escape
 from judge.io.table import fields, records_tsv, tsv
 from judge.records import Estimate, Record

@@ -16,11 +16,10 @@ from pydantic_core import PydanticCustomError
 from judge.errors import InputError
 from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
-from judge.io.limits import MAX_PROBLEMS, numbered, stopped
 from judge.io.line_stream import jsonl_bytes
 from judge.io.paths import StrPath
 from judge.io.safe import digest, shown
-from judge.io.stored import read_stored, unpack
+from judge.io.stored import MAX_PROBLEMS, numbered, read_stored, stopped, unpack
 from judge.pool.build import normalize
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, Record, Scale

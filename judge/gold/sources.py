@@ -15,8 +15,8 @@ from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.cells import count
 from judge.io.ids import natural_key
-from judge.io.limits import numbered
 from judge.io.safe import shown, storable
+from judge.io.stored import numbered
 from judge.io.tabular import TableRow, read_table, read_text
 from judge.io.trec import parse_qrels
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of

@@ -10,8 +10,18 @@ from typing import IO, TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.io.limits import MAX_PROBLEMS, TooLarge, largest_file, numbered, stopped, too_large
-from judge.io.stored import GZIP, open_stored, read_stored, unpack
+from judge.io.stored import (
+    GZIP,
+    MAX_PROBLEMS,
+    TooLarge,
+    largest_file,
+    numbered,
+    open_stored,
+    read_stored,
+    stopped,
+    too_large,
+    unpack,
+)
 from judge.records import Problem
 
 _Row = TypeVar("_Row")

@@ -6,25 +6,22 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any
 
 from judge.errors import InputError
-from judge.io.plan import Options
 
 StrPath = str | os.PathLike[str]
 """A path as `open` takes it."""
 
 
-def several(given: StrPath | Iterable[StrPath]) -> tuple[StrPath, ...]:
-    """The given names or paths as a tuple; a text is one name, not a sequence of letters; a data frame is one table.
+def several(given: Any) -> tuple[Any, ...]:
+    """One value or several as a tuple: a text is one value, not its letters; a data frame one table, not its columns.
 
     >>> several("groundedness"), several(["groundedness", "naturalness"])
     (('groundedness',), ('groundedness', 'naturalness'))
     """
-    if isinstance(given, str | os.PathLike):
-        return (given,)
-    # The elements of a data frame are its columns.
-    return cast("tuple[StrPath]", (given,)) if hasattr(given, "columns") else tuple(given)
+    single = isinstance(given, str | os.PathLike) or hasattr(given, "columns") or not isinstance(given, Iterable)
+    return (given,) if single else tuple(given)
 
 
 def paths(given: StrPath | Iterable[StrPath]) -> tuple[Path, ...]:
@@ -73,25 +70,3 @@ def _in_folder(path: Path, names: Sequence[str]) -> Path:
         if (path / name).is_file():
             return path / name
     raise InputError(f"{path}: a folder without {' or '.join(names)}; name the file")
-
-
-_Plan = TypeVar("_Plan", bound=Options)
-
-
-def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
-    """The plan with a file in place of each folder that one of its fields names.
-
-    Args:
-        plan: The plan.
-        names: For a field, the names of the file in a folder that judge wrote, by preference.
-
-    Raises:
-        InputError: A folder has none of the files.
-    """
-    changed: dict[str, object] = {}
-    for field, wanted in names.items():
-        given = getattr(plan, field)
-        if given is not None:
-            files = tuple(file_in(path, *wanted) for path in several(given))
-            changed[field] = files if isinstance(given, tuple) else files[0]
-    return plan.with_values(**changed)

@@ -5,9 +5,10 @@ options; a plan inherits the groups that it takes.
 """
 
 import inspect
+import json
 import os
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
@@ -24,8 +25,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from judge.errors import UsageError
-from judge.io.hints import did_you_mean
-from judge.io.safe import shown
+from judge.io.paths import file_in, several
+from judge.io.safe import did_you_mean, shown
 
 
 class Option(NamedTuple):
@@ -151,7 +152,7 @@ class Options(BaseModel):
     def _take(cls, value: Any, info: ValidationInfo) -> Any:
         shape = shape_of(cls.model_fields[info.field_name or ""])
         if shape.many and not isinstance(value, Mapping):
-            values = tuple(_path(one, shape) for one in _several(() if value is None else value))
+            values = tuple(_path(one, shape) for one in several(() if value is None else value))
             if not values and cls.model_fields[info.field_name or ""].is_required():
                 raise ValueError("expected a value, found none")
             return values
@@ -185,12 +186,6 @@ class Options(BaseModel):
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-
-
-def _several(value: Any) -> Iterable[Any]:
-    """A text is one value, not a sequence of letters; a data frame is one table, not a sequence of columns."""
-    single = isinstance(value, str | os.PathLike) or hasattr(value, "columns") or not isinstance(value, Iterable)
-    return (value,) if single else value
 
 
 def _path(value: Any, shape: Shape) -> Any:
@@ -304,3 +299,49 @@ class Call(Options):
     """The command line, whose words may be no UTF-8."""
     chosen: Annotated[dict[str, Any], Option(hidden=True)] = Field(default_factory=dict)
     """The options that are not the default, by their names on the command line; `--extend` takes them over."""
+
+
+def toml_text(options: Mapping[str, Any]) -> str:
+    r"""Keys of letters and hyphens with texts, numbers, booleans or lists of these, in the given order.
+
+    Raises:
+        ValueError: A text has no UTF-8, such as the name of a file in another encoding.
+
+    >>> print(toml_text({"runs": ["a", 'b"c'], "depth": 2, "strict": True}), end="")
+    runs = ["a", "b\"c"]
+    depth = 2
+    strict = true
+    """
+    text = "".join(f"{key} = {_value(value)}\n" for key, value in options.items())
+    text.encode()
+    return text
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(_value, value))}]"
+    # JSON escapes all that TOML wants escaped, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
+    """The plan with a file in place of each folder that one of its fields names.
+
+    Args:
+        plan: The plan.
+        names: For a field, the names of the file in a folder that judge wrote, by preference.
+
+    Raises:
+        InputError: A folder has none of the files.
+    """
+    changed: dict[str, object] = {}
+    for field, wanted in names.items():
+        given = getattr(plan, field)
+        if given is not None:
+            files = tuple(file_in(path, *wanted) for path in several(given))
+            changed[field] = files if isinstance(given, tuple) else files[0]
+    return plan.with_values(**changed)

@@ -1,9 +1,18 @@
-"""What a long job says of its progress, as it goes: the step it is at, and how much of that is done. Pure."""
+"""The progress of a long job: its steps, and how they are shown on a terminal, in a notebook and in a file."""
 
+import contextlib
+import os
+import sys
+import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TextIO, TypeVar
 
 from judge.io.cells import count
+from judge.io.safe import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _Item = TypeVar("_Item")
 
@@ -100,3 +109,172 @@ class Meter:
         """Count so many bytes more."""
         self._done += size
         self._steps(Step(self._what, self._done, self._total, "bytes"))
+
+
+FIRST = 2.0
+"""Seconds of a job without a word about it."""
+EVERY = 10.0
+"""Seconds between two plain lines."""
+_TICK = 0.25
+"""Seconds between two looks at the clock, and between two pictures of a bar."""
+
+
+class ProgressLine:
+    """Shows the steps of a job that takes longer than `FIRST`; a job calls it, a clock of its own draws.
+
+    On a terminal the bar goes when the job ends. With `TERM=dumb`, in a file or in a pipe it is a line now and then.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        what: str = "",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        ticking: bool = True,
+    ) -> None:
+        self._stream, self._clock = stream, clock
+        # A notebook shows what comes from the thread of its cell.
+        self._notebook = "IPython" in sys.modules and _console(stream).is_jupyter
+        self._live = self._notebook or is_live(stream)
+        self._step = Step(what)
+        self._begun = self._changed = clock()
+        self._since = 0
+        self._shown: float | None = None
+        self._bar: _Bar | None = None
+        # Without a step there is nothing to show yet.
+        self._rests = not what
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True) if ticking and not self._notebook else None
+
+    def __enter__(self) -> Self:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exit_info: object) -> None:
+        self._over.set()
+        self.clear()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __call__(self, step: Step) -> None:
+        """Take note of how far the job is."""
+        if step.what != self._step.what or step.done < self._step.done:
+            self._changed, self._since = self._clock(), step.done
+        self._step, self._rests = step, False
+        if self._thread is None:
+            self.tick()
+
+    def tick(self) -> None:
+        """Draw, if it is time."""
+        with self._lock:
+            now = self._clock()
+            due = now - self._begun >= FIRST if self._shown is None else now - self._shown >= self._pause()
+            if self._over.is_set() or self._rests or not due:
+                return
+            self._shown = now
+            step = self._step
+            text = told(step, now - self._changed, self._since)
+            if not self._live:
+                _say(f"{step.what}: {text}", self._stream)
+                return
+            with contextlib.suppress(OSError):
+                if self._bar is None:
+                    self._bar = _Bar(self._stream, step, text)
+                else:
+                    self._bar.show(step, text)
+
+    def clear(self) -> None:
+        """Take the bar away, so that something else can be shown; the next step brings it back."""
+        with self._lock, contextlib.suppress(OSError):
+            self._rests = True
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+
+    def say(self, line: str) -> None:
+        """Say a line, under which the bar goes on."""
+        self.clear()
+        _say(line, self._stream)
+
+    @property
+    def seconds(self) -> float:
+        """The time since the first word about the present step."""
+        return self._clock() - self._changed
+
+    def _pause(self) -> float:
+        return _TICK if self._live else EVERY
+
+    def _run(self) -> None:
+        while not self._over.wait(_TICK):
+            self.tick()
+
+
+class _Bar:
+    """One bar of rich, drawn on a terminal by rich and in a notebook by us, where rich would need ipywidgets."""
+
+    def __init__(self, stream: TextIO, step: Step, text: str) -> None:
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bars
+
+        console = _console(stream)
+        # What is printed to stdout is data: rich would move it to this stream.
+        self._bars = Bars(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24, complete_style="cyan", finished_style="cyan", pulse_style="cyan"),
+            TextColumn("{task.fields[told]}", markup=False),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+        )
+        self._task = self._bars.add_task("", told="")
+        self._handle: Any = None
+        self._update(step, text)
+        if console.is_jupyter:
+            from IPython.display import display
+
+            self._handle = display(self._bars, display_id=True)
+        else:
+            self._bars.start()
+            # A process that is killed must not leave a terminal without its cursor.
+            console.show_cursor(True)
+
+    def show(self, step: Step, text: str) -> None:
+        self._update(step, text)
+        if self._handle is not None:
+            self._handle.update(self._bars)
+        else:
+            self._bars.refresh()
+
+    def _update(self, step: Step, text: str) -> None:
+        self._bars.update(
+            self._task,
+            description=printable(step.what),
+            completed=step.done,
+            total=step.total if step.total > 1 else None,
+            told=printable(text),
+        )
+
+    def stop(self) -> None:
+        if self._handle is None:
+            self._bars.stop()
+
+
+def is_live(stream: TextIO) -> bool:
+    """Whether a line can be drawn again: on a terminal that moves its cursor."""
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
+
+def _console(stream: TextIO) -> "Console":
+    from rich.console import Console
+
+    return Console(file=stream)
+
+
+def _say(line: str, stream: TextIO) -> None:
+    # A closed pipe or terminal is no reason to stop paid calls.
+    with contextlib.suppress(OSError):
+        print(printable(line), file=stream, flush=True)

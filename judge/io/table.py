@@ -7,8 +7,7 @@ from typing import Any, Protocol, SupportsIndex, TypeVar, overload
 
 import msgspec
 
-from judge.io.cells import decimals, interval, markdown_cell, number, p_value
-from judge.io.markup import table
+from judge.io.cells import decimals, interval, markdown_cell, number, p_value, table
 from judge.io.safe import escape, escape_cell, printable
 from judge.records import Estimate
 

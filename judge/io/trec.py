@@ -18,8 +18,8 @@ import msgspec
 from judge.errors import InputError
 from judge.io.cells import count
 from judge.io.ids import natural_key
-from judge.io.limits import MAX_PROBLEMS, numbered, stopped
 from judge.io.safe import digest, shown
+from judge.io.stored import MAX_PROBLEMS, numbered, stopped
 from judge.records import Problem
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")

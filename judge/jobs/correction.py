@@ -14,19 +14,17 @@ from judge.errors import InputError, UsageError
 from judge.gold import GOLD_FILES, Look, match, open_sealed, read_seal, read_unsealed, seal_of
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
-from judge.io.draw.drawable import can_draw, undrawn
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
-from judge.io.paths import in_folders
-from judge.io.plan import Option
+from judge.io.installed import can_draw, undrawn
+from judge.io.plan import Option, in_folders
 from judge.io.stored import file_sha256, read_stored, sha256
 from judge.io.table import records_tsv
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.records import Criterion
-from judge.results.corrected import cautions, change, check_sample, corrected
+from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
 from judge.results.corrected_tables import COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
-from judge.results.gold import gold_grades
 from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import run_turns
 from judge.runs.families import read_families

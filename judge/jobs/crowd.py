@@ -28,9 +28,8 @@ from judge.crowd.workers import TOO_FAST, WorkerRow
 from judge.errors import UsageError
 from judge.gold import read_bank
 from judge.gold.grades import Words, folded, level_words
-from judge.io.extras import need_extra
-from judge.io.paths import in_folders
-from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, pairs
+from judge.io.installed import need_extra
+from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, in_folders, pairs
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.pool.folder import pool_file, read_pool_folder

@@ -13,8 +13,7 @@ from judge.calibrate.intake import LabelSource, parse_scale, read_sources
 from judge.errors import InputError
 from judge.gold.rows import text_digest
 from judge.io.cells import count
-from judge.io.paths import in_folders
-from judge.io.plan import AboveZero, Option, Options
+from judge.io.plan import AboveZero, Option, Options, in_folders
 from judge.io.safe import shown
 from judge.records import Scale
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from judge.ask.asking import CallEngine
 from judge.errors import UsageError
-from judge.io.extras import need_extra
+from judge.io.installed import need_extra
 from judge.io.safe import printable
 from judge.judges.model import ModelOptions
 from judge.plugins import need, refuse_absent

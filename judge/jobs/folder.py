@@ -18,8 +18,7 @@ from judge.ask.stored_results import StoredResults
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
-from judge.io.content import FileContent, Pieces, jsonl_pieces
-from judge.io.folder import replace_folder, same_place
+from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place
 from judge.io.line_stream import json_bytes
 from judge.io.paths import StrPath, published
 from judge.io.table import Table, tsv

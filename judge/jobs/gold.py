@@ -40,11 +40,11 @@ from judge.gold.grades import GradeMeanings
 from judge.gold.rows import GoldRow
 from judge.gold.sources import typed
 from judge.io.cells import count
-from judge.io.extras import need_extra
 from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster
-from judge.io.paths import StrPath, in_folders
-from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, pairs
+from judge.io.installed import need_extra
+from judge.io.paths import StrPath
+from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, in_folders, pairs
 from judge.io.stored import read_stored, unpack
 from judge.jobs.crowd import LabelTables
 from judge.jobs.options import DEFAULT_CRITERIA

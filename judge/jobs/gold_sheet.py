@@ -15,8 +15,7 @@ from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
 from judge.gold.sheets.table import LARGEST_CELL, long_cells
 from judge.io.cells import count
 from judge.io.folder import replace_folder
-from judge.io.paths import in_folders
-from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed
+from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, in_folders
 from judge.io.stored import read_stored, unpack
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.conversation import turns_shown

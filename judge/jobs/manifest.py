@@ -15,10 +15,9 @@ from judge.ask.asking import JOURNAL as JOURNAL
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError
-from judge.io.bundle import __version__
-from judge.io.content import content_digest
-from judge.io.folder import make_folder, remove_recorded
+from judge.io.folder import content_digest, make_folder, remove_recorded
 from judge.io.ids import natural_key
+from judge.io.installed import __version__
 from judge.io.line_stream import json_bytes
 from judge.io.paths import StrPath, published
 from judge.io.safe import shown

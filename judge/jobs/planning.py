@@ -7,8 +7,7 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.gold import GOLD_FILES, match, read_unsealed
-from judge.io.paths import in_folders
-from judge.io.plan import AboveZero, Option, Positive
+from judge.io.plan import AboveZero, Option, Positive, in_folders
 from judge.jobs.judged import read_judged
 from judge.jobs.options import OwnPrompts
 from judge.results.planning import Goals, Pilot, pilots, warnings

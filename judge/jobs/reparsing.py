@@ -12,7 +12,7 @@ from judge.ask.inquiry import inquiry, is_filler
 from judge.ask.records import Failure, Judgment, Unreadable, Verdict
 from judge.errors import InputError, UsageError
 from judge.io.plan import Option
-from judge.io.sentences import split_sentences
+from judge.io.words import split_sentences
 from judge.jobs.judged import read_replies
 from judge.jobs.manifest import JOURNAL, earlier_options, read_earlier_pool
 from judge.jobs.options import OwnPrompts

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.io.extras import need_extra
+from judge.io.installed import need_extra
 from judge.io.paths import StrPath
 from judge.judges.journal_rows import (
     NAMES,

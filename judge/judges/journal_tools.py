@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.io.content import Pieces
-from judge.io.extras import need_extra
-from judge.io.folder import temporary_name, write_atomic
+from judge.io.folder import Pieces, temporary_name, write_atomic
 from judge.io.ids import natural_key
-from judge.io.parquet import SUFFIX, Schema, is_parquet, write_parquet
+from judge.io.installed import need_extra
 from judge.io.paths import StrPath
+from judge.io.tabular import SUFFIX, Schema, is_parquet, write_parquet
 from judge.judges.address import without_credentials
 from judge.judges.journal import Journal, open_store
 from judge.judges.journal_rows import (

@@ -10,11 +10,9 @@ import msgspec
 
 from judge.errors import InputError
 from judge.io.cells import count
-from judge.io.hints import did_you_mean
-from judge.io.limits import LARGEST_TOML
 from judge.io.paths import StrPath
-from judge.io.safe import shown
-from judge.io.stored import read_stored
+from judge.io.safe import did_you_mean, shown
+from judge.io.stored import LARGEST_TOML, read_stored
 from judge.judges.records import Completion
 from judge.records import Problem
 

@@ -7,6 +7,6 @@ lucene      texts out of a Lucene index
 """
 
 from judge.passages.collection import check_texts, differing, files_of, listed, read_passages, same_text
-from judge.passages.problems import MAX_PROBLEMS
+from judge.passages.streams import MAX_PROBLEMS
 
 __all__ = ["MAX_PROBLEMS", "check_texts", "differing", "files_of", "listed", "read_passages", "same_text"]

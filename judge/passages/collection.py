@@ -9,9 +9,7 @@ from judge.io.ids import natural_key
 from judge.io.paths import StrPath
 from judge.io.paths import paths as as_paths
 from judge.io.steps import Meter, Steps, quiet
-from judge.passages.problems import CollectionProblems
-from judge.passages.sources import expanded
-from judge.passages.streams import BOM, Bad, Hit, cause, open_stream
+from judge.passages.streams import BOM, Bad, CollectionProblems, Hit, cause, expanded, open_stream
 from judge.passages.table import is_index
 from judge.records import Passage, Problem
 
@@ -154,7 +152,7 @@ def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> It
 
             yield from json_lines(content, wanted, bad)
         elif kind == b"<":
-            from judge.passages.trecweb import trecweb
+            from judge.passages.jsonl import trecweb
 
             yield from trecweb(content, wanted, bad)
         elif start:

@@ -16,8 +16,7 @@ from typing import Any
 from judge.errors import InputError, UsageError
 from judge.io.paths import StrPath
 from judge.io.steps import Meter, Step, Steps, quiet
-from judge.passages.problems import CollectionProblems
-from judge.passages.streams import BOM, UnknownForm, cause, open_stream, whole_lines
+from judge.passages.streams import BOM, CollectionProblems, UnknownForm, cause, open_stream, whole_lines
 from judge.passages.table import PassageEntry, PassageTable, build_table, is_index, open_table, passing_table
 
 MAX_IN_MEMORY = 20_000_000

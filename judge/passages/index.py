@@ -15,9 +15,16 @@ import msgspec
 from judge.errors import InputError
 from judge.io.steps import Meter, Step, Steps, quiet
 from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
-from judge.passages.problems import CollectionProblems
-from judge.passages.sources import expanded
-from judge.passages.streams import BOM, MAX_LINE, UnknownForm, packing, refuse_foreign, whole_lines
+from judge.passages.streams import (
+    BOM,
+    MAX_LINE,
+    CollectionProblems,
+    UnknownForm,
+    expanded,
+    packing,
+    refuse_foreign,
+    whole_lines,
+)
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table
 from judge.records import Passage
 

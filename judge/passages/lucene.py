@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.io.extras import how_to_get
 from judge.io.ids import natural_key
+from judge.io.installed import how_to_get
 from judge.passages.jsonl import Line, passage_of
 from judge.records import Passage
 

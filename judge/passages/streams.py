@@ -1,12 +1,21 @@
 """Big files as streams of their content: plain, gzip, bzip2 or Zstandard, recognized by their first bytes."""
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
+from judge.errors import InputError
+from judge.io.ids import natural_key
 from judge.io.stored import open_stored
 from judge.passages.table import begins_as_index
+from judge.records import Problem
+
+if sys.version_info >= (3, 14):
+    from compression import zstd as zstd
+else:
+    from backports import zstd as zstd
 
 BLOCK = 1 << 18
 """Bytes of one read."""
@@ -144,8 +153,6 @@ def _unpacker(stored: io.BufferedReader) -> Any:
 
         return _Parts(stored, bz2.BZ2Decompressor, "bzip2 stream", between=b"\0")
     if packed == "Zstandard":
-        from judge.io.zstandard import zstd
-
         return _Parts(stored, zstd.ZstdDecompressor, "Zstandard frame")
     return None
 
@@ -155,8 +162,6 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, stored: io.BufferedReader, source: Any) -> None:
         from isal.isal_zlib import error as gzip_error
-
-        from judge.io.zstandard import zstd
 
         self._stored = stored
         self._source = source
@@ -223,3 +228,84 @@ class _Parts:
             content: bytes = self._open.decompress(piece, size)
             if content:
                 return content
+
+
+MAX_PROBLEMS: Final = 10
+"""Problems after which reading stops: a wrong file may have a hundred million lines."""
+
+
+class CollectionProblems:
+    """Problems of one code; the last that is gathered, or `settle`, ends the reading."""
+
+    def __init__(self, code: str, refusal: str) -> None:
+        self._code = code
+        self._refusal = refusal
+        self._problems: list[Problem] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._problems)
+
+    def add(self, file: Path, number: int | None, message: str) -> None:
+        """Add a problem of line `number`, or of the whole file if that is None.
+
+        Raises:
+            InputError: There are `MAX_PROBLEMS` problems.
+        """
+        where = "$" if number is None else f"line {number}: $"
+        self._problems.append(Problem(self._code, "error", str(file), None, where, message))
+        if len(self._problems) >= MAX_PROBLEMS:
+            raise self.error()
+
+    def settle(self) -> None:
+        """End the reading if there is any problem.
+
+        Raises:
+            InputError: There is a problem.
+        """
+        if self._problems:
+            raise self.error()
+
+    def error(self) -> InputError:
+        """The error with all problems so far."""
+        return InputError(self._refusal, self._problems)
+
+
+_OWN = "passages.jsonl"
+"""The passages among the files of an output folder."""
+_SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".trecweb") for packed in ("", ".gz", ".bz2", ".zst"))
+
+
+def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
+    """The paths with every folder of shards replaced by its shards in natural order; a Lucene index is one source.
+
+    Raises:
+        InputError: `MAX_PROBLEMS` of the paths cannot be used.
+    """
+    files: list[Path] = []
+    for path in paths:
+        try:
+            # Not is_file(): a pipe can be read too.
+            inside = sorted(path.iterdir(), key=lambda file: natural_key(file.name)) if path.is_dir() else None
+            path.stat()
+        except OSError as error:
+            problems.add(path, None, f"cannot be read: {error.strerror}")
+            continue
+        except ValueError as error:
+            problems.add(path, None, f"cannot be read: {error}")
+            continue
+        if inside is None or _is_lucene(inside):
+            files.append(path)
+            continue
+        if {_OWN, "manifest.json"} <= {file.name for file in inside}:
+            files.append(path / _OWN)
+            continue
+        shards = [file for file in inside if file.name.endswith(_SUFFIXES) and file.name[0] != "."]
+        if not shards:
+            known = ", ".join(_SUFFIXES)
+            problems.add(path, None, f"the folder is no Lucene index and has no file that ends in one of {known}")
+        files += shards
+    return files
+
+
+def _is_lucene(files: Iterable[Path]) -> bool:
+    return any(file.name.startswith("segments_") for file in files)

@@ -10,11 +10,11 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from judge.errors import InputError
-from judge.io.content import Pieces, jsonl_pieces
+from judge.io.folder import Pieces, jsonl_pieces
 from judge.io.ids import natural_key
-from judge.io.limits import MAX_PROBLEMS, numbered, stopped
 from judge.io.line_stream import BOM, decode_rows, jsonl_bytes
 from judge.io.safe import unescape
+from judge.io.stored import MAX_PROBLEMS, numbered, stopped
 from judge.io.table import tsv
 from judge.io.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key

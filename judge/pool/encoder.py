@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
-from judge.io.extras import how_to_get, need_extra
+from judge.io.installed import how_to_get, need_extra
 from judge.io.paths import StrPath
 from judge.io.safe import shown
 from judge.io.stored import sha256

@@ -16,9 +16,8 @@ import msgspec
 
 from judge.io.ids import is_own_turn
 from judge.io.processes import mapped, processes_of
-from judge.io.sentences import split_sentences
 from judge.io.table import tsv
-from judge.io.words import share_known, without_stop_words, words_of
+from judge.io.words import share_known, split_sentences, without_stop_words, words_of
 from judge.pool.addressed import addressed
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool

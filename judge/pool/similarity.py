@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.io.sentences import split_sentences
+from judge.io.words import split_sentences
 
 Encoder = Callable[[Sequence[str]], NDArray[np.float32]]
 """Maps N texts to N vectors (N x D); a vector need not have length one."""

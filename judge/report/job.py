@@ -1,28 +1,38 @@
 """A report on output folders, written: what `judge report` does, for use from Python."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
 
 from judge.errors import UsageError
 from judge.gold import GOLD_FILES
-from judge.io.draw.drawable import can_draw, undrawn
+from judge.io.cells import count
 from judge.io.folder import make_folder, replace_folder, same_place
-from judge.io.paths import in_folders
-from judge.io.plan import Option
+from judge.io.installed import can_draw, undrawn
+from judge.io.plan import Option, in_folders
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.jobs.manifest import REPORT_RECORD
 from judge.jobs.options import OwnPrompts
 from judge.plugins import added
-from judge.report.browser import browse
-from judge.report.composed import compose
-from judge.report.folders import ReportedFolder, RunFolder, folder_names, is_calibration, read_folder, record_of
-from judge.report.markdown import report_markdown
-from judge.report.page import report_page
-from judge.report.parts import Content
-from judge.report.pictures import pictures
+from judge.report.folders import (
+    CalibrationFolder,
+    ReportedFolder,
+    RunFolder,
+    folder_names,
+    is_calibration,
+    read_folder,
+    record_of,
+)
+from judge.report.markdown import pictures, report_markdown
+from judge.report.page import browse, report_page
+from judge.report.parts import Content, ReportPart, Section
+from judge.report.sections.boards import agreements, corrected_boards, leaderboards, sentence_labels, verdicts
+from judge.report.sections.counts import failures, rechecked, statuses, submissions
+from judge.report.sections.making import made, spent
+from judge.report.sections.summary import about, side_by_side, summary
 
 PAGE, MARKDOWN = "report.html", "report.md"
 
@@ -118,3 +128,60 @@ def _check(plan: ReportPlan, folders: Sequence[Path]) -> None:
 
 def _warnings(folders: Sequence[ReportedFolder]) -> tuple[str, ...]:
     return tuple(warning for folder in folders if isinstance(folder, RunFolder) for warning in folder.judged.warnings)
+
+
+def compose(
+    folders: Sequence[ReportedFolder],
+    made_of: Sequence[tuple[str, str]],
+    between: Mapping[str, Sequence[ReportPart]] = MappingProxyType({}),
+) -> Content:
+    """The whole report.
+
+    Args:
+        folders: One folder, or several that are set side by side.
+        made_of: For `Content.made_of`.
+        between: Of several, by criterion, what is said of how far their grades agree.
+    """
+    several = len(folders) > 1
+    sections: list[Section] = []
+    if several:
+        sections += side_by_side(folders, between)
+    for number, folder in enumerate(folders, start=1):
+        for section in _of(folder):
+            name = f"{section.name}-in-{number}" if several else section.name
+            sections.append(msgspec.structs.replace(section, name=name, group=folder.name if several else ""))
+    title = folders[0].name if not several else " · ".join(folder.name for folder in folders)
+    said = about(folders[0]) if not several else f"{count(len(folders), 'output folder')} side by side."
+    return Content(title, said, tuple(sections), tuple(made_of))
+
+
+def _of(folder: ReportedFolder) -> Iterator[Section]:
+    if isinstance(folder, CalibrationFolder):
+        yield Section("summary", "In short", verdicts(folder.calibration))
+        yield from agreements(folder.calibration)
+        return
+    for make in RUN_SECTIONS:
+        yield from make(folder)
+
+
+def _against_gold(folder: RunFolder) -> Iterator[Section]:
+    if folder.compared is not None:
+        yield Section("verdict", "How far to believe the judge", verdicts(folder.compared))
+        yield from agreements(folder.compared)
+
+
+RUN_SECTIONS: tuple[Callable[[RunFolder], Iterator[Section]], ...] = (
+    summary,
+    leaderboards,
+    sentence_labels,
+    corrected_boards,
+    _against_gold,
+    statuses,
+    rechecked,
+    spent,
+    *added("sections", ()).values(),
+    submissions,
+    failures,
+    made,
+)
+"""The sections on a folder of `judge run`, in their order; one that has nothing to say gives none."""

@@ -11,8 +11,7 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
-from judge.io.cells import decimals, markdown_cell
-from judge.io.markup import table
+from judge.io.cells import decimals, markdown_cell, table
 from judge.io.safe import escape
 from judge.io.table import tsv
 from judge.pool.records import Pool, PooledResponse

@@ -6,16 +6,78 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
-from judge.io.ids import Cluster
-from judge.io.table import Table, TsvColumns, records_tsv
+from judge.io.cells import count
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.table import Table, TsvColumns, fields, records_tsv
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results import details, leaderboard
 from judge.results.details import CitationRow, SentenceRow, TopicRow, citation_rows, sentence_rows, topic_rows
-from judge.results.differences import COLUMNS, differences, told_apart
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
-from judge.results.rows import LeaderboardRow, RunDifference
-from judge.results.turns import turns_by_criterion
+from judge.results.rows import LeaderboardRow, RunDifference, noted
+from judge.results.turns import RunTurns, turns_by_criterion, worst_grade
+from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
+
+ALPHA = 0.05
+"""Adjusted p up to which two runs are said to differ."""
+COLUMNS: TsvColumns = {
+    **fields("criterion run_a run_b difference=difference.value low=difference.low high=difference.high p p_adjusted"),
+    **fields("turns=difference.n topics=difference.topics"),
+    "note": lambda row: noted(row.difference.reason, row.cluster),
+}
+
+
+def differences(
+    runs: Sequence[RunTurns], criterion: Criterion, cluster: Cluster, rng: np.random.Generator
+) -> list[RunDifference]:
+    """A row for each pair of runs under a criterion, in the order of the runs.
+
+    Runs are compared on the turns that both had to answer. As in their ranks, a turn has the worst grade where the lack
+    of a grade counts against a run (`run_turns`); where it counts against no run, the turn is left out. Interactive
+    runs are compared on the means of topics, one that a run never reached having the worst grade; they share nothing
+    with other runs.
+
+    Args:
+        runs: From `run_turns`.
+        criterion: The prompt.
+        cluster: The unit of the tests.
+        rng: The source of randomness of the tests.
+    """
+    by_run = [run.compared(worst_grade(criterion.scale)) for run in runs]
+    turns = sorted(set().union(*by_run), key=natural_key)
+    grades = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run]).reshape(len(runs), len(turns))
+    return [
+        RunDifference(
+            criterion=criterion.name,
+            run_a=runs[found.a].run_id,
+            run_b=runs[found.b].run_id,
+            difference=found.difference,
+            p=found.p,
+            p_adjusted=found.p_adjusted,
+            cluster=cluster,
+        )
+        for found in run_differences(grades, [cluster_of(topic_of(turn_id), cluster) for turn_id in turns], rng)
+    ]
+
+
+def told_apart(rows: Iterable[RunDifference]) -> dict[str, str]:
+    """Criterion to the sentence that says how many pairs of runs differ, or why none can."""
+    by_criterion: dict[str, list[RunDifference]] = {}
+    for row in rows:
+        by_criterion.setdefault(row.criterion, []).append(row)
+    return {criterion: _told_apart(group) for criterion, group in by_criterion.items()}
+
+
+def _told_apart(rows: Sequence[RunDifference]) -> str:
+    tested = [row.p_adjusted for row in rows if row.p_adjusted is not None]
+    if not tested:
+        return f"No run is told apart from another: that needs {FEWEST_TOPICS_COMPARED} {rows[0].cluster}s in common."
+    apart = sum(p <= ALPHA for p in tested)
+    return (
+        f"{apart} of {count(len(rows), 'pair')} of runs can be told apart (p at most {ALPHA:.2f}, adjusted for all "
+        "pairs; differences.tsv)."
+    )
+
 
 SEED = 2023
 """Of the tests of differences, so that the same folder has the same p-values."""

@@ -16,9 +16,8 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
-from judge.io.limits import TooLarge, most_values
 from judge.io.safe import SHOWN, printable, shown
-from judge.io.stored import read_stored, sha256, unpack
+from judge.io.stored import TooLarge, most_values, read_stored, sha256, unpack
 from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.fields import MAX_TURNS

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from judge.errors import InputError
-from judge.io.limits import numbered
 from judge.io.line_stream import line_problem, numbered_lines
 from judge.io.paths import StrPath
 from judge.io.safe import printable, shown
-from judge.io.stored import read_stored
+from judge.io.stored import numbered, read_stored
 from judge.records import Problem
 
 

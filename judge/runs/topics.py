@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
-from judge.io.limits import MAX_PROBLEMS
 from judge.io.paths import StrPath
 from judge.io.safe import printable_id, shown
+from judge.io.stored import MAX_PROBLEMS
 from judge.io.table import Table
 from judge.runs.document import open_document
 from judge.runs.fields import MAX_TURNS, Fields, ProblemLog, member, usable_turn_id

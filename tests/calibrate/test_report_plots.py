@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from judge.calibrate.findings import AgreementRow
 from judge.calibrate.report.plots import MAPS, confusion_maps, forest, raw_vs_corrected
-from judge.io.draw.canvas import drawn
+from judge.io.draw import drawn
 from judge.results.rows import CorrectedRow
 from tests.report_records import agreement, constant, corrected, estimate
 

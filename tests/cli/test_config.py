@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judge.cli import command_module, command_parser, main
 from judge.cli.declared import parse_command
-from judge.io.toml import toml_text
+from judge.io.plan import toml_text
 from tests.conftest import PROJECT
 
 EXAMPLE = PROJECT / "examples"

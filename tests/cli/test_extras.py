@@ -19,7 +19,7 @@ from judge import (
 )
 from judge.cli import main
 from judge.errors import UsageError
-from judge.io.extras import EXTRAS
+from judge.io.installed import EXTRAS
 from judge.jobs.doctor import machine
 from tests.calibration_world import gold_rows, items, pool, write_gold, write_pool
 from tests.conftest import PROJECT

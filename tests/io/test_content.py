@@ -7,8 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.io.content import Pieces, content_digest, is_content, jsonl_pieces, lines_of, text_pieces
-from judge.io.folder import replace_folder
+from judge.io.folder import Pieces, content_digest, is_content, jsonl_pieces, lines_of, replace_folder, text_pieces
 from judge.io.line_stream import jsonl_bytes
 
 PIECES = st.lists(st.binary(max_size=5) | st.sampled_from([b"\n", b"a\n", b"\nb"]), max_size=8)

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from judge.errors import UsageError
-from judge.io.extras import EXTRAS, Extra, has_extra, how_to_get, need_extra
+from judge.io.installed import EXTRAS, Extra, has_extra, how_to_get, need_extra
 from tests.conftest import PROJECT
 
 

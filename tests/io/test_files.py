@@ -47,7 +47,7 @@ def test_a_damaged_gzip_file_is_refused(stored: bytes) -> None:
 
 @pytest.mark.parametrize("size", [1_000, 1_001])
 def test_a_gzip_file_is_unpacked_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr("judge.io.limits._largest", 1_000)
+    monkeypatch.setattr("judge.io.stored._largest", 1_000)
     stored = gzip.compress(b"\0" * size, mtime=0)
     if size <= 1_000:
         assert len(unpack(stored, "bomb")) == size
@@ -58,7 +58,7 @@ def test_a_gzip_file_is_unpacked_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.slow
 def test_a_bomb_is_not_unpacked_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.io.limits._largest", 1_000)
+    monkeypatch.setattr("judge.io.stored._largest", 1_000)
     read: list[int] = []
 
     class Counting(gzip.GzipFile):

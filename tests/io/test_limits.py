@@ -16,10 +16,18 @@ from hypothesis import strategies as st
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.gold.rows import scan_gold
-from judge.io import limits
-from judge.io.limits import LARGEST_FILE, MAX_COLUMNS, MAX_PROBLEMS, allow_files, largest_file, most_values, numbered
+from judge.io import stored
 from judge.io.line_stream import decode_lines
-from judge.io.stored import read_stored
+from judge.io.stored import (
+    LARGEST_FILE,
+    MAX_COLUMNS,
+    MAX_PROBLEMS,
+    allow_files,
+    largest_file,
+    most_values,
+    numbered,
+    read_stored,
+)
 from judge.io.tabular import read_table
 from judge.io.trec import parse_qrels
 from judge.records import Problem
@@ -29,7 +37,7 @@ from tests.conftest import PROJECT
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_largest", LARGEST_FILE)
+    monkeypatch.setattr(stored, "_largest", LARGEST_FILE)
 
 
 @pytest.mark.parametrize(

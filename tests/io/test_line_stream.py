@@ -10,17 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.io import limits, line_stream
-from judge.io.limits import LARGEST_FILE, allow_files, numbered
+from judge.io import line_stream, stored
 from judge.io.line_stream import LineStream
-from judge.io.stored import sha256
+from judge.io.stored import LARGEST_FILE, allow_files, numbered, sha256
 
 IN_A_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_largest", LARGEST_FILE)
+    monkeypatch.setattr(stored, "_largest", LARGEST_FILE)
 
 
 def put(folder: Path, content: bytes) -> Path:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.io.lucene import LONGEST, STOP_WORDS, english_words, standard_words
+from judge.io.words import LONGEST, STOP_WORDS, english_words, standard_words
 
 LUCENE = [
     # text, StandardAnalyzer, EnglishAnalyzer

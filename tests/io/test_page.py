@@ -9,7 +9,7 @@ import pytest
 from jinja2 import UndefinedError
 from playwright.sync_api import Page
 
-from judge.io.draw.page import look, policy, render_page
+from judge.io.page import look, policy, render_page
 from tests.browsing import NARROW, faults, overflow
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.errors import InputError, OperationalError
-from judge.io import parquet
+from judge.io import tabular
 from judge.io.folder import temporary_name
-from judge.io.parquet import plain_frame, write_parquet
+from judge.io.tabular import plain_frame, write_parquet
 
 pl = pytest.importorskip("polars")
 
@@ -34,9 +34,9 @@ ROW = st.tuples(
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "_ROWS", 3)
-    monkeypatch.setattr(parquet, "_FEWEST", 1)
-    monkeypatch.setattr(parquet, "_LONGEST", 6)
+    monkeypatch.setattr(tabular, "_ROWS", 3)
+    monkeypatch.setattr(tabular, "_FEWEST", 1)
+    monkeypatch.setattr(tabular, "_LONGEST", 6)
 
 
 @pytest.mark.slow

@@ -4,8 +4,7 @@ from collections.abc import Callable
 import pytest
 from matplotlib.figure import Figure
 
-from judge.io.draw.curves import curve_plot
-from judge.io.draw.intervals import interval_plot
+from judge.io.draw import curve_plot, interval_plot
 from judge.records import Estimate
 
 WHOLE = Estimate(0.5, 0.4, 0.6, 10, 5)

@@ -13,10 +13,9 @@ import pytest
 from judge.errors import InputError
 from judge.io import processes
 from judge.io.ids import natural_key
-from judge.io.limits import LARGEST_FILE, allow_files
 from judge.io.processes import mapped, processes_for
 from judge.io.safe import printable
-from judge.io.stored import read_stored
+from judge.io.stored import LARGEST_FILE, allow_files, read_stored
 
 pytestmark = pytest.mark.slow
 

@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 
 from judge.ask.progress import Progress, Reporter, fetch_reporter
-from judge.io.progress import FIRST, ProgressLine
-from judge.io.steps import Step, counted, quiet, stepped
+from judge.io.steps import FIRST, ProgressLine, Step, counted, quiet, stepped
 from judge.judges.endpoints import Endpoint
 
 
 @pytest.fixture(autouse=True)
 def _words_about_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elsewhere jobs say nothing of the time they take."""
-    monkeypatch.setattr("judge.io.progress.FIRST", FIRST)
+    monkeypatch.setattr("judge.io.steps.FIRST", FIRST)
 
 
 class Clock:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.io.sentences import _STOP, split_sentences
+from judge.io.words import _STOP, split_sentences
 
 SENTENCES = {
     "": (),

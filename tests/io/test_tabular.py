@@ -126,6 +126,6 @@ def test_a_parquet_file_that_ends_early_is_named(tmp_path: Path) -> None:
 
 
 def test_a_parquet_file_without_polars_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.io.extras.find_spec", lambda module: None)
+    monkeypatch.setattr("judge.io.installed.find_spec", lambda module: None)
     with pytest.raises(UsageError, match=r"a Parquet file needs polars, .*judge\[crowd\]"):
         table(tmp_path, b"PAR1", "t.parquet")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
-from judge.io.bundle import bundled
+from judge.io.installed import bundled
 from judge.jobs.run import Plan
 from judge.jobs.run_inputs import read_run
 from judge.judges.journal_tools import read_journal

@@ -19,8 +19,8 @@ from judge.cli import main
 from judge.crowd.regin import KINDS, read_resource
 from judge.extra.reproduce.regin import regenerate
 from judge.io.ids import topic_of
-from judge.io.sentences import split_sentences
 from judge.io.stored import sha256
+from judge.io.words import split_sentences
 from tests.calibration_world import (
     contents,
     gold_rows,
@@ -294,7 +294,7 @@ def _no_pictures() -> Iterator[None]:
             patch.setattr(f"judge.extra.evaluate.pictures.{name}", lambda *drawn: (b"svg", b"png"))
         patch.setattr("judge.extra.evaluate.jobs.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
         for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
-            patch.setattr(f"judge.report.pictures.{name}", lambda *drawn: (b"svg", b"png"))
+            patch.setattr(f"judge.report.markdown.{name}", lambda *drawn: (b"svg", b"png"))
         # The page that a run leaves has a record of its own; here `judge report` writes it.
         patch.setattr("judge.cli.run.name_results", lambda outcome: None)
         yield

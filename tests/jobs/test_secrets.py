@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from judge.io.bundle import bundled
+from judge.io.installed import bundled
 from tests.mock import Mock
 
 pytestmark = pytest.mark.long

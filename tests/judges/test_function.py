@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import judge
-from judge.io.bundle import bundled
+from judge.io.installed import bundled
 from judge.judges.journal_tools import read_journal
 from tests.conftest import annex
 from tests.mock import ask

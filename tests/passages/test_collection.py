@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.io.zstandard import zstd as zstandard
 from judge.passages import (
     MAX_PROBLEMS,
     check_texts,
@@ -25,10 +24,10 @@ from judge.passages import (
     read_passages,
     same_text,
     streams,
-    trecweb,
 )
 from judge.passages.index import index_collection
 from judge.passages.streams import open_stream, whole_lines
+from judge.passages.streams import zstd as zstandard
 from judge.records import Passage
 
 COLLECTION = (
@@ -343,7 +342,6 @@ def test_bad_lines_have_their_numbers_whatever_the_blocks(tmp_path_factory: Any,
 @pytest.mark.parametrize("kind", ["{", "<DOC>\n<"])
 def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path, monkeypatch, kind: str) -> None:
     monkeypatch.setattr(jsonl, "MAX_LINE", 1 << 21)
-    monkeypatch.setattr(trecweb, "MAX_LINE", 1 << 21)
     path = written(tmp_path, zstd(kind.encode() + b"x" * (1 << 23)))
     found = problems(path)
     assert found == [("passages.jsonl", f"line {1 + kind.count(chr(10))}: $", found[0][2])]
@@ -357,7 +355,7 @@ def test_a_line_longer_than_a_block_is_read(tmp_path: Path) -> None:
 
 
 def test_an_open_passage_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trecweb, "MAX_LINE", 1 << 10)
+    monkeypatch.setattr(jsonl, "MAX_LINE", 1 << 10)
     path = written(tmp_path, "<DOC>\n<DOCNO>a</DOCNO>\n<PASSAGE id=0>\n" + "no end\n" * 1000)
     # 1,024 bytes are passed by the 147th line of 7 bytes.
     expected = [("passages.jsonl", "line 150: $", "a line or passage of more than 0 MiB")]

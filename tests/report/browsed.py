@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.records import Failure, Judgment
-from judge.io.draw.page import look, policy
 from judge.io.line_stream import jsonl_bytes
+from judge.io.page import look, policy
 from judge.io.stored import sha256
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import new_row
@@ -15,7 +15,7 @@ from judge.judges.records import Completion, Message, Request
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage, Scale
-from judge.report.browser import Browser
+from judge.report.page import Browser
 from judge.runs.records import TokenCount
 
 FERRY = Passage("ferry-1", "The ferry leaves the pier at noon. Tickets cost 4 crowns.", "collection")

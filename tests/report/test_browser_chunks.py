@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.report.chunks import NONE, PackedTable, Packer, TextTables, unpacked
+from judge.report.listing import NONE, PackedTable, Packer, TextTables, unpacked
 
 # Any text, lone surrogates too, and what could end a block of a page.
 TEXTS = st.text(st.characters(), max_size=40) | st.sampled_from(

@@ -16,8 +16,8 @@ from judge.errors import InputError
 from judge.gold.rows import GoldRow, gold_jsonl
 from judge.io.line_stream import jsonl_bytes
 from judge.records import Level, Scale
+from judge.report.gather import gather
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
-from judge.report.items_merged import gather
 from judge.report.listing import Sent, Support, checked_supports, labeled_sentences, pieces, supports
 from judge.runs.records import Exchange
 from tests.report.browsed import FERRY, failed, judgment, response, runs, write_folder

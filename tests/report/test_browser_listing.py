@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from judge.report.browser import browse
-from judge.report.chunks import unpacked
-from judge.report.items_merged import gather
-from judge.report.listing import GRADED, NOT_THERE, Listing, listing
+from judge.report.gather import gather
+from judge.report.listing import GRADED, NOT_THERE, Listing, listing, unpacked
+from judge.report.page import browse
 from tests.report.browsed import BUS, FERRY, failed, judgment, response, runs, write_folder
 
 

@@ -12,8 +12,8 @@ from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrad
 from judge.gold.rows import GoldRow, gold_jsonl
 from judge.io.line_stream import jsonl_bytes
 from judge.records import Passage
-from judge.report.browser import browse
 from judge.report.listing import listing
+from judge.report.page import browse
 from judge.runs.records import Exchange
 from tests.browsing import NARROW, WIDE, faults, overflow
 from tests.report.browsed import BUS, FERRY, failed, judgment, response, runs, write_folder, write_page
@@ -469,7 +469,7 @@ def many(folder: Path, count: int) -> Path:
 
 
 def test_files_beside_the_page_are_loaded_when_they_are_needed(page: Page, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("judge.report.browser.listing", functools.partial(listing, chunk=1 << 12))
+    monkeypatch.setattr("judge.report.page.listing", functools.partial(listing, chunk=1 << 12))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
     show(page, [many(tmp_path / "out", 3000)], inline=0)

@@ -35,7 +35,7 @@ def _no_pictures() -> Iterator[None]:
     """Drawing takes most of the time and is tested elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
-            patch.setattr(f"judge.report.pictures.{name}", lambda *drawn: (b"<svg/>", b"png"))
+            patch.setattr(f"judge.report.markdown.{name}", lambda *drawn: (b"<svg/>", b"png"))
         for name in ("forest", "confusion_maps"):
             patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"<svg/>", b"png"))
         yield
@@ -94,7 +94,7 @@ def test_a_report_stands_beside_the_results_and_changes_none(out: Path) -> None:
 
 
 def test_a_table_of_very_many_lines_is_not_drawn(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.report.pictures.MOST_LINES", 1)
+    monkeypatch.setattr("judge.report.markdown.MOST_LINES", 1)
     outcome = write_report(ReportPlan(folders=out))
     assert [name for name in outcome.files if name.endswith(".svg")] == ["report/leaderboard-groundedness.svg"]
     assert "By topic" in headings(outcome.page)
@@ -107,7 +107,7 @@ def test_a_report_reads_its_pool_once(out: Path, monkeypatch: pytest.MonkeyPatch
         read.append(path)
         return read_pool_folder(path, *beside)
 
-    for module in ("judge.jobs.manifest", "judge.report.items_folder"):
+    for module in ("judge.jobs.manifest", "judge.report.gather"):
         monkeypatch.setattr(f"{module}.read_pool_folder", counted)
     write_report(ReportPlan(folders=out))
     assert read == [out / "pool.jsonl"]

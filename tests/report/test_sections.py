@@ -17,11 +17,9 @@ from judge.judges.records import Completion
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate
-from judge.report.browser import Browser
-from judge.report.markdown import report_markdown
-from judge.report.page import axis, line, report_page
+from judge.report.markdown import Picture, report_markdown
+from judge.report.page import Browser, axis, line, report_page
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
-from judge.report.pictures import Picture
 from judge.report.sections.boards import tie_letters
 from judge.report.sections.making import dollars, in_all, lasting
 from judge.report.sections.summary import order_of

@@ -12,13 +12,11 @@ from judge.gold.rows import GoldRow
 from judge.io.ids import Cluster
 from judge.io.table import records_tsv
 from judge.pool.records import Pool
-from judge.results import corrected_tables, differences
-from judge.results.corrected import corrected
+from judge.results import corrected_tables, tables
+from judge.results.corrected import corrected, gold_grades
 from judge.results.corrected_tables import corrected_markdown
-from judge.results.differences import told_apart
-from judge.results.gold import gold_grades
 from judge.results.leaderboard import COLUMNS, leaderboard, leaderboard_markdown
-from judge.results.tables import result_tables
+from judge.results.tables import result_tables, told_apart
 from judge.results.turns import run_turns
 from tests.results.test_leaderboard import criterion, judgment, pooled
 
@@ -117,7 +115,7 @@ def test_seven_themes_tell_nothing_apart_though_they_have_fourteen_topics() -> N
     assert (themes.p, topics.p is None) == (None, False)
     assert told_apart([themes]) == {"groundedness": "No run is told apart from another: that needs 8 themes in common."}
     assert (
-        records_tsv(differences.COLUMNS, [themes], 4)
+        records_tsv(tables.COLUMNS, [themes], 4)
         .splitlines()[1]
         .endswith("\t14\t7\tfewer than 8 topics; clustered by theme")
     )

@@ -15,9 +15,8 @@ from judge.io.ids import topic_of
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
-from judge.results.corrected import cautions, change, check_sample, corrected
+from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
 from judge.results.corrected_tables import COLUMNS, IN_FILE, change_text, corrected_markdown
-from judge.results.gold import gold_grades
 from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
 from judge.results.turns import run_turns
 from judge.runs.records import Exclusion, TokenCount

@@ -5,10 +5,9 @@ from judge.cli.tables import print_leaderboard
 from judge.io.table import Table, records_tsv
 from judge.pool.records import Pool
 from judge.records import Estimate
-from judge.results.differences import COLUMNS, told_apart
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.rows import RunDifference
-from judge.results.tables import result_tables
+from judge.results.tables import COLUMNS, result_tables, told_apart
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
 

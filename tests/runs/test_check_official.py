@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from judge.io.limits import LARGEST_FILE, most_values
+from judge.io.stored import LARGEST_FILE, most_values
 from judge.passages import same_text
 from judge.passages.hashes import open_hashes
 from judge.runs.check.codes import CODES, NEEDS_TOPICS

@@ -6,8 +6,7 @@ from typing import Any
 from judge.calibrate.equivalence import ASSESSORS
 from judge.calibrate.findings import AgreementRow, Calibration, CascadeBounds, CascadeCost, CascadeRow
 from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, of, over
-from judge.io.cells import interval, number, p_value
-from judge.io.markup import code
+from judge.io.cells import code, interval, number, p_value
 from judge.io.safe import escape, printable
 from judge.io.table import Heading, Table, p_cell
 from judge.stats.marginals import MarginalTest

@@ -6,9 +6,8 @@ from judge.ask.blocks import NO_ANSWER
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.report.lookup import of
 from judge.errors import InputError
-from judge.io.cells import count, number
+from judge.io.cells import count, name_of, number, prose, quotation, table
 from judge.io.line_stream import decode_lines, jsonl_bytes
-from judge.io.markup import name_of, prose, quotation, table
 from judge.records import Problem
 
 DISAGREEMENTS, REPORT = "disagreements.jsonl", "disagreements.md"

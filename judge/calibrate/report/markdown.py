@@ -36,8 +36,7 @@ from judge.calibrate.report.lookup import (
     split_of,
 )
 from judge.calibrate.together import turned
-from judge.io.cells import count, interval, number
-from judge.io.markup import code, listed, name_of, prose, told
+from judge.io.cells import code, count, interval, listed, name_of, number, prose, told
 from judge.io.safe import escape, printable
 from judge.io.table import Heading, Mark, Plot, Strong, Table, p_cell
 from judge.records import Estimate

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge.calibrate.findings import AgreementRow
 from judge.io.cells import interval, number
-from judge.io.draw.canvas import (
+from judge.io.draw import (
     BLUE,
     GRAY,
     GREEN,

@@ -20,8 +20,7 @@ from judge.extra.bench.card import (
     primary,
 )
 from judge.extra.bench.making import POSITIVE, contest
-from judge.io.cells import count, decimals, interval, markdown_cell
-from judge.io.markup import prose, table
+from judge.io.cells import count, decimals, interval, markdown_cell, prose, table
 from judge.io.paths import file_in
 from judge.io.plan import Option, Options
 from judge.io.safe import escape, shown

@@ -8,7 +8,7 @@ from judge.extra.checkers.chat import NO_INSTRUCTION, ChatChecker, read_instruct
 from judge.extra.checkers.checkers import THRESHOLD, Checker, OverlapChecker
 from judge.extra.checkers.onnx import OnnxChecker, read_model_files
 from judge.extra.checkers.server import ServerChecker
-from judge.io.hints import did_you_mean
+from judge.io.safe import did_you_mean
 from judge.io.safe import digest as text_digest
 from judge.judges.model import Model, ModelOptions
 

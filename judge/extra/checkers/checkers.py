@@ -8,8 +8,7 @@ import msgspec
 
 from judge.errors import MissingKeyError, RejectedError, UsageError
 from judge.io.cells import count
-from judge.io.sentences import split_sentences
-from judge.io.words import containment, content_words
+from judge.io.words import containment, content_words, split_sentences
 from judge.judges.address import Address, read_address, read_key
 from judge.judges.connection import KEY, Connection
 from judge.judges.http_errors import shorten

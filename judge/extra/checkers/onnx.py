@@ -14,7 +14,7 @@ import msgspec
 
 from judge.errors import CallError, ContextLengthError, InputError, RejectedError, UsageError
 from judge.extra.checkers.checkers import Checker, PairScore, TextPair, pair_score
-from judge.io.extras import need_extra
+from judge.io.installed import need_extra
 from judge.io.stored import read_stored
 from judge.judges.engine import usable_cores
 from judge.judges.http_errors import shorten

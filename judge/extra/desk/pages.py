@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from starlette.responses import HTMLResponse, Response
 
-from judge.io.draw.page import look, render_page
+from judge.io.page import look, render_page
 from judge.io.stored import sha256
 
 TEMPLATES = Path(__file__).parent / "templates"

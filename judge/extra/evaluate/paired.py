@@ -21,8 +21,8 @@ from judge.io.cells import count
 from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Table, p_cell
 from judge.records import Estimate, Record
-from judge.results.differences import ALPHA
 from judge.results.rows import noted
+from judge.results.tables import ALPHA
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.stats.separation import compact_letters
 

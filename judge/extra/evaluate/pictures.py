@@ -16,9 +16,8 @@ from judge.extra.evaluate.breakdown import (
 )
 from judge.extra.evaluate.scores import MeasuredRun
 from judge.io.cells import count
-from judge.io.draw.curves import curve_plot
-from judge.io.draw.drawable import can_draw
-from judge.io.draw.intervals import interval_plot
+from judge.io.draw import curve_plot, interval_plot
+from judge.io.installed import can_draw
 from judge.records import Estimate
 
 

@@ -18,7 +18,7 @@ from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate, JudgedUnit, Scale
 from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.parts import ReportPart, Said, Section
-from judge.report.sections.agreement import called
+from judge.report.sections.boards import called
 from judge.report.sections.words import capped, titled
 from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade

@@ -12,8 +12,8 @@ from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 from judge.extra.evaluate.scores import MeasuredRun, Over
-from judge.io.lucene import english_words, standard_words
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
+from judge.io.words import english_words, standard_words
 from judge.records import Estimate, Record
 from judge.stats.means import mean_interval
 

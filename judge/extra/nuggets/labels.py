@@ -18,7 +18,7 @@ from judge.gold.rows import text_digest
 from judge.io.cells import count
 from judge.io.ids import topic_of
 from judge.io.safe import digest, shown
-from judge.io.sentences import split_sentences
+from judge.io.words import split_sentences
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
 from judge.results.turns import first_ranked

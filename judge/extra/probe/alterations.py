@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from judge.extra.probe.records import Inapplicable, ProbeItem, Twin, WantedLabels
-from judge.io.sentences import split_sentences
-from judge.io.words import containment
+from judge.io.words import containment, split_sentences
 
 _NUMBER = re.compile(r"(?<![\w.,:/-])\d{1,9}(?:[.,:]\d{1,9})*+(?![\w\]]|[/-]\d)")
 _MARKER = re.compile(r"^[ \t]*\(?\d{1,3}[.)]\s", re.MULTILINE)

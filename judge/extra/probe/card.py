@@ -8,11 +8,10 @@ from judge.calibrate.probed import MOST_MISSING, Expects
 from judge.extra.probe.measured import CanaryRow, ProbeRow
 from judge.extra.probe.probes import CANARIES
 from judge.extra.probe.records import ProbeKind
-from judge.io.cells import count, decimals
-from judge.io.draw.drawable import can_draw
-from judge.io.draw.intervals import interval_plot
+from judge.io.cells import count, decimals, prose
+from judge.io.draw import interval_plot
+from judge.io.installed import can_draw
 from judge.io.line_stream import json_bytes
-from judge.io.markup import prose
 from judge.io.table import Cell, Table, tsv
 from judge.records import Estimate, Record
 

@@ -31,12 +31,10 @@ from judge.extra.probe.inputs import Posed, ProbeInputs, ProbePlan, read_probe
 from judge.extra.probe.measured import canary_rows, probe_row
 from judge.extra.probe.probes import probes_of
 from judge.extra.probe.records import Inapplicable, ProbePair, Twin, standing, steps_of, why_missing
-from judge.io.bundle import __version__
-from judge.io.draw.drawable import undrawn
 from judge.io.folder import replace_folder
+from judge.io.installed import __version__, undrawn
 from judge.io.line_stream import json_bytes, jsonl_bytes
-from judge.io.progress import ProgressLine
-from judge.io.steps import Step, Steps, quiet
+from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.io.stored import sha256
 from judge.jobs.manifest import MANIFEST, SCHEMA, UNFINISHED, check_folder, job_manifest
 from judge.judges.backends import backend_facts, open_model

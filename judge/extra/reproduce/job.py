@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from judge.extra.reproduce.published import PUBLICATIONS, PublishedNumber, Reproduction, reproduce_publication
-from judge.io.draw.drawable import can_draw
-from judge.io.draw.intervals import interval_plot
+from judge.io.draw import interval_plot
 from judge.io.folder import check_apart, replace_folder
+from judge.io.installed import can_draw
 from judge.io.plan import OneOf, Option, Options
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import FORMS, Cell, Table

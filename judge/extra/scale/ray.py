@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, JudgeError, OperationalError, TransientError, UsageError
-from judge.io.bundle import __version__
+from judge.io.installed import __version__
 from judge.io.safe import printable
 from judge.judges.backends import open_model
 from judge.judges.model import Model, ModelOptions

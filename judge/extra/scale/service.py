@@ -13,8 +13,7 @@ import tenacity
 
 from judge.errors import OperationalError, TransientError, UsageError
 from judge.extra.scale import wire
-from judge.io.content import Pieces
-from judge.io.folder import write_atomic
+from judge.io.folder import Pieces, write_atomic
 from judge.judges.address import needed_key, read_address, read_key
 from judge.judges.backends import BACKENDS, backend_facts
 from judge.judges.backends.openai import payers

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from judge.gold.grades import CANNOT, UNABLE
 from judge.gold.sheets.items import GoldSheet, Share, SheetRubric
 from judge.gold.sheets.mturk import markup
-from judge.io.draw.page import look, policy, render_page
+from judge.io.page import look, policy, render_page
 
 _PAGES = Path(__file__).parent / "pages"
 

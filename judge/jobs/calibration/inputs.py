@@ -22,8 +22,8 @@ from judge.gold import GOLD_FILES, match
 from judge.gold.rows import GoldRow
 from judge.gold.seal import SEAL, TEST_FILES
 from judge.io.ids import Cluster
-from judge.io.paths import StrPath, in_folders, paths
-from judge.io.plan import Option, Options, Seed
+from judge.io.paths import StrPath, paths
+from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.io.stored import sha256
 from judge.judges.backends import open_model

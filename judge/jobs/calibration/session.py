@@ -26,11 +26,10 @@ from judge.calibrate.report.disagreements import disagreement_files
 from judge.calibrate.report.folder import calibration_files
 from judge.errors import InputError, UsageError
 from judge.gold.seal import item_of
-from judge.io.draw.drawable import undrawn
 from judge.io.folder import make_folder, replace_folder
+from judge.io.installed import undrawn
 from judge.io.paths import StrPath
-from judge.io.progress import ProgressLine
-from judge.io.steps import Step, Steps, quiet
+from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.jobs.calibration.inputs import (
     CalibrationInputs,
     CalibrationPlan,

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from judge.errors import JudgeError, UsageError
-from judge.io.bundle import __version__
 from judge.io.cells import count
-from judge.io.extras import EXTRAS, has_extra
+from judge.io.installed import EXTRAS, __version__, has_extra
 from judge.judges.address import read_key, refuse_unrecorded
 from judge.judges.catalog import CATALOG
 from judge.judges.engine import usable_cores

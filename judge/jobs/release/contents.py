@@ -13,10 +13,10 @@ from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_j
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes, settled_notes
 from judge.crowd.jury import SELF_JUDGING
-from judge.io.bundle import __version__
 from judge.io.cells import count, markdown_cell
-from judge.io.content import FileContent, content_digest
+from judge.io.folder import FileContent, content_digest
 from judge.io.ids import natural_key
+from judge.io.installed import __version__
 from judge.io.line_stream import json_bytes
 from judge.io.steps import Step, Steps
 from judge.io.stored import read_stored

@@ -11,8 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.io.content import FileContent, lines_of
-from judge.io.folder import write_atomic
+from judge.io.folder import FileContent, lines_of, write_atomic
 from judge.io.line_stream import json_bytes
 from judge.io.safe import shown
 from judge.io.stored import read_stored

@@ -4,7 +4,7 @@ import importlib
 import re
 
 from judge.errors import UsageError
-from judge.io.hints import did_you_mean
+from judge.io.safe import did_you_mean
 from judge.judges.address import without_credentials
 from judge.judges.catalog import CATALOG
 from judge.judges.model import Backend, BackendFacts, Model, ModelOptions

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.errors import OperationalError, UsageError
-from judge.io.extras import need_extra
-from judge.io.hints import did_you_mean
+from judge.io.installed import need_extra
+from judge.io.safe import did_you_mean
 from judge.judges.catalog import CATALOG, ModelWeights
 from judge.judges.chat import chat_messages, response_format
 from judge.judges.engine import Engine, engine_version, load_engine, start, usable_cores

@@ -1,7 +1,7 @@
 """What became of every judgment: made, unable, or missing and why; and how often a second answer differs. Pure."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from heapq import nsmallest
 
 from judge.ask.records import Failure
@@ -10,10 +10,13 @@ from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.safe import printable
 from judge.io.table import Cell, Table, records_table
+from judge.pool.build import lacking_texts
 from judge.pool.records import SeenResponses, pool_places
+from judge.records import JudgedUnit
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, Quoted, ReportPart, Said, Section
-from judge.report.sections.words import REASONS, capped
+from judge.report.sections.words import REASONS, SCREENED, capped, excluded_words, problem_words
+from judge.results.rows import worded
 
 _MISSING, _UNABLE = "missing", "unable"
 SAMPLES = 3
@@ -106,3 +109,116 @@ def rechecked(folder: RunFolder) -> Iterator[Section]:
     if changes:
         parts.append(Noted("Something else answered the second time", tuple(f"{line}." for line in changes)))
     yield Section("recheck", "The same questions again", tuple(parts))
+
+
+LIMIT = 250
+"""The guidelines' limit in tokens, used where no manifest gives one."""
+_COUNTED = (("bare", "spaCy's bare tokenizer"), ("english", "spaCy's English rules"), ("whitespace", "white space"))
+_JUDGED: Mapping[JudgedUnit, str] = {
+    "response": "What has an error is not judged; what has a warning is judged, though it breaks the track's "
+    "guidelines.",
+    "dialogue": "A response with an error or a warning was said all the same, so it stands in its dialogue.",
+}
+"""What becomes of responses with problems, where responses or dialogues are judged."""
+
+
+def submissions(folder: RunFolder) -> Iterator[Section]:
+    """The section, where there is anything to say."""
+    parts = [*_problems(folder), *_excluded(folder), *_tokens(folder), *_screened(folder), *_missing_texts(folder)]
+    if parts:
+        yield Section("submissions", "The submissions", tuple(parts))
+
+
+def _problems(folder: RunFolder) -> Iterator[ReportPart]:
+    if not folder.problems:
+        return
+    counts: Counter[tuple[str, str]] = Counter()
+    files: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for problem in folder.problems:
+        key = problem.severity, problem.code
+        counts[key] += problem.count
+        files[key].add(problem.file)
+    lines: list[tuple[Cell, ...]] = [
+        (code, severity, counts[severity, code], len(files[severity, code]), problem_words(code))
+        for severity, code in sorted(counts)
+    ]
+    reading = (
+        f"A line for each kind of problem. {_JUDGED[folder.judged.pool.unit]} `judge validate` lists each with its "
+        "place."
+    )
+    yield Table(lines, ("problem", "kind", "times", "files", "in words"), "Problems of the runs", [reading])
+
+
+def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
+    reasons = Counter(exclusion.reason for exclusion in folder.judged.pool.exclusions)
+    if not reasons:
+        return
+    runs: dict[str, set[str]] = defaultdict(set)
+    for exclusion in folder.judged.pool.exclusions:
+        runs[exclusion.reason].add(exclusion.run_id)
+    unit = folder.judged.pool.unit
+    reading = worded(
+        "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",
+        unit,
+    )
+    lines = ((reason, reasons[reason], len(runs[reason]), excluded_words(reason, unit)) for reason in sorted(reasons))
+    yield Table(lines, ("reason", "entries", "runs", "in words"), "What was not judged", [reading])
+
+
+def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
+    # The limit is one of single responses, of which a dialogue has many.
+    responses = folder.judged.pool.responses if folder.judged.pool.unit == "response" else ()
+    limit = _limit(folder)
+    lines: list[tuple[Cell, ...]] = []
+    for rule, words in _COUNTED:
+        over = [response for response in responses if getattr(response.tokens, rule) > limit]
+        runs = {entry.run_id for response in over for entry in response.runs}
+        longest = max((getattr(response.tokens, rule) for response in responses), default=0)
+        lines.append((words, len(over), len(runs), longest))
+    if not any(line[1] for line in lines):
+        return
+    reading = (
+        "Each way of counting finds other lengths; `judge leaderboard OUT --token-sensitivity` says what leaving these "
+        "responses out would change."
+    )
+    columns = ("counted by", "responses over", "of runs", "longest")
+    yield Table(lines, columns, f"Responses over {limit} tokens", [reading])
+    if cut := sum(response.truncated for response in responses):
+        yield Said(f"{count(cut, 'response')} was judged in a shortened form, cut at the limit.", "warn")
+
+
+def _limit(folder: RunFolder) -> int:
+    configuration = folder.manifest.get("configuration")
+    rule = configuration.get("token_rule") if isinstance(configuration, dict) else None
+    limit = rule.get("limit") if isinstance(rule, dict) else None
+    return limit if isinstance(limit, int) and limit > 0 else LIMIT
+
+
+def _screened(folder: RunFolder) -> Iterator[ReportPart]:
+    if not folder.screen:
+        return
+    unit = folder.judged.pool.unit
+    runs_of = {response.response_id: response.runs for response in folder.judged.pool.responses}
+    codes = Counter(code for code, _ in folder.screen)
+    lines: list[tuple[Cell, ...]] = []
+    for code in sorted(codes, key=lambda code: (-codes[code], code)):
+        flagged = [response_id for of, response_id in folder.screen if of == code]
+        runs = Counter(entry.run_id for response_id in flagged for entry in runs_of.get(response_id, ()))
+        most = min(runs, key=lambda run_id: (-runs[run_id], natural_key(run_id)), default=None)
+        words = SCREENED.get(code, code)  # type: ignore[call-overload]
+        lines.append((words, codes[code], len(runs), None if most is None else f"{most} ({runs[most]})"))
+    reading = (
+        "Signs that can be counted without a judge. A flag is a reason to look, not a verdict; screen.tsv has each."
+    )
+    columns = (f"a {unit} that", f"{unit}s", "of runs", "most of one run")
+    yield Table(lines, columns, "What the screen noticed", [reading])
+
+
+def _missing_texts(folder: RunFolder) -> Iterator[ReportPart]:
+    pool = folder.judged.pool
+    lacking = sum(bool(lacking_texts(response, pool)) for response in pool.responses)
+    if lacking:
+        yield Said(
+            f"{count(lacking, 'response')} used passages whose text is not known; missing_passages.tsv names them.",
+            "warn",
+        )

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
+from judge.io.cells import name_of, prose, table
 from judge.io.ids import natural_key
-from judge.io.markup import name_of, prose, table
 from judge.io.safe import digest, printable_id, shown
 from judge.io.trec import safe_names
 from judge.records import Problem

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from judge.cli import main
 from judge.extra.evaluate.jobs.qrels import QrelsPlan, compare_qrels
-from judge.io.draw.slopes import RankLine, slope_plot
+from judge.io.draw import RankLine, slope_plot
 from judge.io.ids import topic_of
 from tests.calibration_world import Item, items, jsonl, judgment, pool, write_columns, write_pool
 

@@ -23,7 +23,7 @@ from judge.extra.nuggets.jobs.questions import (
     read_questions,
 )
 from judge.io.ids import is_own_turn
-from judge.io.sentences import split_sentences
+from judge.io.words import split_sentences
 from tests.conftest import PROJECT
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE

@@ -80,7 +80,7 @@ def test_a_prompt_of_your_own_has_the_labels_of_a_match() -> None:
     [('criterion = "nugget"', 'criterion = "coverage"'), ('inputs = ["response", "nugget"]', 'inputs = ["response"]')],
 )
 def test_the_input_and_the_criterion_go_together(old: str, new: str) -> None:
-    from judge.io.bundle import bundled
+    from judge.io.installed import bundled
 
     text = (bundled("prompts") / "nugget" / "graded.md").read_text(encoding="utf-8")
     with pytest.raises(InputError) as raised:

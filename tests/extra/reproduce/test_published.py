@@ -418,7 +418,7 @@ def test_a_collection_beside_the_runs_is_not_read(tmp_path: Path, monkeypatch: p
         read.append(path)
         return path.read_bytes()
 
-    monkeypatch.setattr("judge.io.below.read_stored", stored)
+    monkeypatch.setattr("judge.io.stored.read_stored", stored)
     monkeypatch.setattr("judge.extra.reproduce.published.ikat2025.lengths_grid", lambda runs: Table((), (), "Lengths"))
     assert [line[0] for line in reproduce_publication("ikat2025", tmp_path).beyond[0]] == ["a", "b"]
     assert sorted(read) == runs

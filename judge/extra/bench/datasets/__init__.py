@@ -13,12 +13,10 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.io.below import distinct, files_below
 from judge.io.cells import count
 from judge.io.ids import natural_key
-from judge.io.limits import MAX_PROBLEMS
 from judge.io.safe import has_content, printable_id, shown, storable
-from judge.io.stored import read_stored, unpack
+from judge.io.stored import MAX_PROBLEMS, distinct, files_below, read_stored, unpack
 from judge.records import Problem, Record
 from judge.runs.document import decode
 

@@ -26,9 +26,9 @@ from judge.extra.evaluate.rankings import (
     turns_tsv,
 )
 from judge.io.cells import count
-from judge.io.draw.drawable import undrawn
 from judge.io.folder import check_apart, check_outside, replace_folder
 from judge.io.ids import natural_key
+from judge.io.installed import undrawn
 from judge.io.plan import Option, Positive
 from judge.io.safe import shown
 from judge.io.steps import Step, Steps, quiet, stepped

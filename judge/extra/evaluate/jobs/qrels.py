@@ -25,10 +25,10 @@ from judge.extra.evaluate.sets.grades import GradeSet, SetsAgreement, binary, co
 from judge.extra.evaluate.sets.holes import MEAN, OrderedRun, measure_facts
 from judge.extra.evaluate.sets.rankings import RankedBySets, agreement_grids, ranked_by_sets, ranking_grids
 from judge.io.cells import count, number
-from judge.io.draw.drawable import can_draw, undrawn
-from judge.io.draw.slopes import RankLine, slope_plot
+from judge.io.draw import RankLine, slope_plot
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import Cluster, clustering, natural_key, topic_of
+from judge.io.installed import can_draw, undrawn
 from judge.io.paths import published
 from judge.io.plan import Option
 from judge.io.safe import printable_id, shown

@@ -26,10 +26,9 @@ from judge.extra.evaluate.graded import (
 from judge.extra.evaluate.paired import TABLES, RunTable, is_known, unknown_facts
 from judge.extra.evaluate.scores import Over
 from judge.io.cells import count
-from judge.io.content import FileContent, Pieces, text_pieces
-from judge.io.draw.drawable import undrawn
-from judge.io.folder import check_apart, replace_folder
+from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
 from judge.io.ids import natural_key
+from judge.io.installed import undrawn
 from judge.io.plan import Option
 from judge.io.safe import shown
 from judge.io.steps import Step, Steps, quiet, stepped

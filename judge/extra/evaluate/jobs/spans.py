@@ -24,16 +24,15 @@ from judge.extra.evaluate.spans import (
     span_score,
 )
 from judge.io.cells import count
-from judge.io.draw.drawable import can_draw
-from judge.io.draw.intervals import interval_plot
-from judge.io.extras import need_extra
+from judge.io.draw import interval_plot
 from judge.io.folder import replace_folder
 from judge.io.ids import natural_key
-from judge.io.limits import MAX_PROBLEMS, numbered, stopped
+from judge.io.installed import can_draw, need_extra
 from judge.io.line_stream import line_problem, numbered_lines, text_of
 from judge.io.plan import Option, Options
 from judge.io.safe import printable_id, shown
 from judge.io.steps import Steps, counted, quiet
+from judge.io.stored import MAX_PROBLEMS, numbered, stopped
 from judge.io.table import Table
 from judge.io.trec import QrelRow, parse_qrels, parse_run
 from judge.records import Problem

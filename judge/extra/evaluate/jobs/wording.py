@@ -15,9 +15,9 @@ from judge.errors import InputError, UsageError
 from judge.extra.evaluate.intake import named_once, remarks_on
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.io.cells import count
-from judge.io.extras import need_extra
 from judge.io.folder import check_apart, check_outside, replace_folder
 from judge.io.ids import Cluster, clustering, natural_key, topic_of
+from judge.io.installed import need_extra
 from judge.io.paths import StrPath
 from judge.io.plan import Option
 from judge.io.steps import Steps, quiet

@@ -15,8 +15,8 @@ from judge.extra.nuggets.forms.edits import NuggetEdit, edited, parse_edits
 from judge.extra.nuggets.forms.problems import BankProblems
 from judge.extra.nuggets.records import Nugget, NuggetBank
 from judge.io.cells import count
-from judge.io.hints import did_you_mean
 from judge.io.paths import StrPath, file_in
+from judge.io.safe import did_you_mean
 from judge.io.stored import read_stored, unpack
 
 BANK, EDITS = "nuggets.jsonl", "edits.jsonl"

@@ -14,9 +14,9 @@ from judge.extra.nuggets.forms.problems import BankProblems, scope_problem
 from judge.extra.nuggets.records import Importance, Nugget
 from judge.io.cells import count
 from judge.io.ids import topic_of
-from judge.io.limits import MAX_PROBLEMS
 from judge.io.line_stream import decode_lines, jsonl_bytes
 from judge.io.safe import digest, has_content, shown, storable
+from judge.io.stored import MAX_PROBLEMS
 from judge.records import Problem, Record
 
 EditAction = Literal["change", "delete", "add"]

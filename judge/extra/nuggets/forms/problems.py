@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from judge.io.ids import topic_of
-from judge.io.limits import MAX_PROBLEMS
 from judge.io.safe import MAX_ID, has_content, shown, storable
+from judge.io.stored import MAX_PROBLEMS
 from judge.records import Problem
 from judge.runs.fields import usable_turn_id
 

@@ -43,7 +43,7 @@ from judge.io.cells import count
 from judge.io.folder import check_apart, replace_folder
 from judge.io.line_stream import json_bytes, jsonl_bytes
 from judge.io.plan import Option, Positive
-from judge.io.progress import ProgressLine
+from judge.io.steps import ProgressLine
 from judge.io.stored import sha256
 from judge.io.table import Table
 from judge.jobs.manifest import job_manifest

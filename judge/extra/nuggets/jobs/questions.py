@@ -40,7 +40,7 @@ from judge.extra.nuggets.records import LabelFailure, MatchedNugget, NuggetBank,
 from judge.io.folder import check_apart, replace_folder
 from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Positive
-from judge.io.progress import ProgressLine
+from judge.io.steps import ProgressLine
 from judge.io.stored import read_stored, sha256
 from judge.io.table import Table
 from judge.jobs.manifest import MANIFEST, job_manifest

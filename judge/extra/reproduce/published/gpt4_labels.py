@@ -13,8 +13,8 @@ from judge.errors import InputError
 from judge.extra.reproduce.published.release import ReleasedFile
 from judge.io.cells import count, decimals
 from judge.io.ids import cluster_of, natural_key, topic_of
-from judge.io.limits import MAX_PROBLEMS, stopped
 from judge.io.safe import printable_id, shown
+from judge.io.stored import MAX_PROBLEMS, stopped
 from judge.io.table import Cell, Table, p_cell
 from judge.io.tabular import TableRow, read_table
 from judge.records import Estimate, Problem, Record

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
-from judge.io.below import distinct, files_below
 from judge.io.ids import topic_of
 from judge.io.safe import printable, shown
+from judge.io.stored import distinct, files_below
 from judge.io.table import Cell, Table
 from judge.records import Problem, Record
 from judge.runs.tokens import RULES, TokenCounter

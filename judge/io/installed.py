@@ -1,12 +1,24 @@
-"""The extras: large packages that a plain installation leaves out, and how a user gets them.
+"""What is installed: folders with the program, its version, and the extras.
 
-An extra is a row here and a line in pyproject.toml. Where its package is needed, `need_extra` stops before any work.
+An extra is a large package that a plain installation leaves out: a row here and a line in pyproject.toml. Where it is
+needed, `need_extra` stops before any work.
 """
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 from judge.errors import UsageError
+
+__version__ = "0.1.0"
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def bundled(name: str) -> Path:
+    """The folder `name` (`prompts`, `gold` or `examples`): inside the wheel, or beside the package in a checkout."""
+    inside = _PACKAGE / "_bundled" / name
+    return inside if inside.is_dir() else _PACKAGE.parent / name
 
 
 class Extra(NamedTuple):
@@ -69,3 +81,19 @@ def need_extra(name: str, what: str) -> None:
     """
     if not has_extra(name):
         raise UsageError(f"{what} needs {EXTRAS[name].package}, which is not installed: {how_to_get(name)}")
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    return has_extra("pictures")
+
+
+def undrawn(pictures: str) -> tuple[str, ...]:
+    """A sentence for the warnings of a job, or none where pictures can be drawn.
+
+    Args:
+        pictures: Those that the job draws, as the subject of the sentence, in the plural.
+    """
+    if can_draw():
+        return ()
+    return (f"{pictures} are not drawn, because matplotlib is not installed: {how_to_get('pictures')}",)

@@ -1,0 +1,438 @@
+"""The items of an output folder of `judge run`: its pool, its results, the jury's votes, its conversations."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.ask.criteria import criterion_names, find_criterion
+from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
+from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import read_results
+from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade
+from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
+from judge.errors import InputError, UsageError
+from judge.gold import GoldByResponse
+from judge.gold.rows import GoldRow, match, read_gold
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.paths import StrPath
+from judge.io.stored import read_stored, sha256
+from judge.jobs.judged import JudgedFolder
+from judge.jobs.manifest import JOURNAL, read_manifest
+from judge.pool.conversation import turns_shown
+from judge.pool.folder import read_pool_folder
+from judge.pool.records import Pool
+from judge.records import Criterion, Scale
+from judge.report.folders import FINDINGS, folder_names
+from judge.report.items import (
+    BrowsedItem,
+    BrowsedItems,
+    BrowsedSide,
+    Gaps,
+    Opinion,
+    UsedPassage,
+    opinion,
+    spread,
+    used_passages,
+)
+from judge.runs.records import Turn
+from judge.runs.topics import read_topics
+from judge.stats.means import consensus
+
+_BITS = 64
+"""Bits of the number that decides whether a response is shown."""
+
+
+def read_folder_items(
+    folder: Path,
+    name: str,
+    side: int,
+    gold: Sequence[GoldRow],
+    own: Sequence[Criterion] = (),
+    share: float = 1.0,
+    judged: JudgedFolder | None = None,
+) -> BrowsedItems:
+    """Read the items of an output folder.
+
+    Args:
+        folder: The folder.
+        name: What the browser calls it.
+        side: The number of the folder among those that are shown.
+        gold: Gold rows; those of other responses than the folder's are ignored.
+        own: Prompts of the user that judgments may be under.
+        share: The share of the responses without gold to read; the same responses of every folder.
+        judged: The folder, if it was read already.
+
+    Raises:
+        InputError: A file of the folder is missing or damaged.
+    """
+    pool = judged.pool if judged else read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
+    results = judged.results if judged else read_results(folder / JUDGMENTS, folder / FAILURES)
+    matched = match(gold, pool)[0] if gold else {}
+    drawn = _Drawn(pool, matched, share)
+    votes: dict[tuple[str, str], list[Opinion]] = {}
+    if (folder / "members.jsonl").exists():
+        for vote in read_results(folder / "members.jsonl", folder / "member_failures.jsonl"):
+            if drawn.holds(vote):
+                votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
+    turns, notes = _conversations(folder, name, pool)
+    journal = folder / JOURNAL
+    if not journal.is_file():
+        notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
+    return BrowsedItems(
+        sides=(BrowsedSide(name, journal if journal.is_file() else None),),
+        items=_run_items(pool, filter(drawn.holds, results), votes, side, matched),
+        turns=turns,
+        scales={(side, criterion): scale for criterion, scale in _scales(results, own).items()},
+        notes=notes,
+    )
+
+
+def _run_items(
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    votes: Mapping[tuple[str, str], list[Opinion]],
+    side: int,
+    matched: GoldByResponse,
+) -> Iterator[BrowsedItem]:
+    responses = {response.response_id: response for response in pool.responses}
+    for result in results:
+        response = responses.get(result.response_id)
+        key = result.response_id, result.criterion
+        rows = matched.get(key, ())
+        yield BrowsedItem(
+            turn_id=result.turn_id,
+            topic_id=result.topic_id,
+            criterion=result.criterion,
+            text=response.text if response else None,
+            truncated=response is not None and response.truncated,
+            passages=used_passages(response.passages, pool.passages) if response else (),
+            runs=tuple((entry.run_id, entry.rank) for entry in response.runs) if response else (),
+            opinions={side: opinion(result, tuple(votes.get(key, ())))},
+            gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
+            gold_grade=consensus([row.grade for row in rows]) if rows else None,
+        )
+
+
+class _Drawn:
+    """The responses that are shown: a share of them, and all that have gold.
+
+    What a response says decides, so two pools that number it differently have the same sample.
+    """
+
+    def __init__(self, pool: Pool, matched: GoldByResponse, share: float) -> None:
+        self._bound = int(share * 2**_BITS)
+        self._every = share >= 1
+        self._shown = {response_id for response_id, _ in matched}
+        self._pooled: set[str] = set()
+        if not self._every:
+            for response in pool.responses:
+                self._pooled.add(response.response_id)
+                if self._falls(response.turn_id, response.text):
+                    self._shown.add(response.response_id)
+
+    def holds(self, result: Judgment | Failure) -> bool:
+        """Whether the response of a result is shown."""
+        if self._every or result.response_id in self._shown:
+            return True
+        return result.response_id not in self._pooled and self._falls(result.turn_id, result.response_id)
+
+    def _falls(self, turn_id: str, identity: str) -> bool:
+        said = f"{turn_id}\n{identity}".encode("utf-8", "surrogatepass")
+        number = int.from_bytes(hashlib.blake2b(said, digest_size=_BITS // 8).digest(), "big")
+        return number < self._bound
+
+
+def _scales(results: Sequence[Judgment | Failure], own: Sequence[Criterion]) -> dict[str, Scale]:
+    """The scales of the prompts as they were when the judge was asked; a jury's digest is not that of a file."""
+    by_id = {prompt.prompt_id: prompt for prompt in own}
+    prompts = {(r.criterion, r.variant, r.criterion_digest, is_jury(r.judge)) for r in results}
+    scales = {}
+    for criterion, variant, digest, jury in sorted(prompts):
+        prompt_id = f"{criterion}/{variant}"
+        try:
+            found = find_criterion(prompt_id, by_id)
+        except (UsageError, InputError):
+            continue
+        if jury or found.digest == digest:
+            scales[criterion] = found.scale
+    return scales
+
+
+def _conversations(folder: Path, name: str, pool: Pool) -> tuple[dict[str, Turn], tuple[str, ...]]:
+    """The turns of the pool's conversations and of the topics file, and a note where the latter cannot be shown."""
+    turns, notes = _of_topics(folder, name)
+    if all(response.turn_id in pool.turns for response in pool.responses):
+        notes = ()
+    return turns_shown(pool, turns) or {}, notes
+
+
+def _of_topics(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str, ...]]:
+    """The turns of the topics file that the manifest names, if it still is the same file; else a note."""
+    manifest: Mapping[str, Any] = read_manifest(folder) or {}
+    options = manifest.get("options")
+    named = options.get("topics") if isinstance(options, dict) else None
+    recorded = manifest.get("configuration", {}).get("topics")
+    if not isinstance(named, str) or recorded is None:
+        return {}, (f"{name} was made without a topics file, so conversations are not shown.",)
+    try:
+        path = Path(named).expanduser()
+        same = sha256(read_stored(path)) == recorded
+        turns = {turn.turn_id: turn for topic in read_topics(path) for turn in topic.turns} if same else {}
+    except (InputError, RuntimeError):
+        # Nobody may have the home that the path begins with.
+        return {}, (f"Conversations are not shown: {named}, the topics file of {name}, is not there.",)
+    if not same:
+        return {}, (f"Conversations are not shown: {named} has changed since {name} was made.",)
+    return turns, ()
+
+
+_Said = tuple[str, str, str]
+"""Judge, prompt and response id."""
+
+
+def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
+    """Read the items of a folder of `judge calibrate`.
+
+    Args:
+        folder: The folder.
+        name: What stands before the name of each judge; empty where no other folder is shown.
+        first: The number of its first side among those that are shown.
+
+    Raises:
+        InputError: The file of the items cannot be read; every damaged line is listed.
+    """
+    path = folder / DISAGREEMENTS
+    lines = parse_disagreements(read_stored(path), str(path))
+    judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
+    sides = {judge: first + number for number, judge in enumerate(judges)}
+    turns = {line.turn_id: turn for line in lines if (turn := _turn(line))}
+    journal = folder / JOURNAL
+    asked = _asked(folder, {(*_judge(said), line.response_id) for line in lines for said in line.judges})
+    return BrowsedItems(
+        sides=tuple(BrowsedSide(_name(name, judge), journal if journal.is_file() else None) for judge in sides),
+        items=_calibration_items(lines, sides, asked),
+        turns=turns,
+        scales={},
+        notes=(),
+    )
+
+
+def _asked(folder: Path, wanted: Collection[_Said]) -> dict[_Said, Opinion]:
+    """What the judges said of the shown responses, where the calibration asked them; of several samples, the first."""
+    if not (folder / JUDGMENTS).is_file():
+        return {}
+    results = read_results(folder / JUDGMENTS, folder / FAILURES)
+    keyed = (((one.whole_judge, f"{one.criterion}/{one.variant}", one.response_id), one) for one in results)
+    return {key: opinion(one) for key, one in keyed if not one.sample and key in wanted}
+
+
+def _judge(said: JudgeGrade) -> tuple[str, str]:
+    return said.judge, said.prompt or ""
+
+
+def _name(folder: str, judge: tuple[str, str]) -> str:
+    return ": ".join(filter(None, (folder, ", ".join(filter(None, judge)))))
+
+
+def _calibration_items(
+    lines: Sequence[Disagreement], sides: Mapping[tuple[str, str], int], asked: Mapping[_Said, Opinion]
+) -> Iterator[BrowsedItem]:
+    for line in lines:
+        differences = [said.difference for said in line.judges]
+        yield BrowsedItem(
+            turn_id=line.turn_id,
+            topic_id=line.topic_id,
+            criterion=line.criterion,
+            text=line.text,
+            truncated=False,
+            passages=tuple(UsedPassage(passage.id, passage.text, None) for passage in line.passages),
+            runs=(),
+            opinions={sides[_judge(said)]: _opinion(line, said, asked) for said in line.judges},
+            gold=line.gold.assessors,
+            gold_grade=line.gold.grade,
+            # Each difference is the judge's distance from gold, on whatever scale the calibration compared.
+            apart=Gaps(
+                gold=max((spread([difference, 0]) for difference in differences), default=None),
+                judges=spread(differences) if len(differences) > 1 else None,
+                jury=None,
+            ),
+        )
+
+
+def _opinion(line: Disagreement, said: JudgeGrade, asked: Mapping[_Said, Opinion]) -> Opinion:
+    given = asked.get((*_judge(said), line.response_id)) or Opinion(
+        response_id=line.response_id,
+        judge=said.judge,
+        prompt=said.prompt or "",
+        grade=said.grade,
+        reason=said.reason if said.grade is None else None,
+        expected=said.expected,
+        rationale=said.rationale,
+    )
+    return msgspec.structs.replace(given, off=spread([said.difference, 0]))
+
+
+def _turn(line: Disagreement) -> Turn | None:
+    if line.utterance is None:
+        return None
+    return Turn(
+        turn_id=line.turn_id,
+        topic_id=line.topic_id,
+        utterance=line.utterance,
+        resolved_utterance=None,
+        context=line.context,
+        ptkb=(),
+    )
+
+
+MOST_ITEMS = 50_000
+"""About how many judgments a page shows: it would need minutes to open, and nobody reads as many."""
+_Key = tuple[str, str, str | None, tuple[str, ...], str]
+
+
+def gather(
+    folders: Sequence[Path],
+    gold: Sequence[Path] = (),
+    criterion: str | None = None,
+    prompts: Sequence[StrPath] = (),
+    judged: Mapping[Path, JudgedFolder] | None = None,
+    most: int = MOST_ITEMS,
+) -> BrowsedItems:
+    """Read the items of all folders, or a sample of them.
+
+    Args:
+        folders: Output folders of `judge run` or folders of `judge calibrate`.
+        gold: Gold files, whose grades stand beside the judges'.
+        criterion: The only criterion, or the file of the prompt that the judgments are under.
+        prompts: Prompt files of the user, for judgments under them.
+        judged: Those of the folders that were read already.
+        most: About how many judgments to read, beside those of responses with gold.
+
+    Raises:
+        InputError: A folder is neither, or a file is damaged.
+        UsageError: There is no such prompt.
+    """
+    own, wanted = _prompts(prompts, criterion)
+    given = [row for path in gold for row in read_gold(path)]
+    # A page that shows them one by one would teach the test part to whoever tunes prompts.
+    rows = [row for row in given if row.split != "test"]
+    sides: list[BrowsedSide] = []
+    scales: dict[tuple[int, str], Scale] = {}
+    turns: dict[str, Turn] = {}
+    notes: list[str] = []
+    if hidden := len(given) - len(rows):
+        notes.append(f"Not shown here: {count(hidden, 'grade')} by assessors on a test part.")
+    judged, shown = judged or {}, 0
+    numbers = [_number(folder, wanted, judged.get(folder)) for folder in folders]
+    share = min(1.0, most / max(1, sum(numbers)))
+    together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
+    for folder, name in zip(folders, folder_names(folders), strict=True):
+        read = _read(folder, name, len(folders) > 1, len(sides), rows, own, share, judged.get(folder))
+        sides += read.sides
+        scales |= read.scales
+        turns = {**read.turns, **turns}
+        notes += read.notes
+        # Texts that runs gave may make two responses of one folder alike in all that other folders can know.
+        alike: Counter[_Key] = Counter()
+        for item in read.items:
+            if wanted in (None, item.criterion):
+                key = _key(item)
+                together.setdefault((key, alike[key]), []).append(item)
+                alike[key] += 1
+                shown += _is_judged(folder)
+    if share < 1:
+        beside = " and those with grades by assessors" if rows else ""
+        notes.append(
+            f"Shown here: {shown:,} of {sum(numbers):,} judgments, those of a random part of the responses{beside}. "
+            f"The tables are over all of them, and {JUDGMENTS} holds them."
+        )
+    merged = sorted(map(_merged, together.values()), key=_order)
+    used = {item.turn_id for item in merged}
+    kept = {turn_id: turn for turn_id, turn in turns.items() if turn_id in used}
+    return BrowsedItems(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
+
+
+def _is_judged(folder: Path) -> bool:
+    """Whether the judgments of a folder are shown, and not what its calibration found."""
+    return not any((folder / name).is_file() for name in (DISAGREEMENTS, FINDINGS)) and (folder / JUDGMENTS).is_file()
+
+
+def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Criterion], str | None]:
+    """The prompts of the user, and the name of the only criterion, which may be given as the file of a prompt."""
+    own = [find_criterion(prompt) for prompt in prompts]
+    if criterion is None or criterion in {*criterion_names(), *(prompt.name for prompt in own)}:
+        return own, criterion
+    own.append(find_criterion(criterion))
+    return own, own[-1].name
+
+
+def _number(folder: Path, wanted: str | None, judged: JudgedFolder | None) -> int:
+    """How many judgments of a criterion a folder has, or of all criteria; one of `judge calibrate` counts for none."""
+    if not _is_judged(folder):
+        return 0
+    results = judged.results if judged else read_results(folder / JUDGMENTS, folder / FAILURES)
+    return len(results) if wanted is None else sum(result.criterion == wanted for result in results)
+
+
+def _read(
+    folder: Path,
+    name: str,
+    several: bool,
+    first: int,
+    gold: Sequence[GoldRow],
+    own: Sequence[Criterion],
+    share: float,
+    judged: JudgedFolder | None,
+) -> BrowsedItems:
+    # A calibration that asked its judges has their judgments too, and no pool.
+    if (folder / DISAGREEMENTS).is_file():
+        return read_calibration_items(folder, name if several else "", first)
+    if (folder / FINDINGS).is_file():
+        return BrowsedItems(
+            (), (), {}, {}, (f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it.",)
+        )
+    if (folder / JUDGMENTS).is_file():
+        return read_folder_items(folder, name, first, gold, own, share, judged)
+    raise InputError(
+        f"{folder}: neither {JUDGMENTS} nor {DISAGREEMENTS} is there: expected an output folder of `judge run`, or of "
+        "`judge calibrate`"
+    )
+
+
+def _key(item: BrowsedItem) -> _Key:
+    # Two pools number the same response differently, so its content names it.
+    passages = tuple(sorted(passage.passage_id for passage in item.passages))
+    identity = item.text
+    if identity is None:
+        identity = next(iter(item.opinions.values())).response_id
+    return item.turn_id, item.criterion, identity, passages, "text" if item.text is not None else "id"
+
+
+def _merged(same: Sequence[BrowsedItem]) -> BrowsedItem:
+    """One item of all sides; conversation and passages are those of the first folder that has them."""
+    if len(same) == 1:
+        return same[0]
+    first = same[0]
+    graded = next((item for item in same if item.gold), first)
+    return msgspec.structs.replace(
+        first,
+        truncated=any(item.truncated for item in same),
+        runs=tuple(sorted({run for item in same for run in item.runs}, key=lambda run: (natural_key(run[0]), run[1]))),
+        passages=next(
+            (item.passages for item in same if all(p.text is not None for p in item.passages)), first.passages
+        ),
+        opinions={side: said for item in same for side, said in item.opinions.items()},
+        gold=graded.gold,
+        gold_grade=graded.gold_grade,
+        apart=None,
+    )
+
+
+def _order(item: BrowsedItem) -> tuple[object, ...]:
+    first = item.opinions[min(item.opinions)]
+    return natural_key(item.turn_id), natural_key(first.response_id), natural_key(item.criterion)
