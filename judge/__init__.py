@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from judge.extra.bench.listing import list_datasets as list_datasets
     from judge.extra.bench.page import CardsPlan as CardsPlan
     from judge.extra.bench.page import compare_bench as compare_bench
-    from judge.extra.desk.assess.plan import AssessPlan as AssessPlan
-    from judge.extra.desk.assess.serve import serve_assess as serve_assess
+    from judge.extra.desk.assess.desk import serve_assess as serve_assess
+    from judge.extra.desk.assess.inputs import AssessPlan as AssessPlan
     from judge.extra.desk.review.desk import serve_review as serve_review
-    from judge.extra.desk.review.plan import ReviewPlan as ReviewPlan
+    from judge.extra.desk.review.rerun import ReviewPlan as ReviewPlan
     from judge.extra.evaluate.jobs.measured import PassagesPlan as PassagesPlan
     from judge.extra.evaluate.jobs.measured import StatementsPlan as StatementsPlan
     from judge.extra.evaluate.jobs.measured import evaluate_passages as evaluate_passages

@@ -166,11 +166,7 @@ def parse_card(content: bytes, name: str) -> JudgeCard:
 
 
 def _check_names(card: JudgeCard, name: str) -> None:
-    """Refuse a card whose names cannot head rows and columns, or that has a dataset twice.
-
-    Raises:
-        InputError: The first such name.
-    """
+    """Refuse a card whose names cannot head rows and columns, or that has a dataset twice."""
     named = [("$.judge", card.judge)]
     for place, dataset in enumerate(card.datasets):
         named += [(f"$.datasets[{place}].name", dataset.name), (f"$.datasets[{place}].prompt", dataset.prompt or "")]
@@ -185,11 +181,7 @@ def _check_names(card: JudgeCard, name: str) -> None:
 
 
 def parse_items(content: bytes, card: JudgeCard, name: str) -> dict[str, tuple[BenchItem, ...]]:
-    """Dataset to the items in the bytes of the `items.jsonl` beside a card.
-
-    Raises:
-        InputError: The items are not those of the card.
-    """
+    """Dataset to the items in the bytes of the `items.jsonl` beside a card."""
     if digest(content.decode("utf-8", "surrogateescape")) != card.items_digest:
         raise InputError(f"{name}: not the items of the card beside it: their digests differ")
     items: dict[str, list[BenchItem]] = {}

@@ -95,13 +95,7 @@ class BenchInputs(Record, frozen=True):
 def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
     """Read the datasets that the judge can be asked about.
 
-    Args:
-        plan: What to do; it names a model.
-        keys: Refuse a model without its key; a dry run needs none.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: A dataset or a prompt is bad; every problem is listed.
+    Without `keys`, as for a dry run, a model needs none.
     """
     folder = plan.data
     chosen = choose_datasets(folder, plan.datasets)
@@ -136,11 +130,7 @@ def _posed(sets: Sequence[tuple[Drawn, Criterion]]) -> tuple[Pool, dict[str, Tur
 
 
 def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]:
-    """The prompt of each criterion of the datasets; none where the criterion has no default one.
-
-    Raises:
-        UsageError: A criterion has two prompts, or a prompt is of no dataset.
-    """
+    """The prompt of each criterion of the datasets; none where the criterion has no default one."""
     given = choose_prompts((), plan.prompts, ())
     check_unit([prompt for several in given.values() for prompt in several], "response")
     criteria = {dataset.criterion for dataset in chosen}
@@ -341,11 +331,7 @@ def card_files(card: JudgeCard, answers: Sequence[Answers]) -> dict[str, bytes]:
 
 
 def _check_out(out: Path, judge: str | None) -> None:
-    """Refuse a folder with other results than an earlier card of the same judge, which is written over.
-
-    Raises:
-        InputError: There are others.
-    """
+    """Refuse a folder with other results than an earlier card of the same judge, which is written over."""
     if (out / MANIFEST).exists():
         raise InputError(f"{out}: holds the results of `judge run`: choose another --out")
     path = out / CARD

@@ -67,12 +67,7 @@ def list_datasets(plan: DatasetsPlan) -> tuple[ListedDataset, ...]:
 
 
 def choose_datasets(folder: Path, names: Sequence[str]) -> tuple[Dataset, ...]:
-    """The datasets of these names, or all that are there.
-
-    Raises:
-        UsageError: A name is unknown.
-        InputError: A named one, or every one, is not there, or the folder cannot be read.
-    """
+    """The datasets of these names, or all that are there."""
     for name in names:
         if name not in DATASETS:
             hint = did_you_mean(name, DATASETS)
@@ -125,11 +120,7 @@ class Drawn(Record, frozen=True):
 
 
 def read_dataset(dataset: Dataset, folder: Path, limit: int | None, seed: int) -> Drawn:
-    """Read a dataset and draw items of it without replacement; all of them without a limit, or if there are no more.
-
-    Raises:
-        InputError: The files have problems; all are listed.
-    """
+    """Read a dataset and draw items of it without replacement; all of them without a limit, or if there are no more."""
     reading = dataset.read(folder)
     every = tuple(reading.responses.values())
     size = len(every) if limit is None else min(limit, len(every))

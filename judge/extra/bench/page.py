@@ -239,11 +239,7 @@ class ComparedCards(Record, frozen=True):
 
 
 def compare_cards(cards: Sequence[ReadCard]) -> ComparedCards:
-    """Set cards side by side; a cell of other data or of another prompt than the first card's is refused.
-
-    Raises:
-        InputError: The answers beside two cards have other gold for one item.
-    """
+    """Set cards side by side; a cell of other data or of another prompt than the first card's is refused."""
     names = _names([each.card.judge for each in cards])
     columns = _columns(cards)
     refusals = _refusals(columns, names)

@@ -74,12 +74,9 @@ def checked_token(token: object) -> str:
 class Guard:
     """Lets in who may be here, and keeps every answer inside the browser window that asked for it.
 
-    Args:
-        app: What is guarded; `scope["seat"]` is the seat of the visitor.
-        seats: The seats; no two have one path.
-        hosts: Further names by which browsers may address the desk. An IP address may always be used: a foreign site
-            can make its own name lead here, but not a number.
-        cookie: The name of the cookie, another one for each port.
+    `scope["seat"]` of the guarded application is the seat of the visitor. `hosts` are further names by which browsers
+    may address the desk. An IP address may always be used: a foreign site can make its own name lead here, but not a
+    number. Each port needs a cookie of its own.
     """
 
     def __init__(self, app: ASGIApp, seats: Iterable[Seat], hosts: Iterable[str] = (), cookie: str = "judge") -> None:

@@ -65,11 +65,6 @@ class ListPage(NamedTuple, Generic[_Entry]):
 def list_page(entries: Sequence[_Entry], asked: str | None, size: int) -> ListPage[_Entry]:
     """The page that an address asks for; the nearest one if there is none of this number.
 
-    Args:
-        entries: The whole list.
-        asked: The number of the page, as it stands in the address.
-        size: The entries of a page.
-
     >>> list_page("abcde", "2", 2), list_page("abcde", "9", 2)
     (ListPage(shown='cd', first=2, page=2, pages=3), ListPage(shown='e', first=4, page=3, pages=3))
     """

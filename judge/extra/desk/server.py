@@ -54,16 +54,7 @@ class Listener(NamedTuple):
 
 
 def listen(host: str = "127.0.0.1", port: int = PORT) -> Listener:
-    """Take an address.
-
-    Args:
-        host: The name or number of a network interface of this machine.
-        port: The port; 0 takes a free one.
-
-    Raises:
-        UsageError: The host is none of this machine.
-        OperationalError: Another process answers there.
-    """
+    """Take an address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
@@ -84,13 +75,7 @@ def listen(host: str = "127.0.0.1", port: int = PORT) -> Listener:
 
 
 def serve_desk(app: ASGIApp, listener: Listener, ready: Callable[[], None] = lambda: None) -> None:
-    """Answer at an address until Ctrl-C or a signal to end, then finish what is under way.
-
-    Args:
-        app: The desk.
-        listener: The address; it is given up at the end.
-        ready: Called when the desk can be visited.
-    """
+    """Answer at an address until Ctrl-C or a signal to end, then finish what is under way."""
     config = uvicorn.Config(
         app, http="h11", ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=_PATIENCE,

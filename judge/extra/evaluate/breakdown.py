@@ -64,10 +64,7 @@ def turn_facts(
     `132_1-3` is the second turn of its path. Without the topics, the number at the end of an iKAT turn id is the depth.
     Topics without any PTKB say nothing of what depends on it.
 
-    Args:
-        turn_ids: The turns.
-        topics: The conversations.
-        depths: The depths of turns of interactive runs, which no topics file tells.
+    `depths` are those of turns of interactive runs, which no topics file tells.
     """
     depths = depths or {}
     known = {turn.turn_id: turn for topic in topics or () for turn in topic.turns}
@@ -208,14 +205,7 @@ def stacked(
 ) -> Table[Any]:
     """Tables of the same columns as one, with each note once: those of one table under its name, then those of all.
 
-    Args:
-        title: The title of all.
-        grids: At least one table.
-        names: For each table, what its lines have in a first column of their own.
-        column: The name of that column.
-
-    Raises:
-        ValueError: The tables have different columns.
+    With `names`, the lines of each table have its name in a first column of their own.
     """
     if len({grid.columns for grid in grids}) > 1:
         raise ValueError("tables of different columns cannot be stacked")

@@ -148,9 +148,6 @@ def scored_runs(runs: Sequence[ResponseRun], qrels: ResponseQrels, cluster: Clus
     """Every run under a criterion, in natural order of run id.
 
     A response that the qrels do not grade counts 0, as in trec_eval, and over `worst` the worst grade.
-
-    Raises:
-        InputError: No run has a graded response.
     """
     order = TurnOrder(qrels.grades)
     scored = tuple(_scored(run, qrels, order, cluster) for run in sorted(runs, key=lambda run: natural_key(run.run_id)))
@@ -260,15 +257,8 @@ def evaluated_criterion(
 ) -> EvaluatedCriterion:
     """Score and compare the runs under a criterion.
 
-    Args:
-        runs: The runs.
-        qrels: The grades.
-        over: What breakdowns and comparisons are over. By default all turns of the qrels, where an unanswered one
-            counts 0 as in trec_eval; where lower grades are better, the worst grade, since 0 would reward no answer.
-        cluster: What intervals and tests are over.
-
-    Raises:
-        InputError: No run has a graded response.
+    By default, breakdowns and comparisons are over all turns of the qrels, where an unanswered one counts 0 as in
+    trec_eval; where lower grades are better, over the worst grade, since 0 would reward no answer.
     """
     scored = scored_runs(runs, qrels, cluster)
     chosen: Over = over or ("qrels" if qrels.higher_is_better else "worst")

@@ -68,14 +68,7 @@ def ranked_runs(
 
     A run with problems of form is read as far as it can be, as everywhere, with a remark on how many they are.
 
-    Args:
-        given: Folders of run files, and run files.
-        rank: How a run in a format of the tracks becomes rankings.
-        problems: Receives what cannot be read; the caller refuses the whole if there is any error among it.
-        steps: Called as the runs are asked for.
-
-    Raises:
-        InputError: A folder is missing or holds no run.
+    `problems` receives what cannot be read; the caller refuses the whole if there is any error among it.
     """
     files, beside = find_runs(given, also=looks_like_trec_run)
     problems += (

@@ -77,11 +77,7 @@ def ask(
     cluster: Cluster = "topic",
     item: str = "passage",
 ) -> Asked:
-    """Which measures are computed, each once, in the spelling of ir_measures.
-
-    Raises:
-        UsageError: A measure cannot be computed.
-    """
+    """Which measures are computed, each once, in the spelling of ir_measures."""
     main = measure_name(main, relevant)
     names = dict.fromkeys([*(measure_name(name, relevant) for name in measures), main])
     return Asked(tuple(names), main, relevant, over, cluster, item)
@@ -162,11 +158,7 @@ class Evaluator:
         return Problem("other_turns", "error", run.file, None, "", message)
 
     def add(self, run: RankedRun) -> None:
-        """Measure a run.
-
-        Raises:
-            UsageError: A measure has no value for the run.
-        """
+        """Measure a run."""
         grades, asked = self._assessment.grades, self._asked
         values = self._measures.values(run.ranking)
         answered = {turn_id for turn_id, items in run.ranking.items() if items}

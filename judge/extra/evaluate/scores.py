@@ -15,11 +15,7 @@ NO_VALUE = nan
 
 
 class TurnOrder:
-    """Turns in natural order, with their topics; everything that has a value for each of them shares it.
-
-    Args:
-        turn_ids: The turns; one that is repeated counts once.
-    """
+    """Turns in natural order, with their topics; everything that has a value for each of them shares it."""
 
     def __init__(self, turn_ids: Iterable[str]) -> None:
         self.turn_ids = tuple(sorted(set(turn_ids), key=natural_key))
@@ -90,19 +86,8 @@ def measured_run(
 ) -> MeasuredRun:
     """The mean of a run under a measure.
 
-    Args:
-        run_id: The run.
-        measure: The name of the measure.
-        values: Turn to value, of the turns that the run answered.
-        graded: The turns of the qrels. Where many runs are measured, an order that they share keeps the values of the
-            turns in few bytes; otherwise they are a dictionary.
-        over: What the mean is over.
-        cluster: What the interval is over.
-        bounds: Least and greatest value of the measure.
-        worst: What an unanswered turn counts over `worst`.
-
-    Raises:
-        ValueError: A value is not a number.
+    `values` are those of the turns that the run answered. Where many runs are measured, an order of the turns that they
+    share keeps their values in few bytes; else they are a dictionary. An unanswered turn counts `worst` over `worst`.
     """
     if undefined := [turn_id for turn_id, value in values.items() if isnan(value)]:
         raise ValueError(f"{measure} of {run_id} is not a number in turn {undefined[0]}")
@@ -117,9 +102,7 @@ def measured_run(
 def trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
     """`measure<TAB>turn<TAB>value` as trec_eval prints it, a block for each run under its `runid` line.
 
-    Args:
-        scores: Of one convention, in the order in which they are printed.
-        turns: Whether the value of every turn stands before the mean (`trec_eval -q`).
+    With `turns`, the value of every turn stands before the mean (`trec_eval -q`).
     """
     blocks: dict[str, list[MeasuredRun]] = {}
     for each in scores:

@@ -95,15 +95,8 @@ def span_score(
 ) -> SpanScore:
     """Compare a run's spans with the gold spans.
 
-    Args:
-        run_id: The run.
-        predicted: Topic to its predicted span.
-        gold: Topic to its gold span.
-        groups: The topics of each conversation.
-        over: answered: a group is skipped if a topic of it has no prediction, as the organizers' script does. qrels:
-            a missing prediction is an empty one.
-        overlap: The analyzer before n-grams are counted.
-        jaccard: The analyzer that finds the words.
+    A topic without a prediction skips its group over `answered`, as in the organizers' script; over `qrels` it has an
+    empty one. The analyzers are those before n-grams are counted, and of words.
     """
     used: list[SpanGroup] = []
     skipped: list[SkippedGroup] = []

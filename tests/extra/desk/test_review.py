@@ -18,8 +18,7 @@ from judge.errors import InputError, UsageError
 from judge.extra.desk.guard import Seat
 from judge.extra.desk.review.cases import Cases, Filter, filter_of
 from judge.extra.desk.review.desk import Review
-from judge.extra.desk.review.plan import ReviewPlan
-from judge.extra.desk.review.rerun import BeforeAfter, Rewording, cost
+from judge.extra.desk.review.rerun import BeforeAfter, ReviewPlan, Rewording, cost
 from judge.extra.desk.review.shelf import Shelf, diff_lines
 from judge.gold import read_gold, write_split
 from judge.io.line_stream import jsonl_bytes

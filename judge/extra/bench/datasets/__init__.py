@@ -76,11 +76,7 @@ class Dataset(Record, frozen=True):
     """Labeled responses of the whole release, as its authors give it; a folder may have a part of it."""
 
     def read(self, folder: Path) -> "DatasetReading":
-        """What a folder comes to: responses in the order of the files, and rows without a label or a text.
-
-        Raises:
-            InputError: A file is missing, or the files have problems; all of them are listed.
-        """
+        """What a folder comes to: responses in the order of the files, and rows without a label or a text."""
         reading = DatasetReading()
         self.fill(folder, reading)
         reading.check()
@@ -137,10 +133,7 @@ class DatasetReading:
     def entries(self, file: Path, at: str, row_type: type[_Row]) -> Iterator[tuple[str, _Row]]:
         """The sound entries of a JSON list, each with its JSON path; the others are problems.
 
-        Args:
-            file: The file.
-            at: The field of the file's object that holds the list; "" if the file is the list.
-            row_type: The record that an entry must be; unknown fields are ignored.
+        `at` is the field of the file's object that holds the list; "" if the file is the list.
         """
         value = self._value(file, list, at)
         for number, entry in enumerate(value or ()):
@@ -179,11 +172,7 @@ class DatasetReading:
         return None
 
     def check(self) -> None:
-        """Refuse the files if they have a problem, or if no response is left.
-
-        Raises:
-            InputError: With every problem.
-        """
+        """Refuse the files if they have a problem, or if no response is left."""
         if self.problems:
             file = self.problems[0].file
             raise InputError(f"{file}: not usable: {count(len(self.problems), 'problem')}", self.problems)
@@ -203,11 +192,7 @@ MOST_ENTRIES = 200_000
 
 
 def is_there(folder: Path, patterns: Sequence[str]) -> bool:
-    """Whether each pattern, such as those of a dataset, has a file below the folder.
-
-    Raises:
-        InputError: The folder cannot be read or has more entries than a folder of datasets.
-    """
+    """Whether each pattern, such as those of a dataset, has a file below the folder."""
     paths = _below(folder)
     return all(any(_matching(paths, pattern)) for pattern in patterns)
 
@@ -215,13 +200,7 @@ def is_there(folder: Path, patterns: Sequence[str]) -> bool:
 def find_file(folder: Path, pattern: str) -> Path:
     """The file of a pattern; of equal copies the first in natural order.
 
-    Args:
-        folder: The folder of the data.
-        pattern: The end of a path below it, such as `begin_dev_wow.tsv` or `qrels/*.json`. Several patterns stand
-            between `|`; the first of them that has a file is taken.
-
-    Raises:
-        InputError: There is no such file, or two of different content.
+    Of a pattern with several ends of paths between `|`, the first that has a file is taken.
     """
     files = find_files(folder, pattern)
     if len(files) > 1:
@@ -230,11 +209,7 @@ def find_file(folder: Path, pattern: str) -> Path:
 
 
 def find_files(folder: Path, pattern: str) -> tuple[Path, ...]:
-    """The files of a pattern in natural order of their names, each name once.
-
-    Raises:
-        InputError: There is no such file, or a name has two files of different content.
-    """
+    """The files of a pattern in natural order of their names, each name once."""
     named: dict[str, list[Path]] = defaultdict(list)
     for path in _matching(_below(folder), pattern):
         named[path.name].append(path)

@@ -38,11 +38,7 @@ def _llmjudge(folder: Path, reading: DatasetReading) -> None:
 
 
 def _llmjudge_judges(folder: Path) -> Mapping[str, Mapping[str, float]]:
-    """The labels of each judge, of all pairs that have a grade.
-
-    Raises:
-        InputError: A file of labels cannot be read or is no qrels file, or two judges have one name.
-    """
+    """The labels of each judge, of all pairs that have a grade."""
     known = LLMJUDGE.read(folder).responses
     labels: dict[str, dict[str, float]] = {}
     problems: list[Problem] = []

@@ -1,19 +1,27 @@
-"""The assess desk in the browser: the page of a task, the list of one's labels, and what their forms do."""
+"""The assess desk in the browser: the page of a task, the list of one's labels, and what their forms do.
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+`serve_assess` is what `judge serve assess` does, for use from Python.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from starlette.responses import Response
 
+from judge.ask.blocks import NO_ANSWER, needs_turn
+from judge.ask.prompt import PLACEHOLDER, guidance
 from judge.extra.desk.app import Visit, desk_app, missing_page
-from judge.extra.desk.assess.inputs import Work
+from judge.extra.desk.assess.inputs import AssessPlan, Suggestion, Work, read_work
 from judge.extra.desk.assess.store import DeskLabel, DeskTask, LabelStore
-from judge.extra.desk.assess.task import label_words, task_view
-from judge.extra.desk.guard import Guard
+from judge.extra.desk.guard import Guard, Seat
 from judge.extra.desk.pages import list_page, whole_number
+from judge.extra.desk.server import Listener, listen, serve_desk
 from judge.gold.grades import CANNOT, UNABLE
+from judge.gold.sampling import deal
 from judge.io.safe import storable
 from judge.io.table import tsv
+from judge.records import Criterion, Level, Record
 
 LISTED = 100
 """Tasks on one page of the list."""
@@ -21,26 +29,15 @@ _LONGEST_COMMENT = 10_000
 _BEGINNING = 140
 """Characters of a response in the list."""
 _COLUMNS = ("place", "turn_id", "criterion", "grade", "unable", "comment")
+_UNABLE_KEY = "u"
+_HEADLINE = re.compile(r"([^.:;]{1,40}\.)\s+(.+)")
+"""A short first sentence, such as "Mostly grounded."."""
+_UNDECIDED = "It cannot be decided from what is shown."
 FILTERS = {"all": "All", "comment": "With a comment", "unable": CANNOT, "open": "Without a label"}
 
 
-class ListedTask(NamedTuple):
-    """A line of the list."""
-
-    task: DeskTask
-    beginning: str
-    words: str
-    """The label in words; empty if there is none."""
-    comment: str
-
-
 class AssessDesk:
-    """Answers the assessors of one store.
-
-    Args:
-        work: What is labeled.
-        store: Where the labels go.
-    """
+    """Answers the assessors of one store."""
 
     def __init__(self, work: Work, store: LabelStore) -> None:
         self._work = work
@@ -120,7 +117,7 @@ class AssessDesk:
         choice = _last(labeled.get(task.place))
         view = task_view(self._work, task, choice)
         status = 422 if problem else 200
-        told = view.comment if comment is None else comment
+        told = view["comment"] if comment is None else comment
         tasks = self._store.tasks(visit.seat.path)
         first = not any(tasks[place - 1].criterion == task.criterion for place in labeled)
         return visit.page(
@@ -149,11 +146,15 @@ class AssessDesk:
             "several": len(self._work.criteria) > 1,
         }
 
-    def _line(self, task: DeskTask, choice: DeskLabel | None) -> ListedTask:
+    def _line(self, task: DeskTask, choice: DeskLabel | None) -> dict[str, object]:
+        """A line of the list; without a label it has no words."""
         text = self._work.responses[task.item].text
-        words = label_words(self._work.criteria[task.criterion], choice) if choice else ""
-        beginning = text[:_BEGINNING] + "…" * (len(text) > _BEGINNING)
-        return ListedTask(task, beginning, words, choice.comment if choice else "")
+        return {
+            "task": task,
+            "beginning": text[:_BEGINNING] + "…" * (len(text) > _BEGINNING),
+            "words": label_words(self._work.criteria[task.criterion], choice) if choice else "",
+            "comment": choice.comment if choice else "",
+        }
 
 
 def _last(choices: Sequence[DeskLabel] | None) -> DeskLabel | None:
@@ -166,3 +167,121 @@ _KEPT: Mapping[str, Callable[[DeskLabel | None], bool]] = {
     "open": lambda label: label is None,
 }
 """Whether a task with this label, or without one, is in the list under a key of FILTERS; under another key all are."""
+
+
+def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> dict[str, object]:
+    """What the page of a task shows, after what the assessor chose earlier."""
+    item, response = work.items[task.item], work.responses[task.item]
+    criterion = work.criteria[task.criterion]
+    suggestion = work.suggestions.get((item.response_id, task.criterion))
+    return {
+        "task": task,
+        "criterion": criterion.name,
+        "question": question(criterion),
+        "guidance": guidance(criterion),
+        "sentence_levels": [(level.label, level.description) for level in criterion.sentence_levels],
+        "response": response.text or NO_ANSWER,
+        # None for a passage without a text.
+        "passages": [work.passages.get(key) for key in response.passages],
+        # Whether a judge sees them under this prompt, and the conversation.
+        "passages_count": "passages" in criterion.inputs,
+        "turn": work.turns.get(item.turn_id),
+        "turn_counts": needs_turn(criterion),
+        "unit": response.unit,
+        "levels": _levels(criterion, choice, suggestion),
+        "comment": choice.comment if choice else "",
+        "judge": suggestion.judge if suggestion else None,
+    }
+
+
+def question(criterion: Criterion) -> str:
+    """What a prompt asks after all it has shown; empty if it only shows."""
+    return " ".join(PLACEHOLDER.sub("", criterion.user).split())
+
+
+def label_words(criterion: Criterion, choice: DeskLabel) -> str:
+    """A choice in one or two words."""
+    if choice.grade is None:
+        return CANNOT.lower()
+    label = next((level.label for level in criterion.scale.levels if level.grade == choice.grade), "")
+    return str(choice.grade) if label in ("", str(choice.grade)) else f"{choice.grade} {label}"
+
+
+def _levels(criterion: Criterion, choice: DeskLabel | None, suggestion: Suggestion | None) -> list[dict[str, object]]:
+    """The levels to choose from, with the key that chooses each; whether it is chosen, and the judge's."""
+    scale = criterion.scale
+    keys = level_keys(scale.levels)
+    given = _value(choice.grade) if choice else _value(suggestion.grade) if suggestion else None
+    suggested = _value(suggestion.grade) if suggestion else None
+    rows = [(str(level.grade), keys[level.grade], *_headed(level)) for level in scale.levels]
+    rows.append((UNABLE, _UNABLE_KEY, f"{CANNOT}.", scale.unable.description if scale.unable else _UNDECIDED))
+    columns = ("value", "key", "label", "description")
+    return [dict(zip(columns, row, strict=True), chosen=row[0] == given, suggested=row[0] == suggested) for row in rows]
+
+
+def level_keys(levels: Sequence[Level]) -> Mapping[int, str]:
+    """The key of each grade: the grade itself where every grade is a digit, else its place on the scale."""
+    grades = [level.grade for level in levels]
+    if all(0 <= grade <= 9 for grade in grades):
+        return {grade: str(grade) for grade in grades}
+    return {grade: str(place) if place <= 9 else "" for place, grade in enumerate(grades, 1)}
+
+
+def _headed(level: Level) -> tuple[str, str]:
+    """The label and the description of a level; a number is replaced by the words that the description begins with."""
+    if level.label != str(level.grade):
+        return level.label, level.description
+    begins = _HEADLINE.fullmatch(level.description)
+    return (begins[1], begins[2]) if begins else ("", level.description)
+
+
+def _value(grade: int | None) -> str:
+    return UNABLE if grade is None else str(grade)
+
+
+class Labeled(Record, frozen=True):
+    """How far an assessor is."""
+
+    assessor: str
+    labels: int
+    tasks: int
+
+
+@contextmanager
+def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]]:
+    """Open a desk and its store, which are closed at the end; `.app()` of the desk is an ASGI application.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done, or for sealed test items.
+        InputError: A file is bad, or the store belongs to another plan.
+        OperationalError: Another process has the store open.
+    """
+    work = read_work(plan)
+    dealt = deal([item.response_id for item in work.items], plan.assessors, plan.shared, plan.seed)
+    with LabelStore(plan.store, work.settings, work.items, plan.assessors, dealt) as store:
+        yield AssessDesk(work, store), store
+
+
+def serve_assess(
+    plan: AssessPlan, ready: Callable[[Listener, Sequence[Seat]], None] = lambda listener, seats: None
+) -> tuple[Labeled, ...]:
+    """Let assessors label until Ctrl-C; every label is on the disk before the page says that it was saved.
+
+    Args:
+        plan: What is labeled, by whom, and where.
+        ready: Called with the address and the seats when the desk can be visited.
+
+    Returns:
+        How far each assessor is.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done, or for sealed test items.
+        InputError: A file is bad, or the store belongs to another plan.
+        OperationalError: Another process has the store open, or answers at the address.
+    """
+    with open_assess_desk(plan) as (desk, store):
+        listener = listen(plan.host, plan.port)
+        serve_desk(desk.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
+        return tuple(
+            Labeled(seat.name, len(store.labeled(seat.path)), len(store.tasks(seat.path))) for seat in store.seats
+        )

@@ -3,10 +3,12 @@
 A judge's grades are read in post-edit mode alone. Otherwise nobody at the desk can see one, because none is there.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self
 
-import msgspec
+from pydantic import model_validator
 
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, criterion_names
@@ -15,17 +17,19 @@ from judge.ask.records import Failure
 from judge.ask.stored_results import stored_judgments
 from judge.ask.subjects import check_unit
 from judge.errors import InputError, UsageError
-from judge.extra.desk.assess.plan import AssessPlan
 from judge.extra.desk.assess.store import DeskItem
+from judge.extra.desk.server import DeskAddress
 from judge.gold import parse_gold, read_plan, read_seal
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
-from judge.gold.sampling import shared_items
+from judge.gold.sampling import DOUBLE, shared_items
 from judge.gold.seal import SEAL
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.line_stream import jsonl_bytes
 from judge.io.paths import file_in
+from judge.io.plan import Amount, Option
+from judge.io.safe import shown
 from judge.io.stored import read_stored, sha256, unpack
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.conversation import turns_shown
@@ -36,8 +40,63 @@ from judge.records import Criterion, Problem
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 
+_LONGEST_NAME = 80
 
-class Suggestion(msgspec.Struct, frozen=True):
+
+class AssessPlan(DeskAddress, section="what is labeled"):
+    """Everything `judge serve assess` can be told."""
+
+    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    """Output folder or its pool.jsonl."""
+    plan: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Plan of `judge gold plan` (default: the whole pool)."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt whose scale is used (default: those of the plan's criteria, else groundedness and naturalness)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file, for the conversation."""
+    assessors: Annotated[tuple[str, ...], Option("assessor", metavar="NAME", repeat=True, section="who labels")]
+    """Who labels; once for each person."""
+    double: Annotated[Amount | None, Option(metavar="SHARE")] = None
+    """Share of the responses that every assessor labels (default 0.2 with several assessors)."""
+    seed: Annotated[int, Option(metavar="S")] = 0
+    """Seed of the orders."""
+    store: Annotated[Path, Option(metavar="FILE", section="labels")]
+    """SQLite file that keeps the labels."""
+    made: Literal["blind", "postedit"] = "blind"
+    """Whether a judge's grade is shown."""
+    judgments: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """The judge's grades for postedit: judgments.jsonl or its folder."""
+
+    @property
+    def shared(self) -> float:
+        """The share of the items that every assessor labels."""
+        if self.double is not None:
+            return self.double
+        return DOUBLE if len(self.assessors) > 1 else 0.0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in self.assessors:
+            if not (name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME):
+                raise UsageError(
+                    f"--assessor {shown(name)}: expected a name of 1 to {_LONGEST_NAME} printable characters"
+                )
+        if twice := [name for name, times in Counter(map(str.casefold, self.assessors)).items() if times > 1]:
+            raise UsageError(f"--assessor {', '.join(map(shown, twice))}: given twice; two people need two names")
+        if self.shared > 1:
+            raise UsageError(f"--double {self.double}: expected a share from 0 to 1")
+        if self.double and len(self.assessors) < 2:
+            raise UsageError("--double: what every assessor labels needs two assessors or more")
+        if self.judgments is not None and self.made == "blind":
+            raise UsageError(
+                "--judgments: blind assessors see no judge's grade; --made postedit shows it, and marks the rows"
+            )
+        if self.made == "postedit" and self.judgments is None:
+            raise UsageError("--made postedit: expected --judgments, whose grades are to be edited")
+        return self
+
+
+class Suggestion(NamedTuple):
     """A judge's grade, for post-edit mode."""
 
     judge: str
@@ -45,7 +104,7 @@ class Suggestion(msgspec.Struct, frozen=True):
     """None if the judge was unable to judge."""
 
 
-class Work(msgspec.Struct, frozen=True):
+class Work(NamedTuple):
     """What a desk shows."""
 
     items: tuple[DeskItem, ...]
@@ -62,12 +121,7 @@ class Work(msgspec.Struct, frozen=True):
 
 
 def read_work(plan: AssessPlan) -> Work:
-    """Read what is to be labeled.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done, or for sealed test items.
-        InputError: A file is bad, or does not belong to the pool.
-    """
+    """Read what is to be labeled."""
     drawn = _drawn(file_in(plan.plan, "plan.jsonl")) if plan.plan is not None else None
     criteria = _criteria(plan, drawn)
     pool = _pool(plan.pool, criteria)
@@ -101,11 +155,7 @@ def read_work(plan: AssessPlan) -> Work:
 
 
 def _drawn(path: Path) -> tuple[PlanRow, ...]:
-    """The rows of a plan.
-
-    Raises:
-        UsageError: They are test items under seal, or the file is gold.
-    """
+    """The rows of a plan."""
     content = unpack(read_stored(path), str(path))
     try:
         rows: Sequence[PlanRow] = read_plan(content, str(path))
@@ -151,11 +201,7 @@ def _pool(path: Path, criteria: Mapping[str, Criterion]) -> Pool:
 
 
 def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[PooledResponse, PlanRow | None]:
-    """The responses to label with their rows of the plan, in natural order.
-
-    Raises:
-        InputError: The plan was drawn from another pool, or there is nothing to label.
-    """
+    """The responses to label with their rows of the plan, in natural order."""
     if drawn is None:
         found: list[tuple[PooledResponse, PlanRow | None]] = [(response, None) for response in pool.responses]
     else:
@@ -209,11 +255,7 @@ def _turns(
 def _suggestions(
     plan: AssessPlan, turns: Mapping[str, str], criteria: Mapping[str, Criterion]
 ) -> dict[tuple[str, str], Suggestion]:
-    """The judge's grades of the responses with these turns; of several samples the first.
-
-    Raises:
-        UsageError: The grades are on other scales, of several judges, or of another pool.
-    """
+    """The judge's grades of the responses with these turns; of several samples the first."""
     if plan.judgments is None:
         return {}
     path = file_in(plan.judgments, JUDGMENTS)

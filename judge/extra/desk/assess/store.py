@@ -14,43 +14,35 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import filelock
+
 from judge.errors import InputError, OperationalError
 from judge.extra.desk.guard import Seat, checked_token, new_token
 from judge.gold.desk import SCHEMA
 from judge.records import Record
 
 
-def locked(path: Path) -> sqlite3.Connection:
-    """Keep other desks off a store; a lock of SQLite ends with its process, however that ends.
-
-    Raises:
-        InputError: There can be no file of this name.
-        OperationalError: Another process has the lock, or it cannot be written.
-    """
+def locked(path: Path) -> filelock.BaseFileLock:
+    """Keep other desks off a store; the lock ends with its process, however that ends."""
     # In a file of its own, so that others can read the labels meanwhile.
-    lock = _lock_file(path)
+    lock = filelock.FileLock(path.with_name(f".{path.name}.lock"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        held = sqlite3.connect(lock.absolute().as_uri(), uri=True, timeout=0, isolation_level=None)
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
         raise InputError(f"{path}: cannot be used as a store of labels: {error}") from error
     try:
-        held.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        held.close()
-        why = "another desk serves it" if "locked" in str(error) else f"{lock} cannot be written: {error}"
-        raise OperationalError(f"{path}: {why}") from error
-    return held
+        lock.acquire(timeout=0)
+    except filelock.Timeout as error:
+        raise OperationalError(f"{path}: another desk serves it") from error
+    except OSError as error:
+        raise OperationalError(f"{path}: {lock.lock_file} cannot be written: {error}") from error
+    return lock
 
 
-def unlock(lock: sqlite3.Connection, path: Path) -> None:
+def unlock(lock: filelock.BaseFileLock) -> None:
     """Give a lock up."""
-    _lock_file(path).unlink(missing_ok=True)
-    lock.close()
-
-
-def _lock_file(path: Path) -> Path:
-    return path.with_name(f".{path.name}.lock")
+    Path(lock.lock_file).unlink(missing_ok=True)
+    lock.release()
 
 
 TABLES = """
@@ -128,16 +120,8 @@ class _Saved(NamedTuple):
 class LabelStore:
     """A store of labels, open in one process at a time.
 
-    Args:
-        path: The file, or a folder for it; a new one is made where there is none.
-        settings: What the store belongs to, by names of options; a store that was made with others is refused.
-        items: The items.
-        assessors: Their names.
-        dealt: For each assessor the places of the items, in order.
-
-    Raises:
-        InputError: The file is no store, belongs to other settings, or cannot be used.
-        OperationalError: Another process serves it.
+    A new one is made where there is none; one that was made with other `settings`, by names of options, is refused.
+    `dealt` has for each assessor the places of the items, in order.
     """
 
     def __init__(
@@ -153,7 +137,7 @@ class LabelStore:
         try:
             self._open(settings, items, assessors, dealt)
         except BaseException:
-            unlock(self._lock, self.path)
+            unlock(self._lock)
             raise
 
     def _open(
@@ -275,7 +259,7 @@ class LabelStore:
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
-        unlock(self._lock, self.path)
+        unlock(self._lock)
 
     def tasks(self, path: str) -> Sequence[DeskTask]:
         """The tasks of the assessor with this seat, in order; the first has place 1."""
@@ -353,11 +337,7 @@ class LabelStore:
 
 
 def _itself(path: Path) -> Path:
-    """The file behind a name: under two names it would have two locks.
-
-    Raises:
-        InputError: It has two names of its own, so that labels under one could get lost under the other.
-    """
+    """The file behind a name: under two names it would have two locks."""
     real = Path(os.path.realpath(path)) if path.is_symlink() else path
     if real.is_file() and real.stat().st_nlink > 1:
         raise InputError(f"{path}: has another name too (a hard link), and labels could get lost: use a copy of it")

@@ -1,6 +1,5 @@
 """The review desk: what judges and assessors disagree on, worst first, and a prompt that is improved on it.
 
-plan     what the desk is given
 cases    the disagreements, and those that a filter keeps
 shelf    the prompts that may be read and edited, the wordings saved here, and how two of them differ
 rerun    a wording asked again on dev items, beside the one that it came from

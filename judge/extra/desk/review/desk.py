@@ -21,8 +21,7 @@ from judge.extra.desk.app import Visit, desk_app, missing_page
 from judge.extra.desk.guard import Seat, new_token
 from judge.extra.desk.pages import list_page, whole_number
 from judge.extra.desk.review.cases import Cases, PromptedJudge, filter_of
-from judge.extra.desk.review.plan import ReviewPlan, check_review
-from judge.extra.desk.review.rerun import RERUN, BeforeAfter, Job, Rewording, cost, dev_rows
+from judge.extra.desk.review.rerun import RERUN, BeforeAfter, Job, ReviewPlan, Rewording, cost, dev_rows
 from judge.extra.desk.review.shelf import Shelf, ShelvedPrompt, diff_lines
 from judge.extra.desk.server import Listener, listen, serve_desk
 from judge.gold.rows import GoldRow
@@ -40,21 +39,14 @@ _SHOWN = ("percent", "bias")
 
 
 class Review:
-    """A review with all that it was given.
-
-    Args:
-        plan: What to review.
-        seat: Who reviews.
-        hosts: As for `desk_app`.
-        port: As for `desk_app`.
-
-    Raises:
-        InputError: The folder, the gold or a prompt cannot be read.
-        UsageError: Options do not go together, or gold holds grades of a test part.
-    """
+    """A review with all that it was given."""
 
     def __init__(self, plan: ReviewPlan, seat: Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
-        check_review(plan)
+        given = (bool(plan.gold), plan.pool is not None, bool(plan.models))
+        if any(given) and not all(given):
+            raise UsageError(
+                "asking again needs --gold (dev grades), --pool (the responses that they are of) and --model"
+            )
         self.plan = plan
         self.cases = Cases(_read(plan.folder))
         names = [prompt for _, prompt in self.cases.raters if prompt is not None]

@@ -6,7 +6,7 @@ The statistics, the ledger of looks and the journal are those of `judge calibrat
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
@@ -18,11 +18,12 @@ from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, L
 from judge.calibrate.intake import same_grades
 from judge.calibrate.report.lookup import SEPARABLE
 from judge.errors import JudgeError, OperationalError, UsageError
-from judge.extra.desk.review.plan import ReviewPlan
 from judge.extra.desk.review.shelf import ShelvedPrompt
+from judge.extra.desk.server import DeskAddress
 from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.gold.rows import GoldRow
 from judge.io.paths import file_in
+from judge.io.plan import Option
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.jobs.calibration.session import forecast_calibration
 from judge.pool.folder import read_pool_folder
@@ -31,6 +32,37 @@ from judge.records import Estimate
 
 RERUN = "rerun"
 """The calibration of the last rerun, in the review's folder."""
+
+
+class ReviewPlan(AskingOptions, DeskAddress):
+    """Everything `judge serve review` can be told."""
+
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
+    """Output folder of `judge calibrate`."""
+    prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
+    """Prompt to edit beside those of the calibration; the file of one of your own."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder for new wordings and reruns (default: OUT-review)."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE", section="asking again")] = ()
+    """Dev grades to ask again on; no test grades."""
+    pool: Annotated[Path | None, Option(metavar="PATH")] = None
+    """Folder of `judge run`, or its pool.jsonl: the responses that the grades are of."""
+    models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
+    """A judge to ask; may be repeated."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics, for prompts that show the conversation."""
+    gold_scale: Annotated[str | Path | None, Option(metavar="PROMPT")] = None
+    """Prompt whose scale the gold is on (default: the wording before)."""
+
+    @property
+    def home(self) -> Path:
+        """The folder for new wordings and reruns."""
+        return self.out or self.folder.with_name(f"{self.folder.resolve().name}-review")
+
+    @property
+    def asks(self) -> bool:
+        """Whether a wording may be asked again."""
+        return bool(self.models)
 
 
 class Rewording(NamedTuple):
@@ -80,12 +112,7 @@ class BeforeAfter(NamedTuple):
 
 
 def dev_rows(plan: ReviewPlan) -> tuple[GoldRow, ...]:
-    """The grades that may be asked on.
-
-    Raises:
-        InputError: A file cannot be read or has problems.
-        UsageError: A file holds grades of a test part.
-    """
+    """The grades that may be asked on."""
     files = _gold_files(plan)
     rows = read_unsealed(files, "a prompt is improved on dev grades alone, and `judge calibrate --test` looks once")
     if any(row.split == "test" for row in rows):
@@ -146,11 +173,6 @@ def cost(plan: ReviewPlan, question: Rewording) -> JobForecast:
 def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress], None]) -> BeforeAfter:
     """Ask both wordings on the items, and compare them.
 
-    Args:
-        plan: The review.
-        question: What is asked.
-        report: Called after each judgment.
-
     Raises:
         InputError: Gold, pool or topics cannot be read.
         UsageError: The model cannot be asked, or nothing of the pool has gold under this criterion.
@@ -166,11 +188,7 @@ def _paid(plan: ReviewPlan) -> tuple[Path, ...]:
 
 
 def before_after(outcome: CalibrationOutcome, question: Rewording) -> BeforeAfter:
-    """What a rerun found.
-
-    Raises:
-        OperationalError: No judge was compared.
-    """
+    """What a rerun found."""
     found = outcome.calibration
     old, new = _row(found, question.old.name), _row(found, question.new.name)
     difference = next((row for row in found.comparisons if {row.a, row.b} == {old.name, new.name}), None)
@@ -216,11 +234,7 @@ class Job:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, question: Rewording) -> None:
-        """Begin.
-
-        Raises:
-            UsageError: Another one is under way.
-        """
+        """Begin."""
         if self.running:
             raise UsageError("a rerun is under way: wait for its end, or stop it")
         self.question, self.progress, self.outcome, self.error = question, None, None, None

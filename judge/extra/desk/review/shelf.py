@@ -37,14 +37,8 @@ class ShelvedPrompt(NamedTuple):
 class Shelf:
     """The prompts of a review.
 
-    Args:
-        home: The folder for new wordings: each becomes `<criterion>/<variant>.md`.
-        wanted: The prompts behind the judges, as `criterion/variant`.
-        given: Prompts by name, and the files of the user's own prompts.
-
-    Raises:
-        UsageError: A given prompt is unknown, or two files have one name.
-        InputError: A given file has problems.
+    New wordings become `<criterion>/<variant>.md` in `home`; `wanted` are the prompts behind the judges, `given` names
+    and files of the user's own prompts.
     """
 
     def __init__(self, home: Path, wanted: Iterable[str], given: Iterable[StrPath]) -> None:
@@ -80,11 +74,7 @@ class Shelf:
     def save(self, base: ShelvedPrompt, variant: str, text: str, *, replace: bool = False) -> ShelvedPrompt:
         """Save a wording as a prompt file of its own.
 
-        Args:
-            base: The prompt that it came from.
-            variant: Its name.
-            text: The whole file.
-            replace: Write over a wording of this name that was saved here.
+        `replace` writes over a wording of this name that was saved here.
 
         Raises:
             InputError: The text is no prompt; every problem is listed.

@@ -68,11 +68,7 @@ class _Sidecar(msgspec.Struct):
 
 
 def runs_of_folder(folder: Path) -> tuple[tuple[ResponseRun, ...], tuple[Path, ...]]:
-    """The runs of a folder of `judge run` or `judge pool`, and the files that were read.
-
-    Raises:
-        InputError: The folder has no pool, or a damaged one.
-    """
+    """The runs of a folder of `judge run` or `judge pool`, and the files that were read."""
     path = pool_file(folder)
     if not path.exists():
         raise InputError(
@@ -88,9 +84,6 @@ def runs_of_files(given: Sequence[Path]) -> tuple[tuple[ResponseRun, ...], tuple
     """The runs of run files and folders of them, and the files that were read.
 
     Of a folder, the files named `.run` are read, or where there is none, all files that are not hidden.
-
-    Raises:
-        InputError: A file is no run, or two files have one tag; every problem is listed.
     """
     paths = [path for entry in given for path in (_run_files(entry) if entry.is_dir() else [entry])]
     problems: list[Problem] = []
@@ -131,11 +124,7 @@ def _run_files(folder: Path) -> list[Path]:
 
 
 def qrels_files(folder: Path) -> tuple[Path, ...]:
-    """The qrels of a folder of `judge run`.
-
-    Raises:
-        UsageError: There are none.
-    """
+    """The qrels of a folder of `judge run`."""
     inside = folder / "qrels"
     files = [path for path in inside.iterdir() if path.name.endswith(_QRELS_FILES)] if inside.is_dir() else []
     if not files:
@@ -154,17 +143,7 @@ def read_response_qrels(
 ) -> tuple[ResponseQrels, ...]:
     """The grades of each file, whose scale its sidecar says, else the user.
 
-    Args:
-        paths: The files.
-        criterion: A criterion with a prompt, a prompt's file, or with `scale` any name.
-        scale: `LOW-HIGH`.
-        polarity: Which end of it is good.
-        positive: The worst positive grade.
-        own: Whether these are all the qrels of a folder, so that a stated criterion chooses among them.
-
-    Raises:
-        UsageError: The statement is of no file, or contradicts a sidecar.
-        InputError: A file has problems, or grades off its scale; every problem is listed.
+    `own` says that these are all the qrels of a folder, so that a stated criterion chooses among them.
     """
     stated, wanted = _stated(criterion, scale, polarity)
     problems: list[Problem] = []

@@ -45,16 +45,7 @@ class GivenSet(msgspec.Struct, frozen=True):
 
 
 def read_given(given: StrPath, criterion: str | None, problems: list[Problem]) -> GivenSet | None:
-    """Read one set; None, and its problems, where it cannot be used.
-
-    Args:
-        given: Qrels or another file of four columns, `judgments.jsonl`, or a folder that holds one.
-        criterion: The criterion or prompt file of judgments.
-        problems: Receives the problems of the file.
-
-    Raises:
-        UsageError: The judgments are of several criteria or judges, or their prompt cannot be found.
-    """
+    """Read one set; None, and its problems, where it cannot be used."""
     try:
         path = file_in(given, JUDGMENTS)
         every = read_labels(path, grades_only=True)
@@ -119,10 +110,6 @@ def grade_sets(
     Columns are on the declared scale, else on that of the other set's prompt, else on that of the grades they hold.
 
     `positive` is the worst positive grade of each set, where both are taken as positive or not.
-
-    Raises:
-        UsageError: The scales differ, or a positive grade is not on its scale.
-        InputError: Grades are off their scale; every one is listed.
     """
     declared = parse_scale(scale, polarity) if scale else None
     shared = declared or next((given.criterion.scale for given in (a, b) if given.criterion), None)
@@ -204,11 +191,7 @@ def _held(given: GivenSet) -> tuple[int, ...]:
 
 
 def check_common(a: GradeSet, b: GradeSet) -> None:
-    """Refuse two sets that graded nothing in common.
-
-    Raises:
-        InputError: They have no turn, or no item, in common, or are of different years.
-    """
+    """Refuse two sets that graded nothing in common."""
     for given in (a, b):
         if not given.grades:
             raise InputError(f"{given.name}: no item has a grade")
@@ -231,11 +214,7 @@ def check_common(a: GradeSet, b: GradeSet) -> None:
 
 
 def check_pools(a: GivenSet, b: GivenSet) -> None:
-    """Refuse judgments of two pools that give one id to different responses.
-
-    Raises:
-        InputError: Some ids mean different responses; every one is listed.
-    """
+    """Refuse judgments of two pools that give one id to different responses."""
     if a.pool is None or b.pool is None:
         return
     texts = {
@@ -260,15 +239,7 @@ def check_pools(a: GivenSet, b: GivenSet) -> None:
 
 
 def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tuple[OrderedRun, ...], bool]:
-    """The runs of files and folders, and whether all are responses of a pool.
-
-    Args:
-        given: Run files, folders of them, and folders with a `pool.jsonl`.
-        problems: Receives what cannot be read.
-
-    Raises:
-        InputError: A folder is missing or holds no run.
-    """
+    """The runs of files and folders, and whether all are responses of a pool."""
     pools = [path for path in given if (Path(path) / "pool.jsonl").is_file() or Path(path).name == "pool.jsonl"]
     files = [path for path in given if path not in pools]
     runs = [run for path in pools for run in pooled_runs(read_pool_folder(Path(path), "runs.jsonl", "excluded.tsv"))]
@@ -318,11 +289,7 @@ def pooled_runs(pool: Pool) -> tuple[OrderedRun, ...]:
 
 
 def check_runs(runs: Sequence[OrderedRun], turns: Sequence[str], a: GradeSet, b: GradeSet) -> None:
-    """Refuse runs that say nothing about the turns of both sets.
-
-    Raises:
-        InputError: A run answers none of the turns, or is of another year; or no run ranks a graded item.
-    """
+    """Refuse runs that say nothing about the turns of both sets."""
     problems = []
     year = year_of(a.grades.keys())
     for run in runs:

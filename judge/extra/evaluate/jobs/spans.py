@@ -70,9 +70,6 @@ def read_spans(path: Path, *, gold: bool = False) -> tuple[SpanLine, ...]:
     """Every line up to the last that is not blank: `topic<TAB>span`, for a run also with spaces between the two.
 
     In gold, every topic needs a span after a tab.
-
-    Raises:
-        InputError: The file cannot be read, a topic is given twice, or a gold line is not two columns.
     """
     lines: list[SpanLine] = []
     problems: list[Problem] = []
@@ -100,11 +97,7 @@ def read_spans(path: Path, *, gold: bool = False) -> tuple[SpanLine, ...]:
 
 
 def read_groups(path: Path) -> Conversations:
-    """The topics of each conversation, a line each.
-
-    Raises:
-        InputError: The file cannot be read or is empty, or a topic is given twice.
-    """
+    """The topics of each conversation, a line each."""
     groups: list[tuple[str, ...]] = []
     problems: list[Problem] = []
     first: dict[str, int] = {}
@@ -124,11 +117,7 @@ def read_groups(path: Path) -> Conversations:
 
 
 def read_ranking(path: Path) -> PassageScores:
-    """The passages of a TREC run; only their scores order them, as in trec_eval.
-
-    Raises:
-        InputError: The file is no TREC run, or a passage is given twice for a topic.
-    """
+    """The passages of a TREC run; only their scores order them, as in trec_eval."""
     return parse_run(text_of(path), str(path)).scores
 
 
@@ -153,11 +142,8 @@ def merged_qrels(
 ) -> RelevantPassages:
     """The relevant passages of every topic that has any; a topic in no group is left out.
 
-    Args:
-        rows: The qrels; a passage is relevant from grade 1 on.
-        groups: The topics of each conversation.
-        merging: What is put together. The script's order is that of the groups' first topics, as gawk goes through
-            the numbers of topics.
+    A passage is relevant from grade 1 on. The script's order is that of the groups' first topics, as gawk goes through
+    the numbers of topics.
     """
     own: dict[str, set[str]] = {}
     for row in rows:
@@ -307,11 +293,7 @@ def _groups(groups: Conversations | None, known: Mapping[str, object], name: str
 
 
 def _partial(groups: Conversations, gold: Mapping[str, str], name: str) -> list[str]:
-    """What is said of groups that the gold does not hold whole.
-
-    Raises:
-        InputError: It holds none of them whole.
-    """
+    """What is said of groups that the gold does not hold whole."""
     lacking = {topics: [topic_id for topic_id in topics if topic_id not in gold] for topics in groups}
     if all(lacking.values()):
         raise InputError(f"{name}: no group has all its topics in the gold, which has {_list(gold)}")

@@ -143,9 +143,6 @@ def run_texts(
     """The runs of folders and files, one at a time, or why a file is left out.
 
     Arguments are those of `ranked_runs`; `leave` are files that are no runs to measure.
-
-    Raises:
-        InputError: A folder is missing or holds no run.
     """
     files, beside = find_runs(given)
     problems += beside
@@ -189,14 +186,7 @@ def read_texts(path: Path) -> RunTexts | None:
 def read_references(
     files: Sequence[Path], topics: Sequence[Topic], topics_name: str
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Turn to its manual responses, in natural order: those of the files in their order, then that of the topics.
-
-    Returns:
-        The references, and what was passed over, a sentence each.
-
-    Raises:
-        InputError: A file is no run or is an interactive one, a text is too long, or no turn has a reference.
-    """
+    """Turn to its manual responses, in natural order: those of the files in their order, then that of the topics."""
     found: dict[str, list[str]] = {}
     problems: list[Problem] = []
     remarks: list[str] = []

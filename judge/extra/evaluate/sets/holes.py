@@ -37,11 +37,7 @@ class MeasureFacts(Record, frozen=True):
 
 
 def measure_facts(measure: str) -> MeasureFacts:
-    """The facts about a measure.
-
-    Raises:
-        UsageError: ir_measures does not compute it.
-    """
+    """The facts about a measure."""
     if measure == MEAN:
         return MeasureFacts(MEAN, 1, True)
     import ir_measures

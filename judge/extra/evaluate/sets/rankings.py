@@ -105,9 +105,6 @@ def ranked_by_sets(
     """Rank the runs by each set under a measure.
 
     The sets have the same good end; turns are those of both, in natural order, and others do not count.
-
-    Raises:
-        UsageError: ir_measures does not compute the measure.
     """
     facts = measure_facts(measure)
     runs = sorted(runs, key=lambda run: natural_key(run.run_id))
