@@ -1,6 +1,5 @@
 """A format is its module and its row: a copy of it under another name is checked, fixed, converted and pooled alike."""
 
-import copy
 import importlib
 import importlib.util
 import json
@@ -20,25 +19,10 @@ from judge.runs.formats import FORMATS, read_run
 from judge.runs.ranking import provenance_run
 from judge.runs.tokens import TokenLimit
 from tests.conftest import PROJECT
-from tests.runs.test_check_mutations import (
-    ALL,
-    BYTE_FAULTS,
-    COLLECTION_FAULTS,
-    RUN_FAULTS,
-    SKIP,
-    TURN_FAULTS,
-    WELL_FORMED,
-    Spot,
-    base_of,
-    bytes_of,
-    picker,
-)
+from tests.runs.test_check_validate import CONTENTS, CONVERSATIONS, DOCUMENTS, IDS, TOPICS, dump, line25
 from tests.runs.test_fix import words
 
 pytestmark = pytest.mark.slow
-
-EXAMPLES = PROJECT / "examples"
-NUMBERS = (3, 7, 1)
 
 
 @contextmanager
@@ -97,62 +81,21 @@ def in_full(made):
     return repr(msgspec.to_builtins(made, builtin_types=(bytes,)))
 
 
-def second_answer(spot):
-    """Another response that cites a passage of its own, scored just below the first of the references."""
-    if spot.format != "ikat2025":
-        return SKIP
-    score = max(spot.turn["references"].values()) - 1e-6
-    answer = {
-        **copy.deepcopy(spot.response),
-        "rank": len(spot.turn["responses"]) + 1,
-        "citations": {WELL_FORMED: score},
-    }
-    return spot.turn["responses"].append(answer)
-
-
-def ptkb_as_text(spot):
-    """A statement's score, or its number, as text, which --fix writes as a number."""
-    if spot.format == "ikat2023":
-        return spot.ptkb[0].update(score=str(spot.ptkb[0]["score"]))
-    return spot.ptkb.append("9") if spot.format == "ikat2024" else SKIP
-
-
-def faulty(base):
-    """The bytes of a run with one problem after the other."""
-    yield bytes_of(base.document)
-    rows = (*TURN_FAULTS, *RUN_FAULTS, *COLLECTION_FAULTS, ("", ALL, second_answer), ("", ALL, ptkb_as_text))
-    for _, formats, fault in rows:
-        spot = Spot(base, picker(NUMBERS))
-        if base.format in formats and fault(spot) is not SKIP:
-            yield bytes_of(spot.document)
-    if type(base.document) is list:
-        spread = {**base.document[0], "responses": [{**base.document[0]["responses"][0], "rank": "1"}]}
-        yield json.dumps(spread, indent=1).encode()
-    for _, _, fault in BYTE_FAULTS:
-        yield fault(bytes_of(base.document), picker(NUMBERS), type(base.document) is list)
-    yield b"\xef\xbb\xbf" + bytes_of(base.document)
-
-
-def files_of(format, folder):
-    """The example runs of a format and faulty ones, each with its topics."""
-    scratch = folder / "scratch.json"
-    for example in sorted((EXAMPLES / "runs").iterdir()):
-        if read_run(example).run.format == format:
-            base = base_of(example, EXAMPLES / "topics.json", scratch)
-            yield example, base.turns
-            for n, content in enumerate(faulty(base)):
-                path = folder / f"{n}-{example.name.removesuffix('.gz')}"
-                path.write_bytes(content)
-                yield path, base.turns
-
-
-ODD = {
-    "lines-without-a-mark": b'{"turn_id": "9-1_1", "responses": [{"rank": "1", "text": "T"}]}\n' * 2,
-    # In another order than the typed decoder gives them.
-    "unknown-fields": b'{"run_name": "r", "turns": [{"turn_id": "9-1_1", "responses": '
+OWN = [line25(), line25("9-1_2")]
+for turn in OWN:
+    # Another response cites a passage of its own, scored between the references.
+    turn["responses"].append({**turn["responses"][0], "rank": 2, "citations": {IDS[5]: 0.85}})
+FILES = [
+    *(dump(document) for code, _, _, document in DOCUMENTS if not code.startswith("too_many")),
+    *(content for code, _, _, content in CONTENTS if code != "too_many_turns"),
+    *(json.dumps(entries).encode() for *_, entries in CONVERSATIONS),
+    dump(OWN),
+    json.dumps(line25(response_changes={"rank": "1"}), indent=1).encode(),
+    # Files that only tell formats apart when they are read as one of them; the order of the second is not the usual.
+    b'{"turn_id": "9-1_1", "responses": [{"rank": "1", "text": "T"}]}\n' * 2,
+    b'{"run_name": "r", "turns": [{"turn_id": "9-1_1", "responses": '
     b'[{"passage_provenance": [], "ptkb_provenance": [], "text": "T", "rank": 1}]}]}',
-}
-"""Files that only tell formats apart when they are read as one of them."""
+]
 
 POOL = "132_1-1 Q0 R0 1 0.0 tag\n132_1-1 Q0 R1 1 0.0 tag\n132_1-2 Q0 R0 1 0.0 tag\n"
 POOLS = (
@@ -168,19 +111,16 @@ POOLS = (
 @pytest.mark.long
 @pytest.mark.parametrize("format", ["ikat2023", "ikat2024", "ikat2025", "cast2022"])
 def test_a_run_fares_the_same_under_another_name(format, tmp_path):
-    files = list(files_of(format, tmp_path))
-    examples = [*sorted((EXAMPLES / "runs").iterdir()), *(tmp_path / name for name in ODD)]
-    for name, content in ODD.items():
-        (tmp_path / name).write_bytes(content)
-    before = [outcome(path, turns) for path, turns in files]
-    forced = [outcome(path, {}, format) for path in examples]
+    for n, content in enumerate(FILES):
+        (tmp_path / f"{n}.json").write_bytes(content)
+    paths = [*(PROJECT / "examples" / "runs").iterdir(), *tmp_path.iterdir()]
+    before = [(outcome(path, TOPICS), outcome(path, TOPICS, format)) for path in paths]
     with under_another_name(format) as name:
-        after = [outcome(path, turns) for path, turns in files]
-        assert sum(f"'{name}'" in text for text in after) > 50
-        for (path, _), one, other in zip(files, before, after, strict=True):
-            assert other.replace(f"{name}, ", "").replace(name, format) == one, path.name
-        for path, one in zip(examples, forced, strict=True):
-            assert outcome(path, {}, name).replace(f"{name}, ", "").replace(name, format) == one, path.name
+        after = [(outcome(path, TOPICS), outcome(path, TOPICS, name)) for path in paths]
+    seen, forced = (sum(f"'{name}'" in text for text in texts) for texts in zip(*after, strict=True))
+    assert seen > 1 and forced > 50
+    for path, expected, found in zip(paths, before, after, strict=True):
+        assert tuple(text.replace(f"{name}, ", "").replace(name, format) for text in found) == expected, path.name
 
 
 def test_a_pool_fares_the_same_under_another_name(tmp_path):
