@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from judge.io.words import share_known, without_stop_words, words_of
-from judge.pool.encoder import default_thresholds, open_encoder
-from judge.pool.similarity import Similarity
+from judge.pool.encoder import Similarity, default_thresholds, open_encoder
 
 Score = Callable[[str, Sequence[str]], float | None]
 FEWEST = 5

@@ -25,7 +25,7 @@ from judge.ask.prompt import PLACEHOLDER, render
 from judge.ask.tasks import Task, evidence_gap, tasks
 from judge.io.ids import natural_key
 from judge.judges.backends.litellm import load_litellm
-from judge.pool.folder import read_pool_folder
+from judge.pool.bank import read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.records import Criterion
 from judge.runs.topics import read_topics

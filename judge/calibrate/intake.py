@@ -16,7 +16,7 @@ from judge.io.cells import count
 from judge.io.ids import Cluster, topic_of
 from judge.io.stored import read_stored, sha256, unpack
 from judge.judges.backends import backend_facts
-from judge.pool.folder import read_pool_folder
+from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale
 

@@ -32,7 +32,7 @@ from judge.io.installed import need_extra
 from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, in_folders, pairs
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
-from judge.pool.folder import pool_file, read_pool_folder
+from judge.pool.bank import pool_file, read_pool_folder
 from judge.records import Criterion, Problem
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.worker_models import PRIORS

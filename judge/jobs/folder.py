@@ -36,9 +36,8 @@ from judge.jobs.manifest import (
 )
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
-from judge.pool.bank import excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
+from judge.pool.bank import TURNS, excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
 from judge.pool.build import lacking_texts
-from judge.pool.folder import TURNS
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
 from judge.records import Criterion, JudgedUnit, Record

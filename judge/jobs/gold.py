@@ -48,8 +48,7 @@ from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, in_fol
 from judge.io.stored import read_stored, unpack
 from judge.jobs.crowd import LabelTables
 from judge.jobs.options import DEFAULT_CRITERIA
-from judge.pool.bank import passages_jsonl, pool_jsonl
-from judge.pool.folder import read_pool_folder
+from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Scale
 

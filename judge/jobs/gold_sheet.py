@@ -18,8 +18,8 @@ from judge.io.folder import replace_folder
 from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, in_folders
 from judge.io.stored import read_stored, unpack
 from judge.jobs.options import DEFAULT_CRITERIA
+from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
-from judge.pool.folder import pool_file, read_pool_folder
 from judge.runs.topics import topic_turns
 
 RECORD = "sheet.sha256"

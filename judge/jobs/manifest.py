@@ -24,8 +24,7 @@ from judge.io.safe import shown
 from judge.io.stored import read_stored, sha256
 from judge.judges.address import without_credentials
 from judge.judges.secrets import scrub
-from judge.pool.bank import stored_pool
-from judge.pool.folder import BESIDE, read_pool_folder
+from judge.pool.bank import BESIDE, read_pool_folder, stored_pool
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem

@@ -15,7 +15,7 @@ from judge.io.plan import Option, Options, Positive
 from judge.io.steps import Steps, quiet
 from judge.jobs.manifest import MANIFEST, read_earlier_pool
 from judge.passages import differing, files_of, listed, read_passages, same_text
-from judge.pool.folder import BESIDE
+from judge.pool.bank import BESIDE
 from judge.pool.intake import read_runs
 from judge.pool.selection import Selection
 

@@ -23,7 +23,7 @@ from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.conversation import turns_shown
-from judge.pool.encoder import ENCODERS, default_thresholds, open_encoder
+from judge.pool.encoder import ENCODERS, Similarity, default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
 from judge.pool.lists import read_relevance, read_turns
 from judge.pool.records import MissingPassages, OverLimit, Pool
@@ -31,7 +31,6 @@ from judge.pool.run_choice import RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
 from judge.pool.selection import DEFAULT_MEASURE, DEFAULT_MINIMUM, RUN_RULES, Selection
-from judge.pool.similarity import Similarity
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
@@ -240,7 +239,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         submitted=submitted,
         pool=pool,
         turns=turns_shown(pool, turns),
-        screened=screen_pool(pool, thresholds, encoder) if screened else None,
+        screened=screen_pool(pool, thresholds, similar) if screened else None,
         choice=choice.table if choice else None,
         configured=configured,
     )

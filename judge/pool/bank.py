@@ -1,10 +1,12 @@
-"""The bytes of a pool's files, and the pool read back from those bytes. Pure."""
+"""The bytes of a pool's files, and the pool read back from those bytes or from its folder."""
 
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from functools import partial
-from typing import Literal, TypeVar
+from pathlib import Path
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -12,7 +14,7 @@ from msgspec.structs import force_setattr
 from judge.errors import InputError
 from judge.io.folder import Pieces, jsonl_pieces
 from judge.io.ids import natural_key
-from judge.io.line_stream import BOM, decode_rows, jsonl_bytes
+from judge.io.line_stream import BOM, LineStream, decode_rows, jsonl_bytes
 from judge.io.safe import unescape
 from judge.io.stored import MAX_PROBLEMS, numbered, stopped
 from judge.io.table import tsv
@@ -202,3 +204,43 @@ def _numbered(content: Lines, file: str) -> Iterable[tuple[int, bytes]]:
     if isinstance(content, bytes):
         return numbered(content.removeprefix(BOM), file) if content else ()
     return content
+
+
+Beside = Literal["passages.jsonl", "excluded.tsv", "runs.jsonl"]
+BESIDE: tuple[Beside, ...] = get_args(Beside)
+"""The files of a pool beside its responses."""
+TURNS = "turns.jsonl"
+"""The file of a pool with interactive runs, which is always read, since their turn ids mean nothing without it."""
+
+
+def pool_file(path: Path) -> Path:
+    """The file with the responses of a pool: `pool.jsonl` of a folder, or the path itself."""
+    return path / "pool.jsonl" if path.is_dir() else path
+
+
+def read_pool_folder(path: Path, *beside: Beside) -> Pool:
+    """The pool of a folder or of a `pool.jsonl`; its files may be packed.
+
+    Args:
+        path: The folder, or the file with the responses.
+        beside: The other files of the pool to read; what an unread file holds is empty in the result.
+
+    Raises:
+        InputError: A wanted file is missing or damaged.
+    """
+    file = pool_file(path)
+    with ExitStack() as opened:
+
+        def lines(name: str) -> LineStream:
+            stream = LineStream(file.with_name(name), packed=True)
+            opened.enter_context(stream.file)
+            return stream
+
+        return read_pool(
+            lines(file.name),
+            lines("passages.jsonl") if "passages.jsonl" in beside else b"",
+            str(file.parent),
+            lines("excluded.tsv") if "excluded.tsv" in beside else b"",
+            lines("runs.jsonl") if "runs.jsonl" in beside else b"",
+            lines(TURNS) if file.with_name(TURNS).exists() else b"",
+        )

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -21,10 +21,7 @@ from judge.io.words import share_known, split_sentences, without_stop_words, wor
 from judge.pool.addressed import addressed
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
-from judge.runs.provenance import absent_evidence
-
-if TYPE_CHECKING:
-    from judge.pool.similarity import Encoder, Similarity
+from judge.runs.ranking import absent_evidence
 
 ScreenCode = Literal[
     "near_empty", "repeated_sentences", "repeated_ngrams", "verbatim_passage", "off_passage", "not_english", "addressed"
@@ -96,6 +93,8 @@ class Thresholds(msgspec.Struct, frozen=True):
 DEFAULTS = Thresholds()
 
 
+Similarities = Callable[[str, Sequence[str]], float | None]
+"""The similarity of a response to the texts of its passages; None where there is none."""
 _PassageWords = tuple[tuple[str, ...], frozenset[str]]
 """The words of a passage, in order and as a set."""
 
@@ -109,15 +108,11 @@ class ScreenFlag(msgspec.Struct, frozen=True):
     detail: str
 
 
-class ScreenRow(msgspec.Struct, frozen=True):
+class ScreenRow(ScreenFlag, frozen=True):
     """One flag of one pooled response."""
 
     response_id: str
     turn_id: str
-    code: ScreenCode
-    value: float
-    threshold: float
-    detail: str
 
 
 def repeated_sentences(text: str) -> float:
@@ -189,17 +184,38 @@ def screen(
         similarity: Similarity of the response to its passages by an encoder; replaces the share of content words.
         complete: Whether every used passage has a text; `off_passage` is never set where one lacks it.
     """
-    words = words_of(text)
+    words, limit = words_of(text), thresholds
     shown = [(_remembered if len(passage) <= _REMEMBERED else _passage_words)(passage) for passage in passages]
-    flags = (
-        _near_empty(words, thresholds),
-        _repeated_sentences(text, thresholds),
-        _repeated_ngrams(words, thresholds),
-        _verbatim(words, shown, thresholds),
-        _off_passage(words, shown, thresholds, similarity) if shown and complete else None,
-        _not_english(text, words, thresholds),
-    )
-    return tuple(flag for flag in flags if flag)
+    flags: list[ScreenFlag] = []
+    if len(words) < limit.near_empty:
+        flags.append(ScreenFlag("near_empty", len(words), limit.near_empty, "words"))
+    if (share := repeated_sentences(text)) > limit.repeated_sentences:
+        detail = "share of the sentences that repeat an earlier one"
+        flags.append(ScreenFlag("repeated_sentences", share, limit.repeated_sentences, detail))
+    if (share := repeated_ngrams(words)) > limit.repeated_ngrams:
+        detail = f"share of the {N_GRAM}-grams that repeat"
+        flags.append(ScreenFlag("repeated_ngrams", share, limit.repeated_ngrams, detail))
+    # A copied word is a word of the passage, which is quickly seen.
+    possible = [order for order, known in shown if words and share_known(words, known) > limit.verbatim_passage]
+    copies = (copied(words, order, limit.verbatim_passage) for order in possible)
+    if (share := max(copies, default=0.0)) > limit.verbatim_passage:
+        detail = f"share of the words in runs of {COPIED_RUN} or more from one used passage"
+        flags.append(ScreenFlag("verbatim_passage", share, limit.verbatim_passage, detail))
+    if shown and complete and similarity is not None:
+        if similarity < limit.similarity:
+            detail = "mean cosine of a sentence and the closest of a passage"
+            flags.append(ScreenFlag("off_passage", similarity, limit.similarity, detail))
+    elif shown and complete and len(content := without_stop_words(words)) >= FEWEST_CONTENT_WORDS:
+        share = share_known(content, frozenset().union(*(known for _, known in shown)))
+        if share < limit.off_passage:
+            detail = "share of the content words that occur in the used passages"
+            flags.append(ScreenFlag("off_passage", share, limit.off_passage, detail))
+    if (foreign := not_latin(text)) > limit.not_latin:
+        flags.append(ScreenFlag("not_english", foreign, limit.not_latin, "share of the letters that are not Latin"))
+    elif len(words) >= FEWEST_WORDS and (balance := english(words)) < limit.english:
+        detail = "share of English function words less that of other languages'"
+        flags.append(ScreenFlag("not_english", balance, limit.english, detail))
+    return tuple(flags)
 
 
 def _passage_words(passage: str) -> _PassageWords:
@@ -209,66 +225,6 @@ def _passage_words(passage: str) -> _PassageWords:
 
 # The responses of a turn follow one another, and their passages are often the same.
 _remembered = lru_cache(maxsize=256)(_passage_words)
-
-
-def _near_empty(words: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
-    if len(words) >= thresholds.near_empty:
-        return None
-    return ScreenFlag("near_empty", len(words), thresholds.near_empty, "words")
-
-
-def _repeated_sentences(text: str, thresholds: Thresholds) -> ScreenFlag | None:
-    share = repeated_sentences(text)
-    if share <= thresholds.repeated_sentences:
-        return None
-    detail = "share of the sentences that repeat an earlier one"
-    return ScreenFlag("repeated_sentences", share, thresholds.repeated_sentences, detail)
-
-
-def _repeated_ngrams(words: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
-    share = repeated_ngrams(words)
-    if share <= thresholds.repeated_ngrams:
-        return None
-    return ScreenFlag("repeated_ngrams", share, thresholds.repeated_ngrams, f"share of the {N_GRAM}-grams that repeat")
-
-
-def _verbatim(words: Sequence[str], passages: Sequence[_PassageWords], thresholds: Thresholds) -> ScreenFlag | None:
-    least = thresholds.verbatim_passage
-    # A copied word is a word of the passage, which is quickly seen.
-    possible = (passage for passage in passages if words and share_known(words, passage[1]) > least)
-    share = max((copied(words, passage[0], least) for passage in possible), default=0.0)
-    if share <= thresholds.verbatim_passage:
-        return None
-    detail = f"share of the words in runs of {COPIED_RUN} or more from one used passage"
-    return ScreenFlag("verbatim_passage", share, thresholds.verbatim_passage, detail)
-
-
-def _off_passage(
-    words: Sequence[str], passages: Sequence[_PassageWords], thresholds: Thresholds, similarity: float | None
-) -> ScreenFlag | None:
-    if similarity is not None:
-        value, threshold, detail = (
-            similarity,
-            thresholds.similarity,
-            "mean cosine of a sentence and the closest of a passage",
-        )
-    elif len(content := without_stop_words(words)) < FEWEST_CONTENT_WORDS:
-        return None
-    else:
-        detail = "share of the content words that occur in the used passages"
-        value = share_known(content, frozenset().union(*(known for _, known in passages)))
-        threshold = thresholds.off_passage
-    return ScreenFlag("off_passage", value, threshold, detail) if value < threshold else None
-
-
-def _not_english(text: str, words: Sequence[str], thresholds: Thresholds) -> ScreenFlag | None:
-    foreign = not_latin(text)
-    if foreign > thresholds.not_latin:
-        return ScreenFlag("not_english", foreign, thresholds.not_latin, "share of the letters that are not Latin")
-    if len(words) < FEWEST_WORDS or (balance := english(words)) >= thresholds.english:
-        return None
-    detail = "share of English function words less that of other languages'"
-    return ScreenFlag("not_english", balance, thresholds.english, detail)
 
 
 def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
@@ -287,15 +243,9 @@ class _Screened(NamedTuple):
 
 
 def screen_pool(
-    pool: Pool, thresholds: Thresholds = DEFAULTS, encoder: "Encoder | None" = None
+    pool: Pool, thresholds: Thresholds = DEFAULTS, similar: Similarities | None = None
 ) -> tuple[ScreenRow, ...]:
     """Every flag of every pooled response, in the pool's order."""
-    similar = None
-    if encoder is not None:
-        # Each process that screens imports this module, and hardly any needs numpy.
-        from judge.pool.similarity import Similarity
-
-        similar = Similarity(encoder)
     screened = []
     for response in pool.responses:
         texts = [pool.passages[key].text for key in response.passages if key in pool.passages]
@@ -308,23 +258,19 @@ def screen_pool(
         return tuple(row for part in rows for row in part)
 
 
-def _rows(thresholds: Thresholds, similar: "Similarity | None", part: Sequence[_Screened]) -> list[ScreenRow]:
+def _rows(thresholds: Thresholds, similar: Similarities | None, part: Sequence[_Screened]) -> list[ScreenRow]:
     """The flags of some responses."""
     rows: list[ScreenRow] = []
     for each in part:
         similarity = similar(each.text, each.passages) if similar and each.passages and each.complete else None
         flags = screen(each.text, each.passages, thresholds, similarity, complete=each.complete)
-        for flag in (*flags, *_addressed(each)):
+        # A response of an interactive run that speaks to others than the user is flagged, and never excluded.
+        if aims := addressed(each.text) if is_own_turn(each.turn_id) else ():
+            flags += (ScreenFlag("addressed", len(aims), 0, f"speaks to {', '.join(aims)} instead of the user"),)
+        for flag in flags:
             values = (flag.code, flag.value, flag.threshold, flag.detail)
-            rows.append(ScreenRow(each.response_id, each.turn_id, *values))
+            rows.append(ScreenRow(*values, each.response_id, each.turn_id))
     return rows
-
-
-def _addressed(each: _Screened) -> Iterator[ScreenFlag]:
-    """The flag of a response of an interactive run that speaks to others than the user; it never excludes."""
-    aims = addressed(each.text) if is_own_turn(each.turn_id) else ()
-    if aims:
-        yield ScreenFlag("addressed", len(aims), 0, f"speaks to {', '.join(aims)} instead of the user")
 
 
 def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) -> dict[str, str]:

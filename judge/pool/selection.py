@@ -18,7 +18,7 @@ from judge.pool.records import LeftOut, PooledTurn
 from judge.records import JudgedUnit
 from judge.runs.formats import rules_of
 from judge.runs.measures import Measures, Ranking
-from judge.runs.provenance import used_provenance
+from judge.runs.ranking import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
 
 RunRule = Literal["best-automatic-per-team", "best-per-team", "above-median"]

@@ -23,8 +23,8 @@ from judge.io.paths import StrPath
 from judge.io.stored import read_stored, sha256
 from judge.jobs.judged import JudgedFolder
 from judge.jobs.manifest import JOURNAL, read_manifest
+from judge.pool.bank import read_pool_folder
 from judge.pool.conversation import turns_shown
-from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
 from judge.report.folders import FINDINGS, folder_names

@@ -99,64 +99,58 @@ def _packing(content: bytes) -> str | None:
 
 
 def open_document(path: Path, *, as_lines: bool = False) -> Document:
-    """Read, unpack and decode one file; never raises for its content.
-
-    Args:
-        path: The file.
-        as_lines: Read the file as JSON Lines, whatever it looks like.
-    """
+    """Read, unpack and decode one file; never raises for its content. `as_lines`: as JSON Lines, whatever it is."""
     file = file_name(path)
-    problems: list[Problem] = []
+    digest, content, problems = _content_of(path, file)
 
-    def add(code: str, message: str) -> None:
-        problems.append(problem(code, file, "", message))
-
-    def document(content: bytes = b"", value: Any = None, lines: tuple[tuple[int, Any], ...] = ()) -> Document:
+    def document(value: Any = None, lines: tuple[tuple[int, Any], ...] = ()) -> Document:
         return Document(path, file, digest, content, value, lines, tuple(problems))
 
-    digest = ""
-    try:
-        stored = read_stored(path)
-    except InputError as error:
-        add("too_large" if isinstance(error, TooLarge) else "unreadable_file", printable(str(error)))
+    if not content:
         return document()
-    digest = sha256(stored)
+    if as_lines:
+        return document(lines=_decode_lines(content, file, problems))
+    value, unread = decode(content, file)
+    if unread is None:
+        return document(value)
+    # The last turn of an array may stand on a line of its own too.
+    if not _is_open_array(content) and _is_json_lines(content):
+        return document(lines=_decode_lines(content, file, problems))
+    problems.append(unread)
+    return document()
+
+
+def _content_of(path: Path, file: str) -> tuple[str, bytes, list[Problem]]:
+    """The digest of a file, its unpacked text without a byte order mark, and the problems; no text if it is unread."""
+    digest, packed = "", False
     try:
-        content = unpack(stored, file)
+        content = read_stored(path)
+        digest, packed = sha256(content), True
+        content = unpack(content, file)
     except InputError as error:
-        add("too_large" if isinstance(error, TooLarge) else "damaged_gzip", printable(str(error)))
-        return document()
-    del stored
+        code = "too_large" if isinstance(error, TooLarge) else "damaged_gzip" if packed else "unreadable_file"
+        return digest, b"", [problem(code, file, "", printable(str(error)))]
     if packing := _packing(content):
         message = f"the content is packed as {packing}; only files packed once, with gzip, are read"
-        add("packed_otherwise", message)
-        return document()
+        return digest, b"", [problem("packed_otherwise", file, "", message)]
     if content.startswith(_UTF16_32) or b"\0" in content[:4]:
         message = "the text is UTF-16 or UTF-32 (see its first bytes), expected UTF-8"
-        add("wrong_encoding", message)
-        return document()
+        return digest, b"", [problem("wrong_encoding", file, "", message)]
+    problems: list[Problem] = []
     if content.startswith(codecs.BOM_UTF8):
         content = content.removeprefix(codecs.BOM_UTF8)
         message = "the file begins with a byte order mark, which JSON does not allow; it is skipped"
-        add("byte_order_mark", message)
-    if not content or content.isspace():
-        add("empty_file", "the file is empty")
-        return document()
+        problems.append(problem("byte_order_mark", file, "", message))
     # Every value but the first comes after one of these signs.
     most = most_values()
-    if len(content) > most and sum(map(content.count, (b",", b"[", b"{"))) > most:
-        add("too_many_values", f"more than {most:,} JSON values; --max-file-size allows more")
-        return document()
-    if as_lines:
-        return document(content, None, _decode_lines(content, file, problems))
-    value, unread = decode(content, file)
-    if unread is None:
-        return document(content, value)
-    # The last turn of an array may stand on a line of its own too.
-    if not _is_open_array(content) and _is_json_lines(content):
-        return document(content, None, _decode_lines(content, file, problems))
-    problems.append(unread)
-    return document(content)
+    if not content or content.isspace():
+        problems.append(problem("empty_file", file, "", "the file is empty"))
+    elif len(content) > most and sum(map(content.count, (b",", b"[", b"{"))) > most:
+        message = f"more than {most:,} JSON values; --max-file-size allows more"
+        problems.append(problem("too_many_values", file, "", message))
+    else:
+        return digest, content, problems
+    return digest, b"", problems
 
 
 def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Problem | None]:

@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from judge.io.safe import MAX_ID, shown, storable
 from judge.records import Problem
@@ -20,6 +20,7 @@ MAX_TURNS, MAX_RESPONSES, MAX_ALL_RESPONSES = 10_000, 1_000, 100_000
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _TURN_ID = re.compile(r"[^\s_](?:\S*[^\s_])?_[0-9]+(?:-[0-9]+)*")
 _MISSING = object()
+_Kind = TypeVar("_Kind", str, list[Any], dict[str, Any])
 
 Report = Callable[[str, str, str], None]
 """Takes the code, JSON path and message of a problem."""
@@ -49,6 +50,11 @@ class ProblemLog:
             return
         if not (self.silent and any(above in self.silent for above in ancestors(path))):
             self.problems.append(problem(code, self.file, path, message, turn_id=self.turn_id, count=count))
+
+    def add_once(self, code: str, path: str, message: str) -> None:
+        """Add one problem of a code, of which one in a file is enough."""
+        if all(known.code != code for known in self.problems):
+            self.add(code, path, message)
 
     def add_entry(self, base: str, code: str, path: str, message: str) -> None:
         """Add one problem of an entry in the list at `base`; only the first `LISTED` of each code are kept."""
@@ -114,14 +120,18 @@ class Fields:
         """The unchecked value; None if it is missing."""
         return self._values.get(name)
 
-    def text(self, name: str, *, optional: bool = False) -> str:
-        """A string; "" where it is missing or unreadable."""
+    def _typed(self, name: str, kind: type[_Kind], expected: str, optional: bool) -> _Kind:
+        """A member of a JSON type; an empty one where it is missing or unreadable."""
         value = self._values.get(name, _MISSING)
-        if type(value) is str:
+        if type(value) is kind:
             return value
         if not (optional and (value is _MISSING or value is None)):
-            self._complain(name, value, "a string")
-        return ""
+            self._complain(name, value, expected)
+        return kind()
+
+    def text(self, name: str, *, optional: bool = False) -> str:
+        """A string; "" where it is missing or unreadable."""
+        return self._typed(name, str, "a string", optional)
 
     def label(self, name: str, *, optional: bool = False) -> str:
         """A string that will be stored as an id or a name; "" where it cannot be."""
@@ -172,21 +182,11 @@ class Fields:
 
     def list(self, name: str, *, optional: bool = False) -> list[Any]:
         """A list; empty where it is missing or unreadable."""
-        value = self._values.get(name, _MISSING)
-        if type(value) is list:
-            return value
-        if not (optional and (value is _MISSING or value is None)):
-            self._complain(name, value, "a list")
-        return []
+        return self._typed(name, list, "a list", optional)
 
     def object(self, name: str, *, optional: bool = False) -> dict[str, Any]:
         """An object; empty where it is missing or unreadable."""
-        value = self._values.get(name, _MISSING)
-        if type(value) is dict:
-            return value
-        if not (optional and (value is _MISSING or value is None)):
-            self._complain(name, value, "an object")
-        return {}
+        return self._typed(name, dict, "an object", optional)
 
     def _complain(self, name: str, value: Any, expected: str) -> None:
         path = member(self.path, name)

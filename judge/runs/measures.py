@@ -9,7 +9,7 @@ from typing import Any
 from judge.errors import UsageError
 from judge.io.safe import shown
 from judge.io.trec import column
-from judge.runs.provenance import MAX_PASSAGES
+from judge.runs.ranking import MAX_PASSAGES
 
 Ranking = Mapping[str, Sequence[tuple[str, float]]]
 """Turn id to (item id, score) pairs, best first, with scores that fall strictly."""

@@ -1,4 +1,4 @@
-"""Rankings of passages: a run's passages, one ranking a turn, and plain TREC runs. Pure."""
+"""The passages that a response uses, a run's passages as one ranking a turn, and plain TREC runs. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +10,64 @@ from judge.io.ids import natural_key
 from judge.io.trec import column, parse_run, trec_order
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules
-from judge.runs.provenance import MAX_PASSAGES
-from judge.runs.records import Provenance, Response, Run, RunTurn
+from judge.runs.records import Provenance, ProvenanceRule, Response, Run, RunTurn
+
+MAX_PASSAGES = 1000
+"""The most passages of a turn that are assessed (TREC iKAT guidelines)."""
+TOP_PASSAGES = 5
+"""How many passages count as used when a response flags none (TREC iKAT guidelines)."""
+
+
+def used_provenance(response: Response, format: str) -> tuple[tuple[Provenance, ...], ProvenanceRule]:
+    """The used passages of a response, and the rule that determined them.
+
+    Used are the passages that are flagged `used`, or cited. Without any, the first five count by falling score, or in
+    the order of the list where a score is missing or not finite. A passage that is listed twice counts once.
+    """
+    flagged = [passage for passage in response.provenance if passage.used]
+    if flagged:
+        return _firsts(flagged), "citations" if rules_of(format).keyed else "used"
+    return _firsts(_by_score(response.provenance))[:TOP_PASSAGES], "top5"
+
+
+def has_scores(provenance: Sequence[Provenance]) -> bool:
+    """Whether every passage has a score to rank by."""
+    return all(passage.score is not None and isfinite(passage.score) for passage in provenance)
+
+
+def _by_score(passages: Sequence[Provenance]) -> Sequence[Provenance]:
+    """The passages by falling score, or in the order of the list where a score is missing or not finite."""
+    return sorted(passages, key=lambda passage: -(passage.score or 0.0)) if has_scores(passages) else passages
+
+
+def _firsts(passages: Iterable[Provenance]) -> tuple[Provenance, ...]:
+    """The first listing of each passage."""
+    first: dict[str, Provenance] = {}
+    for passage in passages:
+        first.setdefault(passage.passage_id, passage)
+    return tuple(first.values())
+
+
+FEWEST_TURNS = 3
+"""Turns with absent evidence of the smallest run that is named for them."""
+
+
+def absent_evidence(turns: Iterable[tuple[int, int]], what: str) -> str | None:
+    """What to say of a run in most of whose turns a used passage is absent; None of any other run.
+
+    Args:
+        turns: For each turn of the run, how many used passages are absent, and how many there are.
+        what: What it is that such a passage is or lacks, after "a used passage".
+
+    >>> absent_evidence([(1, 2), (2, 2), (2, 2), (0, 2)], "is not there")
+    'in 3 of its 4 turns a used passage is not there: 5 of all 8 used passages'
+    """
+    counts = list(turns)
+    hit = sum(absent > 0 for absent, _ in counts)
+    if hit < FEWEST_TURNS or 2 * hit <= len(counts):
+        return None
+    absent, used = (sum(column) for column in zip(*counts, strict=True))
+    return f"in {hit} of its {len(counts)} turns a used passage {what}: {absent} of all {used} used passages"
 
 
 def ranking(run: Run) -> dict[str, list[tuple[str, float]]]:
@@ -50,7 +106,8 @@ def _order(turn: RunTurn, rules: Rules) -> list[str]:
     """The turn's passage ids, best first."""
     responses = sorted(turn.responses, key=lambda response: response.rank)
     if not _divisible(responses):
-        return _distinct(passage for response in responses for passage in _by_score(response.provenance))
+        ranked = (passage for response in responses for passage in _by_score(response.provenance))
+        return [passage.passage_id for passage in _firsts(ranked)]
     scores: dict[str, float] = {}
     for place, response in enumerate(responses, 1):
         divisor = 1 if rules.keyed else place + 1
@@ -64,16 +121,6 @@ def _divisible(responses: Sequence[Response]) -> bool:
     scores = [passage.score for response in responses for passage in response.provenance]
     lowest = 0.0 if len(responses) > 1 else float("-inf")
     return all(score is not None and isfinite(score) and score >= lowest for score in scores)
-
-
-def _by_score(passages: Sequence[Provenance]) -> Sequence[Provenance]:
-    if all(passage.score is not None and isfinite(passage.score) for passage in passages):
-        return sorted(passages, key=lambda passage: -(passage.score or 0.0))
-    return passages
-
-
-def _distinct(passages: Iterable[Provenance]) -> list[str]:
-    return list(dict.fromkeys(passage.passage_id for passage in passages))
 
 
 _LINE = re.compile(

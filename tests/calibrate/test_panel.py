@@ -17,8 +17,8 @@ from judge.calibrate.panel import Panel, constant, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow
 from judge.io.safe import digest
+from judge.pool.bank import read_pool_folder
 from judge.pool.build import normalize
-from judge.pool.folder import read_pool_folder
 from judge.pool.records import Pool, RunEntry
 from judge.records import Level, Scale
 from tests.calibration_world import (

@@ -20,7 +20,7 @@ from judge.jobs.gold import GoldCheckPlan, GoldDrawPlan, check_gold_files, draw_
 from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet
 from judge.jobs.pooling import Pooling, pool_runs
 from judge.jobs.run_inputs import Plan, read_run
-from judge.pool.folder import read_pool_folder
+from judge.pool.bank import read_pool_folder
 from judge.records import JudgedUnit
 from tests.conftest import PROJECT, annex
 from tests.mock import start_mock

@@ -11,9 +11,8 @@ from judge.ask.prompt import render
 from judge.ask.tasks import Task
 from judge.errors import InputError
 from judge.io.ids import is_own_turn, natural_key, topic_of
-from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, turns_jsonl
+from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, read_pool_folder, turns_jsonl
 from judge.pool.conversation import is_genuine, joined, own_turns, turns_shown
-from judge.pool.folder import read_pool_folder
 from judge.pool.intake import make_pool, read_runs
 from judge.pool.records import PooledTurn
 from judge.pool.runs import with_runs

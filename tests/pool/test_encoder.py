@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from judge.errors import UsageError
-from judge.pool.encoder import ENCODERS, default_thresholds, open_encoder
+from judge.pool.encoder import ENCODERS, Encoder, Similarity, default_thresholds, open_encoder
 from judge.pool.screen import DEFAULTS
-from judge.pool.similarity import Encoder, Similarity
 
 
 def test_without_the_extra_the_user_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

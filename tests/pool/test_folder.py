@@ -9,8 +9,7 @@ from msgspec import structs
 from judge.errors import InputError
 from judge.io import stored
 from judge.pool import bank
-from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
-from judge.pool.folder import BESIDE, read_pool_folder
+from judge.pool.bank import BESIDE, excluded_tsv, passages_jsonl, pool_jsonl, read_pool_folder, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
 from judge.records import Passage
 from judge.runs.records import Exclusion, TokenCount

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.io.words import words_of
 from judge.jobs.pooling import ScreenOptions
+from judge.pool.encoder import Similarity
 from judge.pool.records import Pool, PooledResponse
 from judge.pool.screen import (
     _REMEMBERED,
@@ -28,7 +29,6 @@ from judge.pool.screen import (
     screen_pool,
     screen_tsv,
 )
-from judge.pool.similarity import Similarity
 from judge.records import Passage
 from judge.runs.records import TokenCount
 
@@ -258,7 +258,7 @@ def test_a_response_is_encoded_once_however_many_passages_it_has() -> None:
 
 def test_a_pool_with_an_encoder_encodes_each_passage_once() -> None:
     letters = Letters()
-    rows = screen_pool(POOL, encoder=letters)
+    rows = screen_pool(POOL, similar=Similarity(letters))
     # "by" in the response and "day" in the passage are all that this encoder sees; of "No." it sees nothing.
     assert [(row.response_id, row.code, row.value) for row in rows] == [
         ("R00003", "near_empty", 1),
@@ -335,4 +335,3 @@ def test_a_pool_screened_in_several_processes_is_the_one_screened_here(monkeypat
     monkeypatch.setattr("judge.pool.screen.processes_of", lambda size, worth: 2)
     assert screen_pool(pool) == expected
     assert len(expected) == 50  # German text has two flags, each of the others one
-    assert len(screen_pool(pool, encoder=Letters())) == len(screen_pool(pool, encoder=Letters()))

@@ -15,7 +15,7 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.folder import recorded
 from judge.io.steps import Step
-from judge.pool.folder import Beside, read_pool_folder
+from judge.pool.bank import Beside, read_pool_folder
 from judge.pool.records import Pool
 from judge.report.job import ReportPlan, write_report
 from tests.browsing import NARROW, WIDE, faults, overflow, watch

@@ -10,7 +10,7 @@ from judge.errors import InputError, UsageError
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import LOG, TARGETS, conversion_tsv, convert_run, convert_runs, tally
 from judge.runs.formats import read_run
-from judge.runs.provenance import used_provenance
+from judge.runs.ranking import used_provenance
 from judge.runs.records import PtkbStatement, TokenCount, Turn
 from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics

@@ -125,6 +125,7 @@ FAULTS = [
     ("unknown_field", "$[0].responses[0].texts", "old", lambda e: e[0]["responses"][0].update(texts="")),
     ("several_runs", "$[1].metadata.run_id", "old", lambda e: e[1]["metadata"].update(run_id="other")),
     ("inconsistent_metadata", "$[1].metadata.team_id", "old", lambda e: e[1]["metadata"].update(team_id="other")),
+    ("empty_team", "$[0].metadata.team_id", "old", lambda e: [one["metadata"].update(team_id=" ") for one in e]),
     ("unknown_run_type", "$[0].metadata.type", "old", lambda e: [one["metadata"].update(type="manual") for one in e]),
     ("empty_text", "$[0].responses[0].assistant_text", "new",
      lambda e: e[0]["responses"][0].update(assistant_text=" ")),

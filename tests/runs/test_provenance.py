@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from judge.runs.provenance import used_provenance
+from judge.runs.ranking import used_provenance
 from judge.runs.records import Provenance, Response
 
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.runs.provenance import MAX_PASSAGES
-from judge.runs.ranking import looks_like_trec_run, parse_trec_run
+from judge.runs.ranking import MAX_PASSAGES, looks_like_trec_run, parse_trec_run
 
 
 def lines(*rows: tuple[str, str, object], run_id: str = "mine") -> str:

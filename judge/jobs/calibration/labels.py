@@ -44,8 +44,8 @@ from judge.jobs.manifest import MANIFEST
 from judge.judges.backends import judges_in
 from judge.judges.model import recorded_options
 from judge.plugins import need
+from judge.pool.bank import read_pool_folder
 from judge.pool.conversation import turns_shown
-from judge.pool.folder import read_pool_folder
 from judge.records import Criterion
 
 

@@ -25,8 +25,7 @@ from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import MANIFEST, RECORD
 from judge.jobs.recheck import RECHECK
 from judge.jobs.release.names import Pseudonyms, renamed
-from judge.pool.bank import stored_pool
-from judge.pool.folder import TURNS
+from judge.pool.bank import TURNS, stored_pool
 from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.records import JudgedUnit
 from judge.results.qrels import qrel_name

@@ -14,7 +14,7 @@ from judge.io.safe import MAX_ID, printable_id, shown
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import LISTED, Report, member, usable_turn_id
 from judge.runs.formats.shape import PtkbEntry, Rules
-from judge.runs.provenance import MAX_PASSAGES, has_scores
+from judge.runs.ranking import MAX_PASSAGES, has_scores
 from judge.runs.records import Provenance, Response, Turn
 
 

@@ -12,7 +12,7 @@ from judge.io.safe import has_content, shown, storable
 from judge.runs.check.entries import check_entries
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import member, usable_turn_id
-from judge.runs.provenance import TOP_PASSAGES, absent_evidence, has_scores, used_provenance
+from judge.runs.ranking import TOP_PASSAGES, absent_evidence, has_scores, used_provenance
 from judge.runs.records import Provenance, Response, RunTurn
 from judge.runs.tokens import MAX_CHARS, TokenLimit
 

@@ -15,8 +15,7 @@ from judge.io.stored import read_stored
 from judge.io.trec import safe_names
 from judge.records import Problem
 from judge.runs.check.validate import validate_run, validate_together
-from judge.runs.convert.changes import Change, Changes, conversion_tsv, tally
-from judge.runs.convert.targets import TARGETS, ConversionTarget, ConvertedRun
+from judge.runs.convert.targets import TARGETS, Change, Changes, ConversionTarget, ConvertedRun, conversion_tsv, tally
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.runs.records import Run, Turn
 

@@ -16,7 +16,7 @@ from judge.runs.check.entries import PTKB_ID
 from judge.runs.fields import Fields, member
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules, names_of, turn_label
-from judge.runs.provenance import used_provenance
+from judge.runs.ranking import used_provenance
 from judge.runs.records import Provenance, Response, Run, TokenCount
 from judge.runs.tokens import countable
 

@@ -1,21 +1,16 @@
 """CAsT 2022: one JSON object; `provenance` with texts and without `used`; no PTKB."""
 
 import re
-from typing import Any
 
 from judge.runs.document import Document
-from judge.runs.fields import Fields, ProblemLog
 from judge.runs.formats.shape import (
     ReadRun,
-    ResponsePlace,
     Rules,
     looks_like_run,
     read_json_run,
-    read_passages,
     responses_of,
     turn_id_like,
 )
-from judge.runs.records import Response
 
 FORMAT = "cast2022"
 RULES = Rules(
@@ -48,14 +43,4 @@ def sniff(document: Document) -> bool:
 
 def read(document: Document) -> ReadRun:
     """The run in `document`."""
-    return read_json_run(document, FORMAT, ("run_name", "run_type", "turns"), _response)
-
-
-def _response(log: ProblemLog, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
-    fields = Fields(log.add, path, value, ("rank", "text", "provenance"))
-    response = Response(
-        rank=fields.integer("rank"),
-        text=fields.text("text", optional=not needs_text),
-        provenance=read_passages(log, fields.list("provenance", optional=True), f"{path}.provenance", flagged=False),
-    )
-    return response, ResponsePlace(path)
+    return read_json_run(document, FORMAT, RULES)

@@ -14,8 +14,8 @@ from judge.io.safe import printable_id, shown, storable
 from judge.runs.check.codes import problem
 from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
 from judge.runs.fields import MAX_ALL_RESPONSES, ProblemLog
-from judge.runs.formats.shape import ReadRun, ResponsePlace, Rules, TurnPlace
-from judge.runs.records import Response, Run, RunTurn
+from judge.runs.formats.shape import ReadRun, ResponsePlace, Rules, TurnPlace, read_run_of
+from judge.runs.records import Response, RunTurn
 
 FORMAT = "cast_regin"
 RULES = Rules(run_id="line 1", form="pool", all_turns=False, year=2022)
@@ -72,26 +72,14 @@ def _read(pool: Document) -> ReadRun:
     if not rows or bank is None:
         return ReadRun(None, tuple(log.problems))
     turns = _turns(rows, bank, log)
-    run = Run(
-        run_id=rows[0].tag,
-        run_type=None,
-        team=None,
-        format=FORMAT,
-        file=pool.file,
-        digest=pool.digest,
-        eval_response=True,
-        turns=tuple(
-            RunTurn(
-                turn_id,
-                tuple(Response(rank, bank.get(row.item_id, ""), ()) for rank, row in enumerate(items, start=1)),
-            )
-            for turn_id, items in turns.items()
-        ),
-    )
-    places = tuple(
-        TurnPlace(items[0].path, tuple(ResponsePlace(row.path) for row in items)) for items in turns.values()
-    )
-    return ReadRun(run, tuple(log.problems), places)
+    made = [
+        (
+            RunTurn(turn_id, tuple(Response(rank, bank.get(row.item_id, ""), ()) for rank, row in enumerate(items, 1))),
+            TurnPlace(items[0].path, tuple(ResponsePlace(row.path) for row in items)),
+        )
+        for turn_id, items in turns.items()
+    ]
+    return read_run_of(log, pool, FORMAT, made, rows[0].tag, "")
 
 
 def _turns(rows: list[_Row], bank: dict[str, str], log: ProblemLog) -> dict[str, list[_Row]]:

@@ -1,6 +1,6 @@
-"""The references of a turn, and a response's citations and PTKB statements, as formats from 2025 on have them."""
+"""A turn's metadata and references, and what a response cites and names, as formats from 2025 on have them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from itertools import islice, repeat
 from math import isfinite
@@ -100,3 +100,29 @@ def read_statements(log: ProblemLog, fields: Fields, name: str) -> tuple[str, ..
             message = f"expected the text of a statement, found {shown(entry)}"
             log.add_entry(base, "wrong_type", f"{base}[{k}]", message)
     return tuple(entry if type(entry) is str else "" for entry in entries)
+
+
+def read_metadata(log: ProblemLog, fields: Fields, known: Collection[str], first: dict[str, str], turn: str) -> str:
+    """The turn id in a turn's metadata, "" where it is not there; the members in `first` are those that turns share.
+
+    `first` keeps what the first turn gives that has a member; another value is reported. Messages call a turn `turn`.
+    """
+    given = fields.object("metadata")
+    if fields.get("metadata") is not given:
+        return ""
+    metadata = Fields(log.add, f"{fields.path}.metadata", given, known)
+    turn_id = metadata.label("topic_id") if "topic_id" in known else ""
+    for name, kept in first.items():
+        label = metadata.label(name, optional=name in ("type", "run_type"))
+        here = label if label.strip() else ""
+        if name == "team_id" and type(metadata.get(name)) is str and not here:
+            log.add_once("empty_team", f"{metadata.path}.team_id", "the team has no name")
+        if kept and here not in (kept, "") and name == "run_id":
+            message = f"this {turn} is of run {shown(here)}, the file of {shown(kept)}"
+            log.add("several_runs", f"{metadata.path}.run_id", message)
+        elif kept and here not in (kept, ""):
+            log.add("inconsistent_metadata", f"{metadata.path}.{name}", f"{shown(here)} here, {shown(kept)} before")
+        first[name] = kept or here
+    if "description" in known:
+        metadata.text("description", optional=True)
+    return turn_id

@@ -14,7 +14,7 @@ from judge.io.ids import topic_of
 from judge.io.safe import shown
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog
-from judge.runs.formats.citations import References, read_cited, read_references, read_statements
+from judge.runs.formats.citations import References, read_cited, read_metadata, read_references, read_statements
 from judge.runs.formats.shape import (
     IKAT_PASSAGE_ID,
     NAMES,
@@ -24,11 +24,12 @@ from judge.runs.formats.shape import (
     Rules,
     TurnPlace,
     names_of,
+    read_run_of,
     read_turn,
     too_many,
     turn_label,
 )
-from judge.runs.records import Response, Run, RunTurn
+from judge.runs.records import Response, RunTurn
 
 FORMAT = "interactive"
 _LATER = Names("assistant_text", "assistant_citations", "assistant_meta.ptkb_provenance")
@@ -94,37 +95,19 @@ def read(document: Document) -> ReadRun:
     entries = list(_entries(document))
     if too_many(log, "$", [value for _, value in entries]) or _too_long(log, entries):
         return ReadRun(None, tuple(log.problems))
-    turns: list[RunTurn] = []
-    places: list[TurnPlace] = []
+    turns: list[tuple[RunTurn, TurnPlace]] = []
     first = {"run_id": "", "team_id": "", "type": ""}
     for path, value in entries:
         log.turn_id = turn_label(value, RULES.turn_id)
         fields = Fields(log.add, path, value, ("metadata", "responses", "references"))
-        turn_id = ""
-        given = fields.object("metadata")
-        if fields.get("metadata") is given:
-            metadata = Fields(log.add, f"{path}.metadata", given, _METADATA)
-            turn_id = metadata.label("topic_id")
-            _common(log, metadata, first)
-        turn, place = _turn(log, fields, turn_id)
-        turns.append(turn)
-        places.append(place)
+        turns.append(_turn(log, fields, read_metadata(log, fields, _METADATA, first, "turn")))
     log.turn_id = None
     if not turns:
         if not document.unreadable:
             log.add("no_turns", "$", "the run has no turns")
         return ReadRun(None, tuple(log.problems))
-    run = Run(
-        run_id=first["run_id"],
-        run_type=first["type"] or "interactive",
-        team=first["team_id"] or None,
-        format=FORMAT,
-        file=document.file,
-        digest=document.digest,
-        eval_response=True,
-        turns=tuple(turns),
-    )
-    return ReadRun(run, tuple(log.problems), tuple(places))
+    run_type = first["type"] or "interactive"
+    return read_run_of(log, document, FORMAT, turns, first["run_id"], run_type, first["team_id"])
 
 
 def _too_long(log: ProblemLog, entries: Iterable[tuple[str, Any]]) -> bool:
@@ -135,23 +118,6 @@ def _too_long(log: ProblemLog, entries: Iterable[tuple[str, Any]]) -> bool:
     if most > _MOST_TURNS:
         log.add("too_many_turns", "$", f"{most:,} turns of topic {shown(topic_id)}, at most {_MOST_TURNS:,} are read")
     return most > _MOST_TURNS
-
-
-def _common(log: ProblemLog, metadata: Fields, first: dict[str, str]) -> None:
-    """Read what all turns of a run share, and report what differs from the first turn that gives it."""
-    for name in first:
-        given = metadata.label(name, optional=name == "type")
-        here = given if given.strip() else ""
-        if name == "team_id" and type(metadata.get(name)) is str and not here:
-            log.add("empty_team", f"{metadata.path}.team_id", "the team has no name")
-        if name == "run_id" and first[name] and here not in (first[name], ""):
-            message = f"this turn is of run {shown(here)}, the file of {shown(first[name])}"
-            log.add("several_runs", f"{metadata.path}.run_id", message)
-        elif first[name] and here not in (first[name], ""):
-            message = f"{shown(here)} here, {shown(first[name])} before"
-            log.add("inconsistent_metadata", f"{metadata.path}.{name}", message)
-        first[name] = first[name] or here
-    metadata.text("description", optional=True)
 
 
 def _turn(log: ProblemLog, fields: Fields, turn_id: str) -> tuple[RunTurn, TurnPlace]:

@@ -5,20 +5,21 @@ reported a problem.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
-from judge.io.safe import printable_id
+from judge.io.safe import printable_id, shown
 from judge.records import Problem
 from judge.runs.document import Document
-from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, ProblemLog
+from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, ProblemLog, Report
 from judge.runs.records import Provenance, Response, Run, RunTurn
 
 _EXACT = 2**53
 """Integers up to this one are exact as float."""
+_LARGEST_NUMBER = 10**9
 
 PtkbEntry = tuple[str | None, float | None]
 """Text and score that a run gives with a PTKB statement."""
@@ -113,7 +114,7 @@ class Rules(msgspec.Struct, frozen=True):
 IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}+-[0-9]{2}+-[0-9]{5}+:[0-9]++")
 
 
-def read_passages(log: ProblemLog, entries: list[Any], path: str, *, flagged: bool) -> tuple[Provenance, ...]:
+def _passages(log: ProblemLog, entries: list[Any], path: str, flagged: bool) -> tuple[Provenance, ...]:
     """The passages of a response in their order; `flagged`: the format has `used`.
 
     An entry without a readable id is kept with the id "", so that positions stay those of the file.
@@ -155,39 +156,96 @@ ReadResponse = Callable[[ProblemLog, str, Any, bool], tuple[Response, ResponsePl
 """Reads one response at a path; the flag says whether it must have a text."""
 
 
-def read_json_run(document: Document, format: str, known: Collection[str], read: ReadResponse) -> ReadRun:
-    """A run that is one JSON object with `run_name`, `run_type` and `turns`; `read` reads one response."""
+def read_json_run(document: Document, format: str, rules: Rules, *known: str) -> ReadRun:
+    """A run that is one JSON object with `run_name`, `run_type`, `turns` and the members that are `known` beside them.
+
+    Its responses have the passages and PTKB statements of the rules.
+    """
     log = ProblemLog(document.file)
     log.problems.extend(document.problems)
     if document.unreadable:
         return ReadRun(None, document.problems)
-    top = Fields(log.add, "$", document.value, known)
+    top = Fields(log.add, "$", document.value, ("run_name", "run_type", "turns", *known))
     if not top.readable:
         return ReadRun(None, tuple(log.problems))
     eval_response = top.flag("eval_response") is not False
     values = top.list("turns")
     if too_many(log, "$.turns", values):
         return ReadRun(None, tuple(log.problems))
-    turns: list[RunTurn] = []
-    places: list[TurnPlace] = []
+    turns: list[tuple[RunTurn, TurnPlace]] = []
     for i, value in enumerate(values):
         log.turn_id = turn_label(value)
         fields = Fields(log.add, f"$.turns[{i}]", value, ("turn_id", "responses"))
-        turn, place = read_turn(log, fields, read, eval_response)
-        turns.append(turn)
-        places.append(place)
+        turns.append(read_turn(log, fields, partial(_response, rules), eval_response))
     log.turn_id = None
+    run_id, run_type = top.label("run_name"), top.label("run_type", optional=True)
+    return read_run_of(log, document, format, turns, run_id, run_type, eval_response=eval_response)
+
+
+def read_run_of(
+    log: ProblemLog,
+    document: Document,
+    format: str,
+    turns: Sequence[tuple[RunTurn, TurnPlace]],
+    run_id: str,
+    run_type: str,
+    team: str = "",
+    *,
+    eval_response: bool = True,
+) -> ReadRun:
+    """A run of its turns; an empty type or team is none."""
     run = Run(
-        run_id=top.label("run_name"),
-        run_type=top.label("run_type", optional=True) or None,
-        team=None,
+        run_id=run_id,
+        run_type=run_type or None,
+        team=team or None,
         format=format,
         file=document.file,
         digest=document.digest,
         eval_response=eval_response,
-        turns=tuple(turns),
+        turns=tuple(turn for turn, _ in turns),
     )
-    return ReadRun(run, tuple(log.problems), tuple(places))
+    return ReadRun(run, tuple(log.problems), tuple(place for _, place in turns))
+
+
+def _response(rules: Rules, log: ProblemLog, path: str, value: Any, needs_text: bool) -> tuple[Response, ResponsePlace]:
+    """A response with a list of passages and, where the format has them, of PTKB statements."""
+    name = rules.passages or ""
+    fields = Fields(log.add, path, value, ("rank", "text", name, *(("ptkb_provenance",) if rules.ptkb else ())))
+    # The first error of a response is the reason why it is left out, so objects come before the rest, numbers after.
+    first = _read_ptkb(log, fields, rules) if rules.ptkb == "objects" else []
+    rank, text = fields.integer("rank"), fields.text("text", optional=not needs_text)
+    passages = _passages(log, fields.list(name, optional=True), f"{path}.{name}", rules.flags_used)
+    statements = _read_ptkb(log, fields, rules) if rules.ptkb == "numbers" else first
+    response = Response(rank, text, passages, tuple(ptkb_id for ptkb_id, _, _ in statements))
+    texts = tuple((text, score) for _, text, score in first)
+    return response, ResponsePlace(path, texts)
+
+
+def _read_ptkb(log: ProblemLog, fields: Fields, rules: Rules) -> list[tuple[str, str | None, float | None]]:
+    """The id of each PTKB statement, and its text and score where the format has them."""
+    base = f"{fields.path}.ptkb_provenance"
+    report = partial(log.add_entry, base)
+    statements: list[tuple[str, str | None, float | None]] = []
+    for k, entry in enumerate(fields.list("ptkb_provenance", optional=True)):
+        if rules.ptkb == "numbers":
+            statements.append((_ptkb_number(report, f"{base}[{k}]", entry), None, None))
+        else:
+            statement = Fields(report, f"{base}[{k}]", entry, ("id", "text", "score"))
+            statements.append((statement.label("id"), statement.text("text"), statement.number("score")))
+    return statements
+
+
+def _ptkb_number(report: Report, path: str, entry: Any) -> str:
+    if type(entry) is int and abs(entry) < _LARGEST_NUMBER:
+        return str(entry)
+    if (type(entry) is str and entry.isascii() and entry.isdigit() and len(entry) < 10) or (
+        type(entry) is float and entry.is_integer() and abs(entry) < _LARGEST_NUMBER
+    ):
+        number = int(entry)
+        report("coerced_value", path, f"{shown(entry)} is read as the number {number}")
+        return str(number)
+    report("wrong_type", path, f"expected the number of a PTKB statement, found {shown(entry)}")
+    return ""
 
 
 def too_many(log: ProblemLog, path: str, turns: Sequence[Any]) -> bool:

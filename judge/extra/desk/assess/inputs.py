@@ -32,8 +32,8 @@ from judge.io.plan import Amount, Option
 from judge.io.safe import shown
 from judge.io.stored import read_stored, sha256, unpack
 from judge.jobs.options import DEFAULT_CRITERIA
+from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
-from judge.pool.folder import pool_file, read_pool_folder
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem

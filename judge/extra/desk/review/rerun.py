@@ -26,7 +26,7 @@ from judge.io.paths import file_in
 from judge.io.plan import Option
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.jobs.calibration.session import forecast_calibration
-from judge.pool.folder import read_pool_folder
+from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Estimate
 

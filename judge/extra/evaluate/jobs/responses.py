@@ -37,7 +37,7 @@ from judge.io.table import Table
 from judge.io.tabular import read_text
 from judge.io.trec import parse_qrels, parse_run
 from judge.jobs.options import ClusterUnit
-from judge.pool.folder import pool_file, read_pool_folder
+from judge.pool.bank import pool_file, read_pool_folder
 from judge.records import Level, Problem, Scale
 from judge.runs.records import Topic
 from judge.runs.topics import read_topics

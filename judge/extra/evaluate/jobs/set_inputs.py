@@ -21,7 +21,7 @@ from judge.io.ids import natural_key
 from judge.io.paths import StrPath, file_in
 from judge.io.safe import printable_id, shown
 from judge.io.trec import column
-from judge.pool.folder import read_pool_folder
+from judge.pool.bank import read_pool_folder
 from judge.pool.lists import own_turn_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem, Scale

@@ -47,8 +47,7 @@ from judge.io.steps import ProgressLine
 from judge.io.stored import sha256
 from judge.io.table import Table
 from judge.jobs.manifest import job_manifest
-from judge.pool.bank import pool_jsonl
-from judge.pool.folder import pool_file, read_pool_folder
+from judge.pool.bank import pool_file, pool_jsonl, read_pool_folder
 from judge.pool.lists import read_relevance
 from judge.pool.records import Pool
 from judge.records import Criterion, Record

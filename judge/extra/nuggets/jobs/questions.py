@@ -44,9 +44,8 @@ from judge.io.steps import ProgressLine
 from judge.io.stored import read_stored, sha256
 from judge.io.table import Table
 from judge.jobs.manifest import MANIFEST, job_manifest
-from judge.pool.bank import pool_jsonl
+from judge.pool.bank import Beside, pool_file, pool_jsonl
 from judge.pool.conversation import turns_shown
-from judge.pool.folder import Beside, pool_file
 from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Record

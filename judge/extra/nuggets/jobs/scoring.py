@@ -45,7 +45,7 @@ from judge.io.ids import cluster_of, clustering
 from judge.io.plan import OneOf, Option, Seed, pairs
 from judge.io.table import Table
 from judge.jobs.options import ClusterUnit
-from judge.pool.folder import Beside, pool_file, read_pool_folder
+from judge.pool.bank import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Record
 
