@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from judge.crowd.aggregators import AGGREGATORS, AggregatorOptions
+from judge.crowd.aggregators import AGGREGATORS, CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.tables import read_tables
 from judge.stats.consensus import SHARES, TIES
@@ -31,7 +31,7 @@ GRADES = (0, 1, 2, 3)
 WORKERS = 5_000
 PER_ITEM = 5
 PER_TURN = 20
-ROUND = AggregatorOptions(tolerance=0, max_iterations=10)
+ROUND = CrowdSettings(tolerance=0, max_iterations=10)
 TARGETS = {"majority": 2.0, "dawid-skene": 10.0}
 GIB = 2**20
 """ru_maxrss is in KiB."""
@@ -174,12 +174,12 @@ def spammed(
     return crowd(worker, item, code, topics * items), truth
 
 
-def rules() -> dict[str, tuple[str, AggregatorOptions]]:
+def rules() -> dict[str, tuple[str, CrowdSettings]]:
     """Every aggregator, and the majority under all its options."""
     majority = {
-        f"{share} {tie}": ("majority", AggregatorOptions(majority=share, tie=tie)) for share in SHARES for tie in TIES
+        f"{share} {tie}": ("majority", CrowdSettings(majority=share, tie=tie)) for share in SHARES for tie in TIES
     }
-    return majority | {name: (name, AggregatorOptions()) for name in AGGREGATORS if name != "majority"}
+    return majority | {name: (name, CrowdSettings()) for name in AGGREGATORS if name != "majority"}
 
 
 def spam(worlds: int) -> int:

@@ -46,10 +46,10 @@ from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrad
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict
 from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
 from judge.calibrate.report.disagreements import parse_disagreements
-from judge.crowd.cone_rag import read_study
-from judge.crowd.known_file import read_known
+from judge.crowd.known import read_known
 from judge.crowd.layout import Layout
-from judge.crowd.regin import read_turns as read_subset
+from judge.crowd.released import read_study
+from judge.crowd.released import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, JudgeError

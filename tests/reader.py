@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from judge.cli import main
-from judge.crowd.regin import KINDS
+from judge.crowd.released import KINDS
 from judge.extra.nuggets.forms import read_bank
 from judge.io.words import containment
 from tests.conftest import PROJECT

@@ -68,7 +68,7 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
                 "changed_by_filter": graded.changed.get(name),
                 "alpha": overall[name],
             }
-            for name, grades in graded.aggregated.items()
+            for name, grades in graded.grades.items()
         },
         "filter": removed,
         "flagged_workers": len({row.worker for row in graded.workers if row.flags}),

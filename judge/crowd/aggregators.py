@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,16 @@ from judge.stats.marginals import ordinal
 from judge.stats.tables import Floats
 from judge.stats.worker_models import MAX_ITERATIONS, PRIORS, TOLERANCE, Posterior, Votes
 
+TOO_FAST = 2.0
+"""Seconds under which a label counts as too fast unless said otherwise."""
+
 
 @dataclass(frozen=True)
-class AggregatorOptions:
-    """The options of aggregators; each aggregator reads those that concern it."""
+class CrowdSettings:
+    """How a crowd is graded; each aggregator reads the options that concern it."""
 
+    aggregator: str = "majority"
+    """A key of AGGREGATORS."""
     majority: str = "plurality"
     """A key of SHARES."""
     tie: str = "mean-half-up"
@@ -31,10 +37,14 @@ class AggregatorOptions:
     tolerance: float = TOLERANCE
     """A model has converged when the log-likelihood per item gains less than this."""
     max_iterations: int = MAX_ITERATIONS
+    max_fails: int = 0
+    max_deviation: int = 0
+    min_labels: int = 3
+    too_fast: float = TOO_FAST
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregated:
+class CrowdGrades:
     """The grades of N items, the rule that gave them, and statistics of the labels."""
 
     code: NDArray[np.int8]
@@ -58,17 +68,17 @@ class Aggregated:
     fit: Posterior | None = None
     """The fitted model, if a model gave the grades."""
 
-    @property
-    def posterior(self) -> Floats | None:
-        """Probability of each grade for each item (N x k), if a model gave the grades."""
-        return None if self.fit is None else self.fit.p
+    @cached_property
+    def shares(self) -> Floats:
+        """The probability of each grade (N x k): the model's, else the share of the item's labels."""
+        return self.counts / np.maximum(self.n, 1)[:, None] if self.fit is None else self.fit.p
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregator:
     """A row of AGGREGATORS: a way to one grade for each item, and the properties that other stages ask for."""
 
-    aggregate: Callable[[CrowdLabels, AggregatorOptions], Aggregated]
+    aggregate: Callable[[CrowdLabels, CrowdSettings], CrowdGrades]
     votes: bool = False
     """It has a majority and breaks ties (`majority`, `tie`)."""
     smoothed: bool = False
@@ -82,108 +92,93 @@ class Aggregator:
     jury: bool = False
     """It can aggregate a jury; the other models have more parameters than a few judges' labels can determine."""
 
-    def __call__(self, labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
+    def __call__(self, labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
         """The grades of all items."""
-        return self.aggregate(labels, options)
+        return self.aggregate(labels, settings)
 
 
-def _majority(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
-    code = consensus.majority(labels.counts, labels.grades, share=options.majority, tie=options.tie)
-    return _aggregated(labels, code, f"{SHARES[options.majority]}; without one {TIES[options.tie].words}")
+def _majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    code = consensus.majority(labels.counts, labels.grades, share=settings.majority, tie=settings.tie)
+    return _graded(labels, code, f"{SHARES[settings.majority]}; without one {TIES[settings.tie].words}")
 
 
-def _weighted_majority(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
-    counts, how = labels.counts, {"share": options.majority, "tie": options.tie}
+def _weighted_majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    counts, how = labels.counts, {"share": settings.majority, "tie": settings.tie}
     rest = consensus.without_one(counts, labels.grades, **how)
     weights = consensus.log_odds(
-        labels.worker, labels.item, labels.code, rest, len(labels.workers), smoothing=options.smoothing
+        labels.worker, labels.item, labels.code, rest, len(labels.workers), smoothing=settings.smoothing
     )
     votes = consensus.weighted_votes(labels.worker, labels.item, labels.code, weights.weight, counts.shape)
     mute = ~votes.any(axis=1)
     votes[mute] = counts[mute]
     rule = (
-        f"{SHARES[options.majority]}, each label weighing max(0, ln a/(1-a) + ln(k-1)), a = its worker's agreement "
-        f"with the majority of the others' labels, {options.smoothing:g} pseudo-labels on either side; all "
-        f"alike where all weigh 0; without one {TIES[options.tie].words}"
+        f"{SHARES[settings.majority]}, each label weighing max(0, ln a/(1-a) + ln(k-1)), a = its worker's agreement "
+        f"with the majority of the others' labels, {settings.smoothing:g} pseudo-labels on either side; all "
+        f"alike where all weigh 0; without one {TIES[settings.tie].words}"
     )
-    return _aggregated(labels, consensus.majority(counts, labels.grades, **how, votes=votes), rule, weights._asdict())
+    return _graded(labels, consensus.majority(counts, labels.grades, **how, votes=votes), rule, weights._asdict())
 
 
-def _mean(labels: CrowdLabels, _: AggregatorOptions) -> Aggregated:
-    return _aggregated(labels, consensus.mean_grade(labels.counts, labels.grades), TIES["mean-half-up"].words)
+def _mean(labels: CrowdLabels, _: CrowdSettings) -> CrowdGrades:
+    return _graded(labels, consensus.mean_grade(labels.counts, labels.grades), TIES["mean-half-up"].words)
 
 
-def _median(labels: CrowdLabels, _: AggregatorOptions) -> Aggregated:
-    return _aggregated(labels, consensus.median_grade(labels.counts, labels.grades), TIES["median"].words)
+def _median(labels: CrowdLabels, _: CrowdSettings) -> CrowdGrades:
+    return _graded(labels, consensus.median_grade(labels.counts, labels.grades), TIES["median"].words)
 
 
-def _dawid_skene(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
-    fit = worker_models.dawid_skene(_votes(labels), **_fitting(options))
-    return _modeled(labels, fit, "Dawid and Skene's model, a confusion matrix for each worker", options.smoothing)
+def _dawid_skene(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    words = "Dawid and Skene's model, a confusion matrix for each worker"
+    return _modeled(worker_models.dawid_skene, words, labels, settings, smoothing=settings.smoothing)
 
 
-def _one_coin(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
-    fit = worker_models.one_coin(_votes(labels), **_fitting(options))
-    return _modeled(labels, fit, "the one-coin model, an accuracy for each worker", options.smoothing)
+def _one_coin(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    words = "the one-coin model, an accuracy for each worker"
+    return _modeled(worker_models.one_coin, words, labels, settings, smoothing=settings.smoothing)
 
 
-def _mace(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
-    fit = worker_models.mace(_votes(labels), prior=options.prior, **_fitting(options))
-    words = f"MACE, a probability of spamming and habits for each worker, {PRIORS[options.prior]}"
-    return _modeled(labels, fit, words, options.smoothing)
+def _mace(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    words = f"MACE, a probability of spamming and habits for each worker, {PRIORS[settings.prior]}"
+    of_mace = {"prior": settings.prior, "smoothing": settings.smoothing}
+    return _modeled(worker_models.mace, words, labels, settings, **of_mace)
 
 
-def _glad(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
-    fit = glad(_votes(labels), tolerance=options.tolerance, max_iterations=options.max_iterations)
-    return _modeled(labels, fit, "GLAD, an ability for each worker and a difficulty for each item")
+def _glad(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    return _modeled(glad, "GLAD, an ability for each worker and a difficulty for each item", labels, settings)
 
 
-def _ordinal(labels: CrowdLabels, options: AggregatorOptions) -> Aggregated:
-    fit = ordinal(_votes(labels), labels.grades, **_fitting(options))
-    return _modeled(labels, fit, "the ordinal model, a bias, a spread and attention for each worker", options.smoothing)
+def _ordinal(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    words = "the ordinal model, a bias, a spread and attention for each worker"
+    return _modeled(ordinal, words, labels, settings, grades=labels.grades, smoothing=settings.smoothing)
 
 
-def _votes(labels: CrowdLabels) -> Votes:
-    shape = len(labels.workers), len(labels.items), len(labels.grades)
-    return Votes(labels.worker, labels.item, labels.code, shape)
-
-
-class _Fitting(TypedDict):
-    smoothing: float
-    tolerance: float
-    max_iterations: int
-
-
-def _fitting(options: AggregatorOptions) -> _Fitting:
-    return {
-        "smoothing": options.smoothing,
-        "tolerance": options.tolerance,
-        "max_iterations": options.max_iterations,
-    }
-
-
-def _modeled(labels: CrowdLabels, fit: Posterior, words: str, smoothing: float | None = None) -> Aggregated:
-    code = consensus.majority(labels.counts, labels.grades, tie="nearest-mode", votes=fit.p)
-    smoothed = "" if smoothing is None else f", {smoothing:g} pseudo-labels"
+def _modeled(
+    model: Callable[..., Posterior], words: str, labels: CrowdLabels, settings: CrowdSettings, **options: Any
+) -> CrowdGrades:
+    """The most probable grades under a model of workers, with its options beside those that every model has."""
+    votes = Votes(labels.worker, labels.item, labels.code, (len(labels.workers), len(labels.items), len(labels.grades)))
+    fit = model(votes, **options, tolerance=settings.tolerance, max_iterations=settings.max_iterations)
+    smoothed = f", {settings.smoothing:g} pseudo-labels" if "smoothing" in options else ""
     end = "converged" if fit.converged else "NOT converged"
     rule = (
         f"the most probable grade of {words}{smoothed} ({end} after {fit.iterations} iterations); of equally probable "
         "ones the nearest to the mean of all labels, the higher of two as near"
     )
-    return _aggregated(labels, code, rule, fit.worker, fit)
+    code = consensus.majority(labels.counts, labels.grades, tie="nearest-mode", votes=fit.p)
+    return _graded(labels, code, rule, fit.worker, fit)
 
 
-def _aggregated(
+def _graded(
     labels: CrowdLabels,
     code: NDArray[np.int8],
     rule: str,
     worker: Mapping[str, Floats] | None = None,
     fit: Posterior | None = None,
-) -> Aggregated:
+) -> CrowdGrades:
     counts = labels.counts
     n = counts.sum(axis=1)
     given = np.take_along_axis(counts, np.maximum(code, 0)[:, None].astype(np.intp), axis=1)[:, 0]
-    return Aggregated(
+    return CrowdGrades(
         code=code,
         counts=counts,
         n=n,

@@ -1,4 +1,4 @@
-"""Several LLM judges as one: the consensus of a jury's members, warnings about it, and notes for its outputs."""
+"""Several LLM judges as one: the members of a jury, their consensus, warnings about it, and notes for its outputs."""
 
 from array import array
 from collections import Counter
@@ -10,16 +10,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.ask.asking import Judge
 from judge.ask.labels import JURY
+from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import StoredResults, places_of, stored
-from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
+from judge.ask.tasks import Tasks
+from judge.crowd.aggregators import AGGREGATORS, JURIES, CrowdGrades, CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
 from judge.io.cells import decimals
 from judge.io.ids import natural_key
 from judge.io.safe import printable
 from judge.io.stored import sha256
+from judge.judges.model import Model
 from judge.records import Criterion, Estimate, FailureReason
 from judge.stats.reliability import alpha_interval
 
@@ -54,11 +58,6 @@ class Verdicts(msgspec.Struct, frozen=True):
     """Responses for which several grades share the most votes."""
     alpha: Estimate
     """Krippendorff's ordinal alpha between the members."""
-
-
-def jury_name(aggregator: str) -> str:
-    """The jury's name in the field `judge` of records."""
-    return f"{JURY}{aggregator}"
 
 
 def jury_criterion(prompts: Sequence[Criterion], members: Sequence[Member]) -> Criterion:
@@ -106,19 +105,18 @@ def consensus(
     """
     numbers, places, given = _votes(criterion, members, results)
     labels, codes = _labels(criterion, members, numbers, given)
-    aggregated = AGGREGATORS[aggregator](labels, AggregatorOptions()) if len(labels.code) else None
+    graded = AGGREGATORS[aggregator](labels, CrowdSettings()) if len(labels.code) else None
     where = {item: i for i, item in enumerate(labels.items)}
     names = member_names(members)
-    judge = jury_name(aggregator)
     rows = zip(*(map(results.__getitem__, places) for places in places), strict=True)
     verdicts = (
-        _verdict(criterion, labels.grades, row, names, judge, aggregated, where[item])
+        _verdict(criterion, row, names, f"{JURY}{aggregator}", graded, where[item])
         for item, row in zip(numbers, rows, strict=True)
     )
     return Verdicts(
         results=stored(verdicts, folder),
-        rule="no member gave a grade" if aggregated is None else aggregated.rule,
-        ties=0 if aggregated is None else int(aggregated.tied.sum()),
+        rule="no member gave a grade" if graded is None else graded.rule,
+        ties=0 if graded is None else int(graded.tied.sum()),
         alpha=alpha_interval(codes, labels.topic, labels.grades, "ordinal", np.random.default_rng(_SEED)),
     )
 
@@ -166,62 +164,51 @@ def _labels(
 
 def _verdict(
     criterion: Criterion,
-    grades: Sequence[int],
     row: Sequence[Judgment | Failure],
     names: Sequence[str],
     judge: str,
-    aggregated: Aggregated | None,
+    grades: CrowdGrades | None,
     place: int,
 ) -> Judgment | Failure:
+    """The jury's result for the response at a place of the grades, from a result of each member."""
     given = [result for result in row if isinstance(result, Judgment)]
-    failed = [result for result in row if isinstance(result, Failure)]
     unable = sum(result.unable for result in given)
     graded = len(given) - unable
     line = "; ".join(f"{name}: {_word(result)}" for name, result in zip(names, row, strict=True))
     asked = [[result.judge, result.criterion_digest, result.sample, result.request_digest] for result in row]
-    digest = sha256(msgspec.json.encode(asked))
-    level = criterion.scale.unable
-    first = row[0]
-    if unable > graded and 2 * len(given) >= len(row) and level is not None:
-        grade, expected, probabilities = level.grade, None, None
-    elif graded and 2 * graded >= len(row) and aggregated is not None:
-        grade = grades[aggregated.code[place]]
-        expected = float(aggregated.mean[place])
-        probabilities = _probabilities(criterion, grades, aggregated, place)
+    common: dict[str, Any] = {
+        **{name: getattr(row[0], name) for name in ("response_id", "turn_id", "topic_id")},
+        "criterion": criterion.name,
+        "variant": criterion.variant,
+        "judge": judge,
+        "criterion_digest": criterion.digest,
+        "request_digest": sha256(msgspec.json.encode(asked)),
+        "sample": 0,
+    }
+    levels = sorted(criterion.scale.levels, key=lambda level: level.grade)
+    if unable > graded and 2 * len(given) >= len(row) and criterion.scale.unable is not None:
+        grade, expected, probabilities = criterion.scale.unable.grade, None, None
+    elif graded and 2 * graded >= len(row) and grades is not None:
+        grade = levels[grades.code[place]].grade
+        expected = float(grades.mean[place])
+        shares = grades.shares[place].tolist()
+        probabilities = {level.label: round(p, _DECIMALS) for level, p in zip(levels, shares, strict=True)}
     else:
-        return Failure(
-            response_id=first.response_id,
-            turn_id=first.turn_id,
-            topic_id=first.topic_id,
-            criterion=criterion.name,
-            variant=criterion.variant,
-            reason=_reason(failed),
-            detail=f"{graded} of {len(row)} members gave a grade: {line}",
-            raw=None,
-            judge=judge,
-            criterion_digest=criterion.digest,
-            request_digest=digest,
-            sample=0,
-        )
+        # Of equally frequent reasons, that of the first member.
+        reasons: Counter[FailureReason] = Counter(result.reason for result in row if isinstance(result, Failure))
+        detail = f"{graded} of {len(row)} members gave a grade: {line}"
+        return Failure(**common, reason=reasons.most_common(1)[0][0], detail=detail, raw=None)
     return Judgment(
-        response_id=first.response_id,
-        turn_id=first.turn_id,
-        topic_id=first.topic_id,
-        criterion=criterion.name,
-        variant=criterion.variant,
+        **common,
         grade=grade,
         unable=probabilities is None,
         expected=expected,
         probabilities=probabilities,
         rationale=line,
         sentences=(),
-        judge=judge,
         model=None,
-        criterion_digest=criterion.digest,
-        request_digest=digest,
         form=Counter(result.form for result in given).most_common(1)[0][0],
         repaired=any(result.repaired for result in given),
-        sample=0,
     )
 
 
@@ -229,19 +216,6 @@ def _word(result: Judgment | Failure) -> str:
     if isinstance(result, Failure):
         return result.reason
     return "unable" if result.unable else str(result.grade)
-
-
-def _reason(failed: Sequence[Failure]) -> FailureReason:
-    """The most frequent reason; of equally frequent ones, that of the first member."""
-    return Counter(failure.reason for failure in failed).most_common(1)[0][0]
-
-
-def _probabilities(criterion: Criterion, grades: Sequence[int], aggregated: Aggregated, place: int) -> dict[str, float]:
-    """Label to probability: the model's posterior, else the share of the members."""
-    posterior = aggregated.posterior
-    shares = aggregated.counts[place] / aggregated.n[place] if posterior is None else posterior[place]
-    labels = {level.grade: level.label for level in criterion.scale.levels}
-    return {labels[grade]: round(p, _DECIMALS) for grade, p in zip(grades, shares.tolist(), strict=True)}
 
 
 def member_names(members: Sequence[Member]) -> list[str]:
@@ -345,3 +319,120 @@ def _alpha(alpha: Estimate) -> str:
     if not value:
         return f"ordinal alpha is undefined ({alpha.reason})"
     return f"ordinal alpha {value} {f'[{low}, {high}]' if low else f'({alpha.reason})'}"
+
+
+class Jury(Judge):
+    """Every model of a judge under every prompt of a criterion, each asked `samples` times, as one judge.
+
+    Args:
+        aggregator: A key of JURIES.
+        judge: The models.
+        prompts: The prompts by criterion, in natural order.
+        samples: How often each model is asked each question.
+        warnings: A sentence each.
+    """
+
+    def __init__(
+        self,
+        aggregator: str,
+        judge: Judge,
+        prompts: Mapping[str, tuple[Criterion, ...]],
+        samples: int,
+        warnings: tuple[str, ...],
+    ) -> None:
+        super().__init__(judge.models, judge.options, judge.settings, f"{JURY}{aggregator}")
+        self.aggregator, self.prompts, self.samples, self.warnings = aggregator, prompts, samples, warnings
+        self.members = _members(self.models, prompts, samples)
+        """By criterion."""
+        self.criteria = tuple(jury_criterion(variants, self.members[name]) for name, variants in prompts.items())
+        """The criteria as the jury judges them."""
+
+    def tasks(self, wanted: Tasks) -> Tasks:
+        """The tasks of one model, for the tasks of the jury."""
+        return wanted.varied(
+            lambda criterion: tuple(
+                (prompt, sample) for prompt in self.prompts[criterion.name] for sample in range(self.samples)
+            )
+        )
+
+    def configuration(self) -> dict[str, object]:
+        """The members as JSON values; a jury of other members has another configuration."""
+        members = {name: list(map(msgspec.to_builtins, members)) for name, members in self.members.items()}
+        return {"jury": {"aggregator": self.aggregator, "members": members}}
+
+    def decide(
+        self, collected: Sequence[Judgment | Failure], folder: Path | None = None
+    ) -> tuple[StoredResults, JuryNotes]:
+        """Aggregate the results of all members to the jury's results, with notes for the outputs.
+
+        Args:
+            collected: The results of all members.
+            folder: As for `ResultWriter`.
+        """
+        verdicts = {
+            criterion.name: consensus(criterion, self.members[criterion.name], collected, self.aggregator, folder)
+            for criterion in self.criteria
+        }
+        results = StoredResults.joined(verdict.results for verdict in verdicts.values())
+        return results, JuryNotes(verdicts, self.members, self.warnings, collected)
+
+
+def make_jury(
+    aggregator: str,
+    judge: Judge,
+    prompts: Mapping[str, Sequence[Criterion]],
+    samples: int,
+    families: Mapping[str, str],
+    runs: Iterable[str],
+) -> Jury:
+    """Make a jury of the models of a judge and of prompts, whose order does not matter.
+
+    Raises:
+        UsageError: There is no such aggregator, the jury has one member, prompts differ in scale, or members are equal.
+    """
+    if aggregator not in JURIES:
+        raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(JURIES)} (--jury)")
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
+    judges = [model.name for model in judge.models]
+    if twice := list(dict.fromkeys(name for name in judges if judges.count(name) > 1)):
+        raise UsageError(f"{', '.join(twice)}: named twice; --samples N asks every model N times")
+    ordered = {
+        name: tuple(sorted(prompts[name], key=lambda prompt: natural_key(prompt.prompt_id))) for name in sorted(prompts)
+    }
+    for variants in ordered.values():
+        _check_distinct(variants)
+    members = _members(judge.models, ordered, samples)
+    for name, jury in members.items():
+        if len(jury) == 1:
+            raise UsageError(
+                f"{name}: one member is no jury: give several --model, several --prompt of {name}, or --samples"
+            )
+    warnings = cautions(aggregator, members, families, runs, judge.options.temperature)
+    return Jury(aggregator, judge, ordered, samples, warnings)
+
+
+def _members(
+    models: Sequence[Model], prompts: Mapping[str, Sequence[Criterion]], samples: int
+) -> dict[str, tuple[Member, ...]]:
+    """The members by criterion: every model under every prompt, as often as it is asked."""
+    return {
+        name: tuple(
+            Member(model.name, prompt.prompt_id, prompt.digest, sample)
+            for model in models
+            for prompt in variants
+            for sample in range(samples)
+        )
+        for name, variants in prompts.items()
+    }
+
+
+def _check_distinct(prompts: Sequence[Criterion]) -> None:
+    """Refuse prompts that records could not distinguish."""
+    for place, prompt in enumerate(prompts):
+        for later in prompts[place + 1 :]:
+            if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:
+                raise UsageError(
+                    f"{prompt.file} and {later.file} are the same prompt or are both called {prompt.prompt_id}: "
+                    "give each once, or rename one of the files"
+                )

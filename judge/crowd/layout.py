@@ -1,17 +1,17 @@
-"""How tables of labels are read: columns, criteria, scales, and the words that stand for grades. Pure."""
+"""How tables of labels are read: columns, criteria, scales, words that stand for grades; and their problems. Pure."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from judge.crowd.frames import LabelSheet
 from judge.crowd.labels import Item
-from judge.crowd.problems import LabelProblems
+from judge.crowd.sheets import LabelSheet
 from judge.errors import UsageError
 from judge.gold.grades import Words
 from judge.io.safe import shown
-from judge.records import Problem
+from judge.records import Problem, Severity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,6 +95,67 @@ class Layout:
         """The scale of a criterion, ascending; None if the criterion is unknown."""
         scale = self.scales.get(criterion) if isinstance(self.scales, Mapping) else self.scales
         return tuple(sorted(set(scale))) if scale is not None else None
+
+
+EXAMPLES = 3
+"""Problems up to which each speaks for itself; beyond, the likely cause is named."""
+MOST_LISTED = 100
+"""Problems of one code and file that are listed; the others are counted."""
+CAUSES: dict[str, str] = {
+    "wrong_task": "the cells of tasks name turn and response in another way: say how, --task PATTERN",
+    "unknown_item": "--bank is of another pool than the labels",
+    "different_labels": "one export stands in two tables, or one id names two responses of a turn",
+    "wrong_columns": "a cell holds the delimiter without quotation marks around it",
+}
+"""Code to the likely cause of many such problems."""
+
+
+class LabelProblems(list[Problem]):
+    """The first MOST_LISTED problems of each code and file; `rest` says how many more there were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._times: Counter[tuple[str, Severity, str]] = Counter()
+        self.causes: list[str] = []
+        """What may have gone wrong, in words; a code of `CAUSES` has one anyway."""
+
+    def append(self, problem: Problem) -> None:
+        """Take a problem: list it, or count it."""
+        if self.listing(problem.code, problem.severity, problem.file):
+            super().append(problem)
+
+    def __iadd__(self, problems: Iterable[Problem]) -> Self:  # type: ignore[override, misc]
+        """Take several."""
+        for problem in problems:
+            self.append(problem)
+        return self
+
+    def listing(self, code: str, severity: Severity, file: str) -> bool:
+        """Count a problem and say whether to list it; its message is worth making only then."""
+        self._times[code, severity, file] += 1
+        return self._times[code, severity, file] <= MOST_LISTED
+
+    def note(self, problem: Problem) -> None:
+        """List a problem that `listing` has counted."""
+        super().append(problem)
+
+    def total(self, severity: Severity) -> int:
+        """How many there were, listed or not."""
+        return sum(n for (_, of, _), n in self._times.items() if of == severity)
+
+    def rest(self) -> list[Problem]:
+        """A problem for each code and file that has unlisted problems, with their number."""
+        return [
+            Problem(code, severity, file, None, "", f"{n - MOST_LISTED:,} more of these, not listed", n - MOST_LISTED)
+            for (code, severity, file), n in self._times.items()
+            if n > MOST_LISTED
+        ]
+
+    def likely(self) -> str:
+        """The likely causes of the errors in words, empty if nothing is likely."""
+        codes = dict.fromkeys(code for code, severity, _ in self._times if severity == "error")
+        causes = [*self.causes, *(CAUSES[code] for code in codes if code in CAUSES)]
+        return f"; likely cause: {'; '.join(dict.fromkeys(causes))}" if causes else ""
 
 
 def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":

@@ -1,14 +1,12 @@
 """The output files of a crowd's grades; the same labels and options give the same bytes."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from judge.crowd.aggregators import Aggregated
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import Item
 from judge.crowd.study import SEED, Study
 from judge.crowd.summary import audit_files, summary_markdown
 from judge.errors import InputError, UsageError
@@ -24,6 +22,8 @@ from judge.io.trec import QrelRow, column, qrels_lines, safe_names
 from judge.records import Problem
 
 Unit = Literal["response", "question"]
+GradedItems = Mapping[str, Mapping[Item, int]]
+"""Criterion to the grades of its items, in natural order."""
 
 SCHEMA = 2
 """Version of the folder's layout and of crowd.json."""
@@ -57,27 +57,42 @@ def crowd_files(
         InputError: Turns of the subset have no grade.
         UsageError: Names of criteria would give the same field of the JSON.
     """
-    fields = json_fields(study.labels, unit)
-    grades = {name: dict(_grades(study.labels[name], aggregated)) for name, aggregated in study.aggregated.items()}
-    _check_turns(turns or (), {item.turn_id for graded in grades.values() for item in graded})
-    names = safe_names(grades)
-    files = {"pool.txt": _pool(grades)}
+    fields = _json_fields(study.labels, unit)
+    grades = {
+        name: {
+            item: labels.grades[code]
+            for item, code in zip(labels.items, study.grades[name].code.tolist(), strict=True)
+            if code >= 0
+        }
+        for name, labels in study.labels.items()
+    }
+    items = list(next(iter(grades.values()), {}))
+    if len(grades) > 1:
+        items = sorted({item for of_item in grades.values() for item in of_item}, key=_natural)
+    graded = {item.turn_id for item in items}
+    if unknown := [turn_id for turn_id in turns or () if turn_id not in graded]:
+        message = "no item of this turn has a grade"
+        problems = [Problem("unknown_turn", "error", "turns", turn_id, "", message) for turn_id in unknown]
+        raise InputError(f"{len(unknown)} turns of the subset are not turns of the labels", problems)
+    # A TREC pool as CAsT-ReGIn has, but with single spaces and the tag `crowd`.
+    pool = (f"{column(turn_id)} Q0 {column(item_id)} 1 0.0 {ASSESSOR}\n" for turn_id, item_id in items)
+    files = {"pool.txt": "".join(pool).encode()}
     if texts is not None:
-        files["bank.json"] = _bank(grades, texts)
-    for criterion, of_item in grades.items():
-        name = f"{unit}_{names[criterion]}.qrel"
-        best: dict[str, int] = {}
-        for item, grade in of_item.items():
-            best[item.turn_id] = max(grade, best.get(item.turn_id, grade))
-        kept = {turn_id for turn_id, grade in best.items() if grade >= filter_min}
-        files[f"qrels/{name}"] = _qrels(of_item)
-        files[f"qrels/filtered/{name}"] = _qrels({item: of_item[item] for item in of_item if item.turn_id in kept})
+        bank = {item.item_id: texts[item] for item in items if item in texts}
+        ordered = {item_id: bank[item_id] for item_id in sorted(bank, key=natural_key)}
+        files["bank.json"] = json.dumps(ordered, indent=4, ensure_ascii=False).encode() + b"\n"
+    texts = texts or {}
+    for criterion, name in safe_names(grades).items():
+        of_item, name = grades[criterion], f"{unit}_{name}.qrel"
+        relevant = {item.turn_id for item, grade in of_item.items() if grade >= filter_min}
+        files[f"qrels/{name}"] = _qrels(of_item, graded)
+        files[f"qrels/filtered/{name}"] = _qrels(of_item, relevant)
         if turns is not None:
-            files[f"qrels/subset/{name}"] = _qrels({item: of_item[item] for item in of_item if item.turn_id in turns})
-    files[f"{unit}_judgments.json"] = judgments_json(grades, texts or {}, unit, fields)
-    files["gold.jsonl"] = gold_jsonl(gold_rows(grades, texts or {}, study))
+            files[f"qrels/subset/{name}"] = _qrels(of_item, turns)
+    files[f"{unit}_judgments.json"] = _judgments(items, grades, texts, unit, fields)
+    files["gold.jsonl"] = gold_jsonl(_gold_rows(grades, texts, study))
     files |= audit_files(study, f"{unit}_id")
-    files["summary.md"] = summary_markdown(study, unit, _incomplete(grades, texts or {}, unit)).encode()
+    files["summary.md"] = summary_markdown(study, unit, _incomplete(items, grades, texts, unit)).encode()
     return files
 
 
@@ -114,47 +129,17 @@ def write_crowd(
     replace_folder(out, {**files, MANIFEST: json_bytes(manifest)}, RECORD, inputs=inputs, last=MANIFEST)
 
 
-def _grades(labels: CrowdLabels, aggregated: Aggregated) -> Iterator[tuple[Item, int]]:
-    """The items that have a grade, in natural order."""
-    for item, code in zip(labels.items, aggregated.code.tolist(), strict=True):
-        if code >= 0:
-            yield item, labels.grades[code]
+def _natural(item: Item) -> tuple[object, ...]:
+    return natural_key(item.turn_id), natural_key(item.item_id)
 
 
-def _check_turns(turns: Collection[str], graded: set[str]) -> None:
-    if unknown := [turn_id for turn_id in turns if turn_id not in graded]:
-        message = "no item of this turn has a grade"
-        problems = [Problem("unknown_turn", "error", "turns", turn_id, "", message) for turn_id in unknown]
-        raise InputError(f"{len(unknown)} turns of the subset are not turns of the labels", problems)
+def _qrels(of_item: Mapping[Item, int], turns: Collection[str]) -> bytes:
+    """The grades of some turns."""
+    kept = ((item, grade) for item, grade in of_item.items() if item.turn_id in turns)
+    return qrels_lines(QrelRow(column(item.turn_id), column(item.item_id), grade) for item, grade in kept).encode()
 
 
-def _all_items(grades: Mapping[str, Mapping[Item, int]]) -> list[Item]:
-    """The items with any grade, in natural order."""
-    if len(grades) == 1:
-        return list(next(iter(grades.values())))
-    items = {item for graded in grades.values() for item in graded}
-    return sorted(items, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
-
-
-def _pool(grades: Mapping[str, Mapping[Item, int]]) -> bytes:
-    """A TREC pool as CAsT-ReGIn has, but with single spaces and the tag `crowd`."""
-    lines = (f"{column(turn_id)} Q0 {column(item_id)} 1 0.0 {ASSESSOR}\n" for turn_id, item_id in _all_items(grades))
-    return "".join(lines).encode()
-
-
-def _bank(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str]) -> bytes:
-    """Id to text, in the form of the CAsT-ReGIn response bank."""
-    bank = {item.item_id: texts[item] for item in _all_items(grades) if item in texts}
-    ordered = {item_id: bank[item_id] for item_id in sorted(bank, key=natural_key)}
-    return json.dumps(ordered, indent=4, ensure_ascii=False).encode() + b"\n"
-
-
-def _qrels(of_item: Mapping[Item, int]) -> bytes:
-    rows = (QrelRow(column(item.turn_id), column(item.item_id), grade) for item, grade in of_item.items())
-    return qrels_lines(rows).encode()
-
-
-def json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
+def _json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
     """The field of each criterion in the JSON: its name with a capital, as in CAsT-ReGIn.
 
     Raises:
@@ -170,9 +155,8 @@ def json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
     return {name: name[:1].upper() + name[1:] for name in criteria}
 
 
-def _incomplete(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str], unit: Unit) -> str:
+def _incomplete(items: Sequence[Item], grades: GradedItems, texts: Mapping[Item, str], unit: Unit) -> str:
     """What the JSON lacks in comparison with CAsT-ReGIn's, in words; empty if it is complete."""
-    items = _all_items(grades)
     untold = sum(item not in texts for item in items)
     ungraded = sum(any(item not in of_item for of_item in grades.values()) for item in items)
     lacking = [f"{untold} have no text"] if untold else []
@@ -183,37 +167,34 @@ def _incomplete(grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, s
     return f"{sentence}. Those fields are left out there."
 
 
-def judgments_json(
-    grades: Mapping[str, Mapping[Item, int]], texts: Mapping[Item, str], unit: Unit, fields: Mapping[str, str]
+def _judgments(
+    items: Sequence[Item], grades: GradedItems, texts: Mapping[Item, str], unit: Unit, fields: Mapping[str, str]
 ) -> bytes:
     """The grades in the shape of CAsT-ReGIn's judgments; a criterion under which an item has no grade is left out."""
     word = unit.capitalize()
     turns: dict[str, dict[str, list[dict[str, object]]]] = {}
-    for item in _all_items(grades):
+    for item in items:
         entry: dict[str, object] = {f"{word} ID": item.item_id}
         if item in texts:
             entry[f"{word} Text"] = texts[item]
-        entry |= {fields[name]: graded[item] for name, graded in grades.items() if item in graded}
+        entry |= {fields[name]: of_item[item] for name, of_item in grades.items() if item in of_item}
         turns.setdefault(item.turn_id, {f"{word}s": []})[f"{word}s"].append(entry)
     return json.dumps(turns, indent=4, ensure_ascii=False).encode()
 
 
-def gold_rows(
-    grades: Mapping[str, Mapping[Item, int]],
-    texts: Mapping[Item, str],
-    study: Study,
-) -> Iterator[GoldRow]:
+def _gold_rows(grades: GradedItems, texts: Mapping[Item, str], study: Study) -> Iterator[GoldRow]:
     """The grades as gold with their soft labels.
 
     If a turn has one text under two ids, the second grade is given to a second assessor.
     """
-    seen: dict[tuple[str, str, str], int] = {}
+    seen: Counter[tuple[str, str, str]] = Counter()
     for criterion, of_item in grades.items():
-        shares = _distributions(study.labels[criterion], study.aggregated[criterion])
+        graded = study.grades[criterion]
+        shares = iter(graded.shares[graded.code >= 0].tolist())
         for item, grade in of_item.items():
             digest = text_digest(texts[item]) if item in texts else None
             key = item.turn_id, digest or item.item_id, criterion
-            seen[key] = seen.get(key, 0) + 1
+            seen[key] += 1
             yield GoldRow(
                 turn_id=item.turn_id,
                 topic_id=topic_of(item.turn_id),
@@ -223,17 +204,7 @@ def gold_rows(
                 response_id=item.item_id,
                 text_sha256=digest,
                 inclusion_probability=1.0,
-                distribution=next(shares),
+                distribution={
+                    str(of): round(p, 6) for of, p in zip(study.labels[criterion].grades, next(shares), strict=True)
+                },
             )
-
-
-def _distributions(labels: CrowdLabels, aggregated: Aggregated) -> Iterator[dict[str, float]]:
-    """The probability of each grade, for each item that has a grade: the model's, else the labels' own shares."""
-    grades = [str(grade) for grade in labels.grades]
-    shares = (
-        aggregated.counts / np.maximum(aggregated.n, 1)[:, None]
-        if aggregated.posterior is None
-        else aggregated.posterior
-    )
-    for i in np.flatnonzero(aggregated.code >= 0):
-        yield {grade: round(p, 6) for grade, p in zip(grades, shares[i].tolist(), strict=True)}

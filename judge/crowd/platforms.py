@@ -3,28 +3,155 @@
 A row of MTurk's batch results and of Label Studio's annotations is one worker on one task, which may show several items
 and ask for several criteria; a row of Toloka's assignments is one task of a worker's page. A platform is a row of
 `PLATFORMS`.
+
+A form may spread one answer over several columns. `Answer.grade.0` … `Answer.grade.3` are the buttons of one question,
+of which the chosen one is true; `Answer.grade-0.on`, `Answer.grade-1.on` are the same built of single buttons;
+`Answer.category.label` is the choice of a classifier; `Answer.taskAnswers` holds all of these as JSON.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from judge.crowd.annotations import plain_text
-from judge.crowd.answers import GENERAL, FormAnswer, answers_of, slotted, unfolded
-from judge.crowd.frames import LabelSheet
-from judge.crowd.layout import FIELDS, LABEL_OF, Layout
-from judge.crowd.problems import LabelProblems
+import msgspec
+
+from judge.crowd.layout import FIELDS, LABEL_OF, LabelProblems, Layout
+from judge.crowd.sheets import LabelSheet, plain_text
+from judge.io.cells import count
 from judge.io.safe import shown
 from judge.records import Problem
 
 if TYPE_CHECKING:
     import polars as pl
-from typing import TYPE_CHECKING
 
-from judge.io.cells import count
+GENERAL = {
+    *("", "answer", "category", "choice", "choices", "grade", "judgment", "label", "labels", "radio", "rating"),
+    *("result", "score", "value"),
+}
+"""Names of an answer that are taken for the label where only one criterion is asked and no answer has its name."""
+_SLOT = re.compile(r"(.+?)(?:_([0-9]{1,6}))?", re.DOTALL)
+_NUMBERED = re.compile(r"(?:(.*)[-_.])?(-?[0-9]{1,9})", re.DOTALL)
+_CLASSIFIER = ".label"
+_MOST_ANSWERS = 1_000
+"""The most different values in the answers of a table: each becomes a column."""
 
-if TYPE_CHECKING:
+
+class FormAnswer(NamedTuple):
+    """One answer: its name, the number of the item that it is about, its columns and its label."""
+
+    name: str
+    slot: str | None
+    """The number behind the name, where a form shows several items: `relevance_2`."""
+    columns: tuple[str, ...]
+    label: "pl.Expr"
+    """The label as text; of several chosen buttons all, so that it is no label."""
+
+
+def _answers_of(frame: "pl.DataFrame", columns: Sequence[str], prefix: str) -> list[FormAnswer]:
+    """The answers in the columns whose names begin with the prefix, in the order of the table."""
+    single: dict[str, str] = {}
+    buttons: dict[str, dict[str, str]] = {}
+    alone: dict[str, str] = {}
+    for column in columns:
+        name = column.removeprefix(prefix)
+        if name.endswith(_CLASSIFIER):
+            single[name.removesuffix(_CLASSIFIER)] = column
+        elif "." not in name or not _is_boolean(frame[column]):
+            single[name] = column
+        else:
+            stem, _, value = name.partition(".")
+            if name.endswith(".on") or stem == value:
+                stem = name.removesuffix(".on") if name.endswith(".on") else stem
+                if numbered := _NUMBERED.fullmatch(stem):
+                    buttons.setdefault(numbered[1] or "", {})[numbered[2]] = column
+                else:
+                    alone[stem] = column
+            else:
+                buttons.setdefault(stem, {})[value] = column
+    if len(alone) > 1 and _one_each(frame, list(alone.values())):
+        buttons.setdefault("", {}).update(alone)
+        alone = {}
+    found: list[tuple[str, tuple[str, ...], pl.Expr]]
+    found = [(name, (column,), text_of(column)) for name, column in single.items()]
+    found += [(name, tuple(of.values()), _chosen(of)) for name, of in buttons.items()]
+    # A box of its own: checked is 1.
+    found += [(name, (column,), _true(column).cast(int).cast(str)) for name, column in alone.items()]
+    answers = [FormAnswer(*_slotted(name), columns_of, label) for name, columns_of, label in found]
+    place = {column: i for i, column in enumerate(columns)}
+    return sorted(answers, key=lambda answer: (int(answer.slot or 0), place[answer.columns[0]]))
+
+
+def _slotted(name: str) -> tuple[str, str | None]:
+    """A name without the number behind it, and the number."""
+    match = _SLOT.fullmatch(name)
+    return (match[1], match[2]) if match else (name, None)
+
+
+def _is_boolean(cells: "pl.Series") -> bool:
+    texts = set(cells.cast(str).fill_null("").str.strip_chars().str.to_lowercase().unique()) - {""}
+    return bool(texts) and texts <= {"true", "false"}
+
+
+def _one_each(frame: "pl.DataFrame", columns: Sequence[str]) -> bool:
+    """Whether each row chose exactly one of the columns."""
     import polars as pl
+
+    return bool((frame.select(pl.sum_horizontal(_true(column).cast(int) for column in columns)).to_series() == 1).all())
+
+
+def _chosen(buttons: Mapping[str, str]) -> "pl.Expr":
+    import polars as pl
+
+    chosen = [pl.when(_true(column)).then(pl.lit(value)) for value, column in buttons.items()]
+    return pl.concat_str(chosen, separator=" and ", ignore_nulls=True)
+
+
+def _true(column: str) -> "pl.Expr":
+    return text_of(column).str.to_lowercase() == "true"
+
+
+def _unfolded(sheet: LabelSheet, column: str, prefix: str, problems: list[Problem]) -> LabelSheet:
+    """The sheet with a column of JSON (`[{"grade": {"0": false, "1": true}}]`) as a column for each value in it."""
+    import polars as pl
+
+    cells = sheet.frame[column].cast(pl.String).fill_null("").to_list()
+    names: set[str] = set()
+    columns: dict[str, list[str]] = {}
+    for row, (cell, number) in enumerate(zip(cells, sheet.numbers.tolist(), strict=True)):
+        try:
+            values = dict(_leaves(msgspec.json.decode(cell), prefix)) if cell.strip() else {}
+        except (msgspec.MsgspecError, RecursionError) as error:
+            where = f"{sheet.unit} {number}: {column[:60]}"
+            problems.append(Problem("not_json", "error", sheet.file, None, where, str(error)))
+            continue
+        names |= values.keys()
+        if len(names) > _MOST_ANSWERS:
+            message = f"more than {_MOST_ANSWERS:,} answers up to here: expected those of one form"
+            where = f"{sheet.unit} {number}: {column[:60]}"
+            problems.append(Problem("not_json", "error", sheet.file, None, where, message))
+            columns = {}
+            break
+        for name, text in values.items():
+            columns.setdefault(name, [""] * len(cells))[row] = text
+    kept = sheet.frame.drop(column, *(name for name in columns if name in sheet.frame.columns))
+    frame = kept.with_columns(pl.Series(name, texts, dtype=pl.String) for name, texts in columns.items())
+    return LabelSheet(sheet.file, frame, sheet.numbers, sheet.unit, sheet.problems)
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """The path of each value, between periods, and the value as text."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{name}{key}" if name.endswith((".", ":")) else f"{name}.{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, name)
+    else:
+        yield name, str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+# Platforms.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +201,16 @@ def platform_rows(
         sheet = without(sheet, platform.status, platform.left_out, problems)
     _warn_of_controls(sheet, platform, problems)
     if platform.packed in sheet.frame.columns:
-        sheet = unfolded(sheet, platform.packed, platform.answers, problems)
+        sheet = _unfolded(sheet, platform.packed, platform.answers, problems)
     frame = sheet.frame
     inputs = _inputs(frame.columns, platform, layout)
     worker = layout.columns.get("worker", platform.marks[0])
     other = {platform.packed, platform.seconds, worker, *platform.marks, *platform.about, *inputs.values()}
     columns = [name for name in frame.columns if name.startswith(platform.answers) and name not in other]
     criterion_input = _input(inputs, "criterion", None)
-    answers = _named(answers_of(frame, columns, platform.answers), platform, layout, by_row=criterion_input is not None)
+    answers = _named(
+        _answers_of(frame, columns, platform.answers), platform, layout, by_row=criterion_input is not None
+    )
     used = {worker, *inputs.values(), *(column for _, answer in answers for column in answer.columns)}
     problems += (problem for name in sorted(used) for problem in sheet.problems.get(name, {}).values())
     fields = ("task",) if any(field == "task" for field, _ in inputs) else ("response_id", "turn_id")
@@ -124,7 +253,7 @@ def _inputs(names: Sequence[str], platform: Platform, layout: Layout) -> dict[tu
         given = layout.columns.get(field)
         wanted = (given,) if given else tuple(platform.inputs + alias for alias in FIELDS[field])
         for name in names:
-            stem, slot = slotted(name)
+            stem, slot = _slotted(name)
             if name in wanted:
                 inputs.setdefault((field, None), name)
             elif stem in wanted:

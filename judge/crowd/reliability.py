@@ -1,7 +1,6 @@
 """A crowd's agreement: alpha of each criterion and topic, and κ of every two workers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -51,25 +50,10 @@ class PairRow(msgspec.Struct, frozen=True):
     wkappa: float | None
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairwise agreement under one criterion."""
-
-    rows: tuple[PairRow, ...]
-    sampled: float
-    """Share of the workers that were sampled; 1 for all."""
-
-
 def reliability(
     labels: CrowdLabels, rng: np.random.Generator, *, of: Literal["kept", "all"] = "kept"
 ) -> ReliabilityRow:
-    """Alpha of the criterion with its interval over topics.
-
-    Args:
-        labels: Known items left out.
-        rng: The source of randomness.
-        of: Whether the labels are those that the filter kept, or all.
-    """
+    """Alpha of the criterion with its interval over topics; of labels that the filter kept, or of all."""
     alpha = _over_topics(labels, rng)
     return ReliabilityRow(
         labels.criterion, None, alpha, int(np.bincount(labels.worker).astype(bool).sum()), len(labels.item), of
@@ -100,12 +84,7 @@ def _alpha(counts: NDArray[np.int64], grades: Sequence[int]) -> float | Undefine
 
 
 def topic_reliability(labels: CrowdLabels, rng: np.random.Generator) -> tuple[ReliabilityRow, ...]:
-    """Alpha of each topic with an interval over its items.
-
-    Args:
-        labels: Known items left out.
-        rng: The source of randomness.
-    """
+    """Alpha of each topic with an interval over its items."""
     T, W = len(labels.topics), max(len(labels.workers), 1)
     counts, of_label = labels.counts, labels.topic[labels.item]
     n = np.bincount(of_label, minlength=T)
@@ -135,7 +114,7 @@ def _topic_alpha(
 
     Args:
         counts: How often each item got each grade (N x k).
-        grades: The scale's grades, ascending.
+        grades: Ascending.
         rng: The source of randomness.
         unsampled: Why there is no interval, if so.
     """
@@ -154,16 +133,16 @@ def _topic_alpha(
     )
 
 
-def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEWEST_COMMON) -> Pairs:
+def pairwise(
+    labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEWEST_COMMON
+) -> tuple[tuple[PairRow, ...], float]:
     """κ of every two workers who share at least `fewest` items; of large crowds, of a random sample of the workers.
 
     Workers are drawn, not items: of every two that are drawn all common items count, so a survey in which everybody
     labels the same few items is not left without any.
 
-    Args:
-        labels: Known items left out.
-        rng: Draws the sample, where one is needed.
-        fewest: Fewest common items.
+    Returns:
+        The pairs, and the share of the workers that were sampled.
     """
     labels, share = _some_workers(labels, rng)
     W, k = len(labels.workers), len(labels.grades)
@@ -182,11 +161,11 @@ def pairwise(labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEW
         C = np.bincount((new[of] - start) * k**2 + cells[of], minlength=B * k**2).reshape(B, k, k)
         for column, name in zip(columns, ("percent", "kappa", "wkappa"), strict=True):
             column += statistic_of(name, C, labels.grades)
-    rows = [
+    rows = (
         PairRow(labels.criterion, labels.workers[pair // W], labels.workers[pair % W], int(m), same or 0.0, *kappas)
         for pair, m, same, *kappas in zip(pair_numbers[enough].tolist(), common[enough], *columns, strict=True)
-    ]
-    return Pairs(tuple(rows), share)
+    )
+    return tuple(rows), share
 
 
 def _some_workers(labels: CrowdLabels, rng: np.random.Generator) -> tuple[CrowdLabels, float]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.crowd.frames import LabelSheet
 from judge.crowd.labels import CrowdLabels, Item, factorize
-from judge.crowd.layout import Layout
-from judge.crowd.problems import LabelProblems
+from judge.crowd.layout import LabelProblems, Layout
+from judge.crowd.sheets import LabelSheet
 from judge.gold.grades import CANNOT, folded, means_unable
 from judge.io.cells import count as count_of
 from judge.io.safe import MAX_ID, SHOWN, shown

@@ -1,23 +1,15 @@
 """Makes a crowd's grades from labels, with statistics of workers, items and agreement. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from judge.crowd.aggregators import AGGREGATORS, Aggregated, AggregatorOptions
-from judge.crowd.known import (
-    Audit,
-    FewLabels,
-    changed_grades,
-    few_labels,
-    filter_workers,
-    without_known,
-)
-from judge.crowd.known_file import KnownItem
+from judge.crowd.aggregators import AGGREGATORS, CrowdGrades, CrowdSettings
+from judge.crowd.known import Audit, FewLabels, KnownItem, few_labels, filter_workers, without_known
 from judge.crowd.labels import CrowdLabels
-from judge.crowd.reliability import Pairs, ReliabilityRow, pairwise, reliability, topic_reliability
-from judge.crowd.workers import TOO_FAST, WorkerRow, worker_table
+from judge.crowd.reliability import PairRow, ReliabilityRow, pairwise, reliability, topic_reliability
+from judge.crowd.workers import WorkerRow, worker_table
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.records import Problem
 from judge.stats.consensus import modes
@@ -33,26 +25,13 @@ SEED = 4
 
 
 @dataclass(frozen=True)
-class StudySettings:
-    """The user's options."""
-
-    aggregator: str = "majority"
-    """A key of AGGREGATORS."""
-    options: AggregatorOptions = field(default_factory=AggregatorOptions)
-    max_fails: int = 0
-    max_deviation: int = 0
-    min_labels: int = 3
-    too_fast: float = TOO_FAST
-
-
-@dataclass(frozen=True)
 class Study:
     """A crowd's grades and the statistics about them; mappings are by criterion."""
 
-    settings: StudySettings
+    settings: CrowdSettings
     labels: Mapping[str, CrowdLabels]
     """The labels that the grades are made from."""
-    aggregated: Mapping[str, Aggregated]
+    grades: Mapping[str, CrowdGrades]
     audit: Audit | None
     """None without known items."""
     changed: Mapping[str, int]
@@ -64,13 +43,14 @@ class Study:
     """Rows of all workers, removed ones included."""
     reliability: tuple[ReliabilityRow, ...]
     """A row for each criterion, one for the labels before the filter if there was one, then the topics."""
-    pairs: Mapping[str, Pairs]
+    pairs: Mapping[str, tuple[tuple[PairRow, ...], float]]
+    """The pairs of workers, and the share of the workers that were sampled; 1 for all."""
 
 
 def study(
     labels: Mapping[str, CrowdLabels],
     known: Sequence[KnownItem],
-    settings: StudySettings,
+    settings: CrowdSettings,
     *,
     wanted: Collection[str] | None = None,
     steps: Steps = quiet,
@@ -79,7 +59,7 @@ def study(
 
     Args:
         labels: Criterion to labels, known items included.
-        known: Known items; none for no filter.
+        known: None for no filter.
         settings: The user's options.
         wanted: The criteria to grade, all if None. Labels of other criteria only serve the known items.
         steps: Called as criteria are graded and workers compared.
@@ -92,14 +72,11 @@ def study(
     if wanted is not None:
         before, kept = ({name: crowd for name, crowd in crowds.items() if name in wanted} for crowds in (before, kept))
         audit = audit and replace(audit, labels_removed={name: audit.labels_removed[name] for name in kept})
-    aggregated = {
-        name: aggregate(crowd, settings.options) for name, crowd in stepped("grading items", kept.items(), steps)
-    }
+    grades = {name: aggregate(crowd, settings) for name, crowd in stepped("grading items", kept.items(), steps)}
     changed = {}
     if audit is not None:
-        unfiltered = {name: aggregate(crowd, settings.options) for name, crowd in before.items()}
-        changed = {name: changed_grades(aggregated[name], unfiltered[name]) for name in kept}
-    unlike = {name: _unlike(grades) for name, grades in aggregated.items() if grades.worker}
+        unfiltered = {name: aggregate(crowd, settings).code for name, crowd in before.items()}
+        changed = {name: int(np.count_nonzero(grades[name].code != unfiltered[name])) for name in kept}
     rng = np.random.default_rng(SEED)
     rows: list[ReliabilityRow] = []
     for name, crowd in stepped("resampling reliability", kept.items(), steps):
@@ -111,10 +88,10 @@ def study(
     return Study(
         settings=settings,
         labels=kept,
-        aggregated=aggregated,
+        grades=grades,
         audit=audit,
         changed=changed,
-        unlike=unlike,
+        unlike={name: _unlike(of_criterion) for name, of_criterion in grades.items() if of_criterion.worker},
         few={name: few_labels(crowd, before[name], settings.min_labels) for name, crowd in kept.items()},
         workers=worker_table(before, removed=audit.removed if audit else (), too_fast=settings.too_fast),
         reliability=tuple(rows),
@@ -122,9 +99,9 @@ def study(
     )
 
 
-def _unlike(aggregated: Aggregated) -> int:
-    labeled = np.flatnonzero(aggregated.n > 0)
-    return int(np.count_nonzero(~modes(aggregated.counts[labeled])[np.arange(len(labeled)), aggregated.code[labeled]]))
+def _unlike(grades: CrowdGrades) -> int:
+    labeled = np.flatnonzero(grades.n > 0)
+    return int(np.count_nonzero(~modes(grades.counts[labeled])[np.arange(len(labeled)), grades.code[labeled]]))
 
 
 def cautions(graded: Study) -> tuple[Problem, ...]:
@@ -132,19 +109,16 @@ def cautions(graded: Study) -> tuple[Problem, ...]:
     settings = graded.settings
     if not AGGREGATORS[settings.aggregator].priors:
         return ()
-    shares = {name: n / max(int((graded.aggregated[name].n > 0).sum()), 1) for name, n in graded.unlike.items()}
+    shares = {name: n / max(int((graded.grades[name].n > 0).sum()), 1) for name, n in graded.unlike.items()}
     why = (
         "all grades count as equally likely before any label, which misleads where most items have one grade "
         "(compare with --prior estimated), or many workers spam"
-        if settings.options.prior == "flat"
+        if settings.prior == "flat"
         else "many workers spam, or spam of one grade passes for the commonest grade (compare with --prior flat)"
     )
+    far = f"of the grades of {settings.aggregator} are none that most labels name (more than {FAR:.0%})"
     return tuple(
-        Problem("far_from_majority", "warning", name, None, "", f"{_far(settings.aggregator, share)}: {why}")
+        Problem("far_from_majority", "warning", name, None, "", f"{share:.0%} {far}: {why}")
         for name, share in shares.items()
         if share > FAR
     )
-
-
-def _far(aggregator: str, share: float) -> str:
-    return f"{share:.0%} of the grades of {aggregator} are none that most labels name (more than {FAR:.0%})"

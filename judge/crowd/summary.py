@@ -1,7 +1,8 @@
 """What a crowd's grades say: a summary as Markdown and for a terminal, and tables of how they came about as TSV."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -9,10 +10,10 @@ import numpy as np
 from judge.crowd.reliability import FEWEST_COMMON
 from judge.crowd.study import Study, cautions
 from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
-from judge.io.cells import count, fold, interval, name_of, number, prose, table
+from judge.io.cells import count, fold, interval, name_of, number, prose
 from judge.io.layout import table_lines
 from judge.io.safe import escape
-from judge.io.table import fields, records_tsv, tsv
+from judge.io.table import Cell, Heading, Table, fields, records_tsv, tsv
 from judge.records import Estimate, Record
 
 CAREFUL = 0.05
@@ -25,7 +26,6 @@ TOO_SURE = (
 """What goes with every output of a model's probabilities."""
 _SHOWN = 20
 """Flagged workers that the Markdown names."""
-_HEADER = ("criterion", "items", "labels", "workers", "tied", "unvoted", "few", "none", "alpha")
 _FLAGS = f"""
 constant: of {FEWEST_LABELS} labels or more, {CONSTANT:.0%} are the same. alike: of {FEWEST_LABELS} items or more
 labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the consensus of the
@@ -43,7 +43,7 @@ def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
         unit: What was labeled.
         incomplete: What the JSON lacks in comparison with CAsT-ReGIn's, in words.
     """
-    parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", _grades(study)]
+    parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", *_grades(study)]
     parts += ["## Reliability", *_reliability(study)]
     if study.audit is not None:
         parts += ["## Known items", *_filter(study)]
@@ -52,48 +52,54 @@ def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
+def _markdown(lines: Iterable[tuple[Cell, ...]], columns: Iterable[str]) -> str:
+    """A table whose first column names its lines."""
+    return Table(lines, columns, places=2).body(words=(0,))
+
+
 def _rules(study: Study) -> str:
     rules: dict[str, list[str]] = {}
-    for name, aggregated in study.aggregated.items():
-        rules.setdefault(aggregated.rule, []).append(name)
+    for name, grades in study.grades.items():
+        rules.setdefault(grades.rule, []).append(name)
     if len(rules) == 1:
         return prose(f"{study.settings.aggregator}: {next(iter(rules))}.")
     return "\n".join(f"- {', '.join(map(name_of, names))}: {prose(rule)}." for rule, names in rules.items())
 
 
-def _grades(study: Study) -> str:
+def _grades(study: Study) -> Iterator[str]:
     """Counts, how the grades are spread, and what the flags mean."""
     scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
-    spread = []
-    for name, aggregated in study.aggregated.items():
-        grades = study.labels[name].grades
-        times = Counter(grades[code] for code in aggregated.code.tolist() if code >= 0)
-        spread.append([name_of(name), *(str(times[grade]) if grade in grades else "" for grade in scale)])
-    words = (
+    spread: list[tuple[Cell, ...]] = []
+    for name, grades in study.grades.items():
+        of = study.labels[name].grades
+        times = Counter(of[code] for code in grades.code.tolist() if code >= 0)
+        spread.append((name, *(times[grade] if grade in of else None for grade in scale)))
+    yield _counts(study).body(words=(0,))
+    yield (
         f"tied: several grades got the most labels. unvoted: the grade is one that nobody gave. few: items with fewer "
         f"than {count(study.settings.min_labels, 'label')}, those with none among them. none: items without any label "
         "left, which have no grade and are in no qrels. alpha: Krippendorff's, ordinal, 95 % interval over topics."
     )
-    rows = [[name_of(row[0]), *row[1:]] for row in _counts(study)]
-    parts = [table(_HEADER, rows), words, table(["grades", *map(str, scale)], spread)]
-    if any(aggregated.posterior is not None for aggregated in study.aggregated.values()):
-        parts.append(prose(TOO_SURE))
+    yield _markdown(spread, ("grades", *(Heading(str(grade), empty="") for grade in scale)))
+    if any(grades.fit is not None for grades in study.grades.values()):
+        yield prose(TOO_SURE)
     if study.unlike:
         unlike = (f"{name_of(name)} {n} of {len(study.labels[name].items)}" for name, n in study.unlike.items())
-        parts.append(f"Grades that are none of those that most labels name: {', '.join(unlike)}.")
-    parts += [f"Warning: {prose(problem.file)}: {prose(problem.message)}." for problem in cautions(study)]
-    return "\n\n".join(parts)
+        yield f"Grades that are none of those that most labels name: {', '.join(unlike)}."
+    for problem in cautions(study):
+        yield f"Warning: {prose(problem.file)}: {prose(problem.message)}."
 
 
-def _counts(study: Study) -> Iterator[list[str]]:
-    """A row for each criterion, under `_HEADER`."""
-    for name, aggregated in study.aggregated.items():
+def _counts(study: Study) -> Table[Any]:
+    """A line for each criterion."""
+    lines: list[tuple[Cell, ...]] = []
+    for name, grades in study.grades.items():
         labels = study.labels[name]
-        numbers = (
-            *(len(labels.items), len(labels.item), len(np.unique(labels.worker)), int(aggregated.tied.sum())),
-            *(int(aggregated.unvoted.sum()), len(study.few[name]), int((aggregated.n == 0).sum())),
-        )
-        yield [name, *map(str, numbers), interval(_alpha(study, name), 2)]
+        size = (len(labels.items), len(labels.item), len(np.unique(labels.worker)))
+        flags = (int(grades.tied.sum()), int(grades.unvoted.sum()), len(study.few[name]), int((grades.n == 0).sum()))
+        lines.append((name, *size, *flags, _alpha(study, name)))
+    columns = ("criterion", "items", "labels", "workers", "tied", "unvoted", "few", "none", "alpha")
+    return Table(lines, columns, places=2)
 
 
 def _alpha(study: Study, criterion: str, of: str = "kept") -> Estimate | None:
@@ -102,33 +108,33 @@ def _alpha(study: Study, criterion: str, of: str = "kept") -> Estimate | None:
 
 
 def _reliability(study: Study) -> Iterator[str]:
-    header = ["criterion", "alpha", *(["without the filter"] if study.audit else []), "topics", "lowest", "highest"]
+    before = ["without the filter"] if study.audit else []
     yield "Krippendorff's alpha, ordinal; known items are left out. lowest and highest: of the topics."
-    yield table(header, [_alphas(study, name) for name in study.labels])
+    alphas = [_alphas(study, name) for name in study.labels]
+    yield _markdown(alphas, ("criterion", "alpha", *before, "topics", "lowest", "highest"))
     yield f"Cohen's κ of every two workers with {FEWEST_COMMON} common items or more (`pairwise.tsv`):"
-    rows = []
-    for name, pairs in study.pairs.items():
-        kappas = [row.kappa for row in pairs.rows if row.kappa is not None]
-        median = number(float(np.median(kappas)), 2) if kappas else "-"
+    lines: list[tuple[Cell, ...]] = []
+    for name, (pairs, sampled) in study.pairs.items():
+        kappas = [pair.kappa for pair in pairs if pair.kappa is not None]
+        median = float(np.median(kappas)) if kappas else None
         # A sample without such pairs says nothing about the other workers.
-        n = str(len(pairs.rows)) if pairs.rows or pairs.sampled == 1 else "not computed: none among those sampled"
-        rows.append([name_of(name), n, median, f"{pairs.sampled:.1%}"])
-    yield table(["criterion", "pairs", "median κ", "workers sampled"], rows)
+        n = len(pairs) if pairs or sampled == 1 else "not computed: none among those sampled"
+        lines.append((name, n, median, f"{sampled:.1%}"))
+    yield _markdown(lines, ("criterion", "pairs", "median κ", "workers sampled"))
 
 
-def _alphas(study: Study, criterion: str) -> list[str]:
+def _alphas(study: Study, criterion: str) -> tuple[Cell, ...]:
     """A criterion's alpha, and the topics with the lowest and the highest."""
     alpha = _alpha(study, criterion)
-    value = interval(alpha, 2) + (f" ({prose(alpha.reason)})" if alpha and alpha.reason else "")
-    before = [interval(_alpha(study, criterion, "all"), 2)] if study.audit else []
+    value: Cell = f"{interval(alpha, 2)} ({alpha.reason})" if alpha and alpha.reason else alpha
+    before = (_alpha(study, criterion, "all"),) if study.audit else ()
     of_topic = [
-        (row.alpha.value, name_of(row.topic))
+        (row.alpha.value, row.topic)
         for row in study.reliability
         if row.criterion == criterion and row.topic is not None and row.alpha.value is not None
     ]
-    ends = [min(of_topic), max(of_topic)] if of_topic else []
-    topics = [f"{number(topic_alpha, 2)} ({topic})" for topic_alpha, topic in ends] or ["-", "-"]
-    return [name_of(criterion), value, *before, str(alpha.topics if alpha else 0), *topics]
+    ends = [f"{number(of, 2)} ({topic})" for of, topic in (min(of_topic), max(of_topic))] if of_topic else (None, None)
+    return (criterion, value, *before, alpha.topics if alpha else 0, *ends)
 
 
 def _filter(study: Study) -> list[str]:
@@ -136,13 +142,11 @@ def _filter(study: Study) -> list[str]:
     lines += [prose(honest)] if (honest := _honest(study)) else []
     audit = study.audit
     if audit is not None and audit.removals:
-        workers = Counter(topic for topic, _ in audit.removed)
-        rows = [
-            [name_of(topic), str(n), *(str(audit.labels_removed[name].get(topic, 0)) for name in study.labels)]
-            for topic, n in workers.items()
+        rows: list[tuple[Cell, ...]] = [
+            (topic, n, *(audit.labels_removed[name].get(topic, 0) for name in study.labels))
+            for topic, n in Counter(topic for topic, _ in audit.removed).items()
         ]
-        header = ["topic", "workers removed", *(f"labels of {name_of(name)}" for name in study.labels)]
-        lines.append(table(header, rows))
+        lines.append(_markdown(rows, ("topic", "workers removed", *(f"labels of {name}" for name in study.labels))))
     changed = [f"{name_of(name)} {n} of {len(study.labels[name].items)}" for name, n in study.changed.items()]
     lines.append(f"Grades changed against no filter: {', '.join(changed)}.")
     return lines
@@ -196,28 +200,23 @@ def _workers(study: Study) -> list[str]:
     lines = [f"{len(flags)} of {count(everyone, 'worker')} have a flag (`workers.tsv`)."]
     if flags:
         most = sorted(flags, key=lambda worker: -flags[worker].total())[:_SHOWN]
-        criteria = len(study.labels)
-        rows = [[name_of(worker), ", ".join(_times(flags[worker], criteria))] for worker in most]
-        lines += [table(["worker", "flags (criteria)"], rows), _FLAGS]
+        times = "{} ({})" if len(study.labels) > 1 else "{}"
+        rows = ((worker, ", ".join(times.format(*of) for of in flags[worker].items())) for worker in most)
+        lines += [_markdown(rows, ("worker", "flags (criteria)")), _FLAGS]
     return lines
-
-
-def _times(flags: Mapping[str, int], criteria: int) -> list[str]:
-    return [f"{flag} ({n})" if criteria > 1 else flag for flag, n in flags.items()]
 
 
 def terminal(study: Study, columns: int = 80) -> str:
     """The rule, a line for each criterion, and what the filter did, in lines of so many columns that end in LF."""
     lines: list[str] = []
-    rules = {aggregated.rule for aggregated in study.aggregated.values()}
-    for name, aggregated in study.aggregated.items():
-        heading = "rule" if len(rules) == 1 else f"rule of {escape(name)}"
-        lines += fold(f"{heading}: {study.settings.aggregator}: {aggregated.rule}", columns)
-        if len(rules) == 1:
-            break
+    rules = {name: grades.rule for name, grades in study.grades.items()}
+    for name, rule in rules.items() if len(set(rules.values())) > 1 else [*rules.items()][:1]:
+        heading = "rule" if len(set(rules.values())) == 1 else f"rule of {escape(name)}"
+        lines += fold(f"{heading}: {study.settings.aggregator}: {rule}", columns)
     # The workers are in the Markdown; 80 columns have no room for them.
-    header, *rows = ([escape(row[0]), *row[1:3], *row[4:]] for row in (_HEADER, *_counts(study)))
-    lines += ["", *(line.text for line in table_lines(header, rows, columns))]
+    counts = _counts(study)
+    counts = counts.pick(column for column in counts.columns if column != "workers")
+    lines += ["", *(line.text for line in table_lines(counts.columns, [*counts.cells()], columns))]
     lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", columns)
     if study.audit is not None:
         lines += ["", *fold(_filter_rule(study), columns), *fold(_filter_counts(study), columns)]
@@ -288,7 +287,7 @@ def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
 def _items(study: Study, item: str) -> str:
     """A row for each item and criterion; no grade where no label is left."""
     scale = [str(grade) for grade in sorted({grade for labels in study.labels.values() for grade in labels.grades})]
-    modeled = any(aggregated.posterior is not None for aggregated in study.aggregated.values())
+    modeled = any(grades.fit is not None for grades in study.grades.values())
     columns = ["turn_id", item, *_ITEM_COLUMNS, *(f"count_{grade}" for grade in scale)]
     columns += [f"p_{grade}" for grade in scale] if modeled else []
     return tsv(
@@ -306,11 +305,10 @@ def _items(study: Study, item: str) -> str:
 
 def item_grades(study: Study) -> Iterator[ItemGrade]:
     """The grade of each item under each criterion, in natural order of turn and item."""
-    for name, aggregated in study.aggregated.items():
+    for name, grades in study.grades.items():
         labels = study.labels[name]
         scale = [str(grade) for grade in labels.grades]
-        posterior = aggregated.posterior
-        codes, labeled = aggregated.code.tolist(), aggregated.n.tolist()
+        codes, labeled = grades.code.tolist(), grades.n.tolist()
         for i, (item, code, n) in enumerate(zip(labels.items, codes, labeled, strict=True)):
             yield ItemGrade(
                 turn_id=item.turn_id,
@@ -318,20 +316,20 @@ def item_grades(study: Study) -> Iterator[ItemGrade]:
                 criterion=name,
                 grade=labels.grades[code] if n else None,
                 n=n,
-                tied=bool(aggregated.tied[i]) if n else None,
-                mean=float(aggregated.mean[i]) if n else None,
-                entropy=float(aggregated.entropy[i]) if n else None,
-                unvoted=bool(aggregated.unvoted[i]) if n else None,
-                count=dict(zip(scale, aggregated.counts[i].tolist(), strict=True)),
-                p=None if posterior is None or not n else dict(zip(scale, posterior[i].tolist(), strict=True)),
+                tied=bool(grades.tied[i]) if n else None,
+                mean=float(grades.mean[i]) if n else None,
+                entropy=float(grades.entropy[i]) if n else None,
+                unvoted=bool(grades.unvoted[i]) if n else None,
+                count=dict(zip(scale, grades.counts[i].tolist(), strict=True)),
+                p=dict(zip(scale, grades.shares[i].tolist(), strict=True)) if grades.fit is not None and n else None,
             )
 
 
 def _workers_tsv(study: Study) -> str:
     """A row for each worker and criterion, with the aggregator's own parameters last."""
     parameters = {
-        name: {key: values for key, values in aggregated.worker.items() if values.ndim == 1}
-        for name, aggregated in study.aggregated.items()
+        name: {key: values for key, values in grades.worker.items() if values.ndim == 1}
+        for name, grades in study.grades.items()
     }
     keys = sorted({key for named in parameters.values() for key in named})
     places = {name: {worker: i for i, worker in enumerate(labels.workers)} for name, labels in study.labels.items()}
@@ -349,5 +347,5 @@ def _workers_tsv(study: Study) -> str:
 
 
 def _pairs(study: Study) -> str:
-    rows = ((*msgspec.structs.astuple(row), pairs.sampled) for pairs in study.pairs.values() for row in pairs.rows)
+    rows = ((*msgspec.structs.astuple(pair), sampled) for pairs, sampled in study.pairs.values() for pair in pairs)
     return tsv(_PAIR_COLUMNS, rows)

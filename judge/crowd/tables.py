@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judge.crowd.frames import DataFrame, LabelSheet, frame_sheet
 from judge.crowd.labels import CrowdLabels
-from judge.crowd.layout import FIELDS, LABEL_OF, Layout, with_turns
+from judge.crowd.layout import EXAMPLES, FIELDS, LABEL_OF, LabelProblems, Layout, with_turns
 from judge.crowd.platforms import PLATFORMS, are_submissions, platform_rows, without_left_out
-from judge.crowd.problems import EXAMPLES, LabelProblems
 from judge.crowd.rows import IDS, Rows
-from judge.crowd.sheets import read_sheet
+from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet
 from judge.crowd.wide import is_survey, survey_rows
 from judge.errors import InputError, UsageError
 from judge.io.ids import natural_key

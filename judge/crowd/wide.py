@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judge.crowd.frames import LabelSheet
-from judge.crowd.layout import SURVEY, Layout, Question, Wide
+from judge.crowd.layout import SURVEY, LabelProblems, Layout, Question, Wide
 from judge.crowd.platforms import text_of, with_place, without
-from judge.crowd.problems import LabelProblems
+from judge.crowd.sheets import LabelSheet
 from judge.errors import InputError, UsageError
 from judge.io.cells import count
 from judge.io.safe import shown

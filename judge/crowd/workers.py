@@ -6,13 +6,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from judge.crowd.aggregators import TOO_FAST
 from judge.crowd.labels import CrowdLabels, distinct
 from judge.crowd.reliability import statistic_of
 from judge.io.ids import natural_key
 from judge.stats.consensus import entropy, without_one
 
-TOO_FAST = 2.0
-"""Seconds under which a label counts as too fast unless said otherwise."""
 FEWEST_LABELS = 10
 """Fewest labels of a worker for a flag."""
 FEWEST_COMPARED = 20

@@ -1,7 +1,7 @@
 """From tables of workers' labels to a folder of grades: what `judge crowd` does, for use from Python."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -10,21 +10,19 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
-from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, VOTING, AggregatorOptions
-from judge.crowd.frames import frame_digest, is_frame
-from judge.crowd.joint import diagnostic_tsv, joint_diagnostic
-from judge.crowd.known import known_warnings
-from judge.crowd.known_file import read_known
+from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, TOO_FAST, VOTING, CrowdSettings
+from judge.crowd.joint import joint_tsv
+from judge.crowd.known import read_known
 from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.layout import TASK, Layout, Scales
+from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
 from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
-from judge.crowd.problems import LabelProblems
-from judge.crowd.regin import read_turns
-from judge.crowd.study import Study, StudySettings, cautions, study
+from judge.crowd.released import read_turns
+from judge.crowd.sheets import frame_digest, is_frame
+from judge.crowd.study import Study, cautions, study
 from judge.crowd.summary import ItemGrade, item_grades
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
-from judge.crowd.workers import TOO_FAST, WorkerRow
+from judge.crowd.workers import WorkerRow
 from judge.errors import UsageError
 from judge.gold import read_bank
 from judge.gold.grades import Words, folded, level_words
@@ -126,7 +124,7 @@ class CrowdPlan(LabelTables):
             raise UsageError(f"--smoothing belongs to {', '.join(SMOOTHED)}, not to {self.aggregator}")
         if self.aggregator not in PRIOR and self.prior is not None:
             raise UsageError(f"--prior belongs to {', '.join(PRIOR)}, not to {self.aggregator}")
-        if (least := AGGREGATORS[self.aggregator].least_smoothing) > _voting(self).smoothing:
+        if (least := AGGREGATORS[self.aggregator].least_smoothing) > _settings(self).smoothing:
             why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
             raise UsageError(f"--smoothing {self.smoothing:g}: {self.aggregator} needs {least:g} or more; {why}")
         if self.wide and self.wide_map:
@@ -173,7 +171,6 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
     stated = tuple(map(find_criterion, plan.prompts))
     prompts = {prompt.name: prompt for prompt in stated}
-    words = _Words(plan.words, prompts)
     steps(Step("reading labels"))
     layout = Layout(
         columns=plan.columns,
@@ -184,7 +181,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         turns=turns,
         beside=known_file.criteria if known_file else (),
         repeatable=known_file.items if known_file else (),
-        words=words.of,
+        words=_words(plan.words, prompts),
         kind=plan.table,
     )
     labels = read_tables(list(plan.labels), layout, warnings)
@@ -193,18 +190,18 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     # The criterion of known items that name none.
     only = plan.criteria[0] if len(plan.criteria) == 1 else None
     known = known_file.known(scales, problems, only=only) if known_file else ()
-    settings = StudySettings(
-        plan.aggregator, _voting(plan), plan.max_fails, plan.max_deviation, plan.min_labels, plan.too_fast
-    )
-    graded = study(labels, known, settings, wanted=plan.criteria or None, steps=steps)
-    if graded.audit is not None:
-        problems += known_warnings(graded.audit, str(plan.known))
+    graded = study(labels, known, _settings(plan), wanted=plan.criteria or None, steps=steps)
+    for turn_id, item_id in graded.audit.unlabeled if graded.audit is not None else ():
+        message = f"nobody labeled {item_id}"
+        problems.append(Problem("unlabeled_known_item", "warning", str(plan.known), turn_id, "", message))
     texts = _texts(graded.labels.values(), by_item, str(plan.bank), problems) if plan.bank is not None else None
     empty = _empty(graded)
     subset = read_turns(plan.subset_turns) if plan.subset_turns is not None else None
     steps(Step("writing tables"))
     files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
-    files |= _joint(plan.with_judgments, graded)
+    if plan.with_judgments:
+        judges = [judge for path in plan.with_judgments for judge in read_labels(path, grades_only=True)]
+        files["with_judgments.tsv"] = joint_tsv(graded.labels, judges).encode()
     frames = {f"table {place}": table for place, table in enumerate(plan.labels, start=1) if is_frame(table)}
     inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
     inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
@@ -216,17 +213,18 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     return CrowdOutcome(graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty))
 
 
-class _Words:
-    """What texts stand for: what the user says, else what the levels of the criterion's prompts are called."""
+def _words(given: Mapping[str, int], prompts: Mapping[str, Criterion]) -> Callable[[str, Sequence[int]], Words]:
+    """What texts stand for: what the user says, else what the levels of the criterion's prompts are called.
 
-    def __init__(self, given: Mapping[str, int], prompts: Mapping[str, Criterion]) -> None:
-        self._prompts = prompts
-        self._given = {folded(text): grade for text, grade in given.items()}
+    The prompts are only read where labels are texts.
+    """
+    said = {folded(text): grade for text, grade in given.items()}
 
-    def of(self, criterion: str, grades: Sequence[int]) -> Words:
-        """The words of a criterion; its prompts are only read where labels are texts."""
-        stated = self._prompts.get(criterion)
-        return level_words(criterion, grades, [stated] if stated else bundled_criteria()) | self._given
+    def words(criterion: str, grades: Sequence[int]) -> Words:
+        stated = prompts.get(criterion)
+        return level_words(criterion, grades, [stated] if stated else bundled_criteria()) | said
+
+    return words
 
 
 def _scales(given: Sequence[str], prompts: Collection[Criterion]) -> Scales:
@@ -248,41 +246,18 @@ def _scales(given: Sequence[str], prompts: Collection[Criterion]) -> Scales:
     return named
 
 
-def _voting(plan: CrowdPlan) -> AggregatorOptions:
-    """The plan's majority, tie and smoothing, with the defaults for those not given."""
-    default = AggregatorOptions()
-    smoothing = default.smoothing if plan.smoothing is None else plan.smoothing
-    return AggregatorOptions(
-        majority=plan.majority or default.majority,
-        tie=plan.tie or default.tie,
-        smoothing=smoothing,
-        prior=plan.prior or default.prior,
-    )
+def _settings(plan: CrowdPlan) -> CrowdSettings:
+    """What the plan says, with the defaults for options not given."""
+    names = ("aggregator", "majority", "tie", "smoothing", "prior", "max_fails", "max_deviation", "min_labels")
+    given = {name: getattr(plan, name) for name in (*names, "too_fast") if getattr(plan, name) is not None}
+    return CrowdSettings(**given)
 
 
 def _empty(graded: Study) -> list[Problem]:
     """A warning for each criterion without a label left: its qrels are empty."""
     message = "no label is left: all were of known items or of workers who were removed"
-    return [
-        Problem("no_label_left", "warning", name, None, "", message)
-        for name, labels in graded.labels.items()
-        if not len(labels.item)
-    ]
-
-
-def _joint(paths: Sequence[Path], graded: Study) -> dict[str, bytes]:
-    """The table of workers and judges under one model, by file name; empty without judgments."""
-    if not paths:
-        return {}
-    judges = [judge for path in paths for judge in read_labels(path, grades_only=True)]
-    diagnostics = []
-    for criterion, labels in graded.labels.items():
-        matching = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == criterion]
-        if matching:
-            diagnostics.append(joint_diagnostic(labels, matching))
-    if not diagnostics:
-        raise UsageError(f"--with-judgments: no judgment is about {', '.join(graded.labels)}")
-    return {"with_judgments.tsv": diagnostic_tsv(diagnostics).encode()}
+    names = (name for name, labels in graded.labels.items() if not len(labels.item))
+    return [Problem("no_label_left", "warning", name, None, "", message) for name in names]
 
 
 def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | None]:
@@ -317,13 +292,13 @@ def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, 
         *("unit", "task", "wide"),
     )
     values: dict[str, Any] = {name: getattr(plan, name) for name in names}
-    options = _voting(plan)
+    settings = _settings(plan)
     if plan.aggregator in VOTING:
-        values |= {"majority": options.majority, "tie": options.tie}
+        values |= {"majority": settings.majority, "tie": settings.tie}
     if plan.aggregator in SMOOTHED:
-        values["smoothing"] = options.smoothing
+        values["smoothing"] = settings.smoothing
     if plan.aggregator in PRIOR:
-        values["prior"] = options.prior
+        values["prior"] = settings.prior
     scales = {name: list(grades) for name, grades in scales.items()}
     values |= {"label": dict(plan.words), "table": plan.table}
     return {**values, "criterion": list(plan.criteria), "column": dict(plan.columns), "scales": scales}

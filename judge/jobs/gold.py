@@ -12,8 +12,7 @@ from judge.ask.criteria import criterion_names, default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS
 from judge.ask.stored_results import StoredResults, stored_judgments
 from judge.ask.subjects import check_unit
-from judge.crowd.layout import TASK, Layout, Wide
-from judge.crowd.problems import LabelProblems
+from judge.crowd.layout import TASK, LabelProblems, Layout, Wide
 from judge.crowd.tables import field_columns, in_order, label_rows
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError

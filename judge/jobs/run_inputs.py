@@ -17,7 +17,7 @@ from judge.ask.tasks import Tasks, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
 from judge.crowd.aggregators import JURIES
-from judge.crowd.members import Jury, make_jury
+from judge.crowd.jury import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.io.folder import same_place
 from judge.io.ids import Cluster

@@ -8,6 +8,7 @@ import pytest
 
 from judge.cli import call, main
 from judge.errors import InputError, UsageError
+from tests.crowd.world import put
 
 LABELS = "worker,turn_id,response_id,criterion,label,seconds\n" + "".join(
     f"{worker},{turn},{item},relevance,{label},9\n"
@@ -21,12 +22,6 @@ def run(*arguments: object) -> int:
     return call("crowd", list(map(str, arguments)))
 
 
-def put(folder: Path, name: str, content: str) -> Path:
-    path = folder / name
-    path.write_text(content, encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
     return put(tmp_path, "labels.csv", LABELS)
@@ -34,7 +29,7 @@ def labels(tmp_path: Path) -> Path:
 
 def test_from_labels_to_qrels(labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    known = put(tmp_path, "known.tsv", KNOWN)
+    known = put(tmp_path, "known.tsv", f"{KNOWN}9_1\tX\t0\n")
     subset = put(tmp_path, "turns.txt", "1_1\n")
     bank = put(tmp_path, "bank.json", '{"R1": "One.", "R2": "Two."}')
     code = run(
@@ -52,6 +47,7 @@ def test_from_labels_to_qrels(labels: Path, tmp_path: Path, capsys: pytest.Captu
     assert "1 removal of 1 worker" in said.out
     assert all(len(line) <= 80 for line in said.out.splitlines())
     assert "not_in_bank at 2_1: R3 has no text" in said.err
+    assert "unlabeled_known_item at 9_1: nobody labeled X" in said.err
     manifest = json.loads((out / "crowd.json").read_bytes())
     assert [one["file"] for one in manifest["inputs"]] == ["labels.csv", "known.tsv", "turns.txt", "bank.json"]
     assert manifest["options"]["scales"] == {"relevance": [0, 1, 2, 3]}
@@ -141,11 +137,10 @@ def test_scales_by_name(tmp_path: Path) -> None:
 
 def test_surveys_by_pattern_and_by_map(tmp_path: Path) -> None:
     table = put(tmp_path, "t.csv", "PROLIFIC_PID,1_1.R1\np1,3\np2,3\n")
-    pattern = r"(?P<turn_id>[^.]+)\.(?P<response_id>R\d+)"
     mapped = put(tmp_path, "map.csv", "column,turn_id,response_id,criterion\n1_1.R1,1_1,R1,relevance\n")
-    for name, options in (("a", ("--wide", pattern)), ("b", ("--wide-map", mapped))):
-        assert run(table, "--scale", "relevance=0-3", *options, "--out", tmp_path / name) == 0
-        assert (tmp_path / name / "qrels/response_relevance.qrel").read_text() == "1_1 0 R1 3\n"
+    for options in (("--wide", r"(?P<turn_id>[^.]+)\.(?P<response_id>R\d+)"), ("--wide-map", mapped)):
+        assert run(table, "--scale", "relevance=0-3", *options, "--out", tmp_path / "o") == 0
+        assert (tmp_path / "o/qrels/response_relevance.qrel").read_text() == "1_1 0 R1 3\n"
 
 
 @pytest.mark.parametrize(
@@ -281,18 +276,6 @@ def test_cast_regin_has_options_of_its_own(wrong: list[str], tmp_path: Path) -> 
         main(["crowd", "cast-regin", *wrong, "--out", str(tmp_path / "o")])
     assert stopped.value.code == 2
     assert not (tmp_path / "o").exists()
-
-
-def test_transparentcis_from_the_command_line(shared: Path, tmp_path: Path) -> None:
-    table = shared / "worker-level/transparentCIS/judgments_long.tsv"
-    code = run(
-        *(table, "--scale", "1-4", "--column", "task=item_id", "--column", "criterion=dimension"),
-        *("--task", r"(?P<response_id>(?P<turn_id>Q\d+)_\w+)", "--criterion", "relevance", "--out", tmp_path / "out"),
-    )
-    assert code == 0
-    lines = (tmp_path / "out/qrels/response_relevance.qrel").read_text().splitlines()
-    assert (len(lines), lines[0]) == (50, "Q1 0 Q1_EC1 4")
-    assert (tmp_path / "out/items.tsv").read_text().splitlines()[1].split("\t")[9:13] == ["0", "1", "5", "10"]
 
 
 def skewed(folder: Path) -> Path:

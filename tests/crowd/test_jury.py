@@ -7,12 +7,13 @@ from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
 from judge.ask.records import Failure, Judgment
 from judge.crowd.aggregators import JURIES
-from judge.crowd.joint import DIAGNOSTIC, diagnostic_tsv, joint_diagnostic
+from judge.crowd.joint import DIAGNOSTIC, joint_tsv
 from judge.crowd.jury import Member, Verdicts, cautions, consensus, jury_criterion, member_names
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import CrowdLabels
 from judge.errors import UsageError
 from judge.judges.records import AnswerForm
 from judge.records import Criterion, FailureReason
+from tests.crowd.world import crowd
 
 GRADED = find_criterion("relevance/graded")
 IKAT = find_criterion("relevance/ikat")
@@ -126,11 +127,10 @@ def test_a_judgment_says_who_gave_what_and_is_the_jurys_own() -> None:
 
 
 def test_the_digest_is_of_the_members() -> None:
-    three, two = jury(3), jury(2)
-    assert jury_criterion([IKAT], three).digest != jury_criterion([IKAT], two).digest
-    assert jury_criterion([IKAT], three).digest == jury_criterion([IKAT], three).digest
-    other = tuple(msgspec.structs.replace(one, sample=1) for one in two)
-    assert jury_criterion([IKAT], other).digest != jury_criterion([IKAT], two).digest
+    other = tuple(msgspec.structs.replace(one, sample=1) for one in jury(2))
+    three, again, two, later = (jury_criterion([IKAT], of).digest for of in (jury(3), jury(3), jury(2), other))
+    assert three == again
+    assert len({three, two, later}) == 3
 
 
 def test_prompts_on_other_scales_are_refused_and_an_unable_level_is_none() -> None:
@@ -216,80 +216,69 @@ def test_what_to_know_before_believing_a_jury() -> None:
     ]
 
 
-ITEMS = tuple(Item(f"1-1_{i}", f"R{i}") for i in range(1, 9))
 TRUTH = (0, 1, 2, 3, 0, 1, 2, 3)
 
 
-def crowd(workers: tuple[str, ...] = ("w1", "w2", "w3")) -> CrowdLabels:
+def workers(third: str = "w3") -> CrowdLabels:
     """Two who are always right, and one who always says 3."""
-    import numpy as np
-
-    rows = [(w, i, 3 if w == 2 else TRUTH[i]) for w in range(3) for i in range(8)]
-    worker, item, code = (np.array(column) for column in zip(*rows, strict=True))
-    return CrowdLabels(
-        "relevance", (0, 1, 2, 3), workers, ITEMS,
-        worker.astype(np.int32), item.astype(np.int32), code.astype(np.int8),
-    )  # fmt: skip
+    names = ("w1", "w2", third)
+    return crowd(
+        (name, f"1-1_{i}", f"R{i}", 3 if name == third else TRUTH[i - 1]) for name in names for i in range(1, 9)
+    )
 
 
 def judge(name: str, grades: list[int | None], prompt: str | None = "relevance/ikat", shift: str = "") -> Labels:
-    labels = tuple(Label(turn, shift + item, grade) for (turn, item), grade in zip(ITEMS, grades, strict=False))
+    labels = tuple(Label(f"1-1_{i}", f"{shift}R{i}", grade) for i, grade in enumerate(grades, 1))
     return Labels(name, prompt, None, f"{name}.jsonl", "", labels)
 
 
+def joint(*judges: Labels, crowd: CrowdLabels | None = None) -> dict[str, dict[str, str]]:
+    """The lines of the table by the names of workers and judges."""
+    head, *lines = joint_tsv({"relevance": crowd or workers()}, judges).splitlines()
+    rows = [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
+    return {row["name"]: row for row in rows}
+
+
 def test_the_joint_model_tells_good_raters_from_bad() -> None:
-    found = joint_diagnostic(crowd(), [judge("server/a", [*TRUTH]), judge("server/b", [3, 2, 1, 0, 3, 2, 1, None])])
-    by_name = {one.name: one for one in found.raters}
-    assert [(one.kind, one.name) for one in found.raters] == [
-        ("worker", "w1"), ("worker", "w2"), ("worker", "w3"), ("judge", "server/a"), ("judge", "server/b"),
-    ]  # fmt: skip
-    good, bad, spam = by_name["server/a"], by_name["server/b"], by_name["w3"]
-    assert (good.labels, good.compared, good.same, good.deviation) == (8, 8, 1.0, 0.0)
-    assert (bad.labels, bad.same) == (7, 0.0)
+    found = joint(judge("server/a", [*TRUTH]), judge("server/b", [3, 2, 1, 0, 3, 2, 1, None]))
+    assert [(name, row["kind"]) for name, row in found.items()] == [
+        *((name, "worker") for name in ("w1", "w2", "w3")),
+        *((name, "judge") for name in ("server/a", "server/b")),
+    ]
+    good, bad, spam = (found[name] for name in ("server/a", "server/b", "w3"))
+    assert [good[name] for name in ("labels", "compared", "same", "deviation")] == ["8", "8", "1.0000", "0.0000"]
     # 3 2 1 0 3 2 1 less 0 1 2 3 0 1 2 is 3 over 7.
-    assert bad.deviation == pytest.approx(3 / 7)
+    assert [bad[name] for name in ("labels", "same", "deviation")] == ["7", "0.0000", "0.4286"]
     # The spammer's own label is left out: two of eight items are of grade 3.
-    assert spam.same == 0.25
-    assert good.accuracy is not None
-    assert bad.accuracy is not None
-    assert spam.accuracy is not None
-    assert good.accuracy > 0.4 > bad.accuracy
-    assert good.accuracy > spam.accuracy
-    assert good.confusion is not None
-    assert all(sum(row) == pytest.approx(1) for row in good.confusion)
+    assert spam["same"] == "0.2500"
+    assert float(good["accuracy"]) > 0.4 > float(bad["accuracy"])
+    assert float(good["accuracy"]) > float(spam["accuracy"])
+    confusion = [list(map(float, row.split(","))) for row in good["confusion"].split(";")]
+    assert [len(row) for row in confusion] == [4] * 4
+    assert all(sum(row) == pytest.approx(1, abs=2e-4) for row in confusion)
+    # It says that it decides nothing, and nothing in it is a grade of an item.
+    assert good["grades"] == "0,1,2,3"
+    assert all(row["note"].startswith(DIAGNOSTIC) for row in found.values())
 
 
 def test_the_crowds_own_grades_stay_as_they_are() -> None:
-    labels = crowd()
+    labels = workers()
     before = labels.counts.tolist()
-    found = joint_diagnostic(labels, [judge("server/a", [3] * 8)] * 1)
+    low, high = (joint(judge("server/a", [grade] * 8), crowd=labels) for grade in (0, 3))
+    assert [low[name]["same"] for name in labels.workers] == [high[name]["same"] for name in labels.workers]
     assert labels.counts.tolist() == before
-    # Nothing in it is a grade of an item.
-    assert found._fields == ("criterion", "grades", "raters", "rule")
-    reference = {one.name: one.same for one in found.raters if one.kind == "worker"}
-    alone = joint_diagnostic(labels, [judge("server/a", [0] * 8)])
-    assert reference == {one.name: one.same for one in alone.raters if one.kind == "worker"}
 
 
 def test_a_judge_among_the_workers_is_refused() -> None:
     with pytest.raises(UsageError, match="server/a is among the crowd's workers") as refused:
-        joint_diagnostic(crowd(("w1", "w2", "server/a")), [judge("server/a", [*TRUTH])])
+        joint(judge("server/a", [*TRUTH]), crowd=workers("server/a"))
     assert refused.value.exit_code == 2
 
 
 def test_judges_of_other_criteria_and_items_are_left_out() -> None:
+    with pytest.raises(UsageError, match="--with-judgments: no judgment is about relevance"):
+        joint(judge("server/a", [*TRUTH], "naturalness/graded"))
     with pytest.raises(UsageError, match="no judge has a grade of an item"):
-        joint_diagnostic(crowd(), [judge("server/a", [*TRUTH], "naturalness/graded")])
-    with pytest.raises(UsageError, match="no judge has a grade of an item"):
-        joint_diagnostic(crowd(), [judge("server/a", [*TRUTH], shift="other-")])
-    off = joint_diagnostic(crowd(), [judge("server/a", [0, 7, 9, 1])]).raters[-1]
-    assert (off.labels, off.left_out) == (2, 2)
-
-
-def test_the_table_says_that_it_decides_nothing() -> None:
-    head, *lines = diagnostic_tsv([joint_diagnostic(crowd(), [judge("server/a\t", [*TRUTH])])]).splitlines()
-    rows = [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
-    assert [row["kind"] for row in rows] == ["worker"] * 3 + ["judge"]
-    assert all(row["note"].startswith(DIAGNOSTIC) for row in rows)
-    assert (rows[3]["name"], rows[3]["same"], rows[3]["grades"]) == ("server/a\\t", "1.0000", "0,1,2,3")
-    assert [len(row.split(",")) for row in rows[3]["confusion"].split(";")] == [4, 4, 4, 4]
+        joint(judge("server/a", [*TRUTH], shift="other-"))
+    off = joint(judge("server/a\t", [0, 7, 9, 1]))[r"server/a\t"]
+    assert (off["labels"], off["left_out"]) == ("2", "2")

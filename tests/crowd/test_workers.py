@@ -12,28 +12,9 @@ from sklearn.metrics import cohen_kappa_score
 
 from judge.crowd import reliability as reliable
 from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.reliability import pairwise, reliability, topic_reliability
+from judge.crowd.reliability import PairRow, pairwise, reliability, topic_reliability
 from judge.crowd.workers import WorkerRow, longest_runs, worker_table
-
-SCALE = (0, 1, 2, 3)
-
-
-def grid(
-    table: list[list[int]], *, topics: int = 1, criterion: str = "relevance", seconds: float | None = None
-) -> CrowdLabels:
-    """Labels of items in rows by workers in columns; -1 for none."""
-    codes = np.array(table, dtype=np.int8)
-    item, worker = np.nonzero(codes >= 0)
-    return CrowdLabels(
-        criterion,
-        SCALE,
-        tuple(f"w{i}" for i in range(codes.shape[1])),
-        tuple(Item(f"{i * topics // len(codes)}_{i}", "R") for i in range(len(codes))),
-        worker.astype(np.int32),
-        item.astype(np.int32),
-        codes[item, worker],
-        None if seconds is None else np.full(len(item), seconds, dtype=np.float32),
-    )
+from tests.crowd.world import SCALE, grid
 
 
 def of(rows: tuple[WorkerRow, ...], worker: str, criterion: str = "relevance") -> WorkerRow:
@@ -57,10 +38,6 @@ def test_a_worker_with_nobody_to_compare_with_has_no_agreement() -> None:
     row = of(worker_table({"relevance": grid([[3], [1]])}), "w0")
     assert (row.compared, row.same, row.deviation, row.kappa) == (0, None, None, None)
     assert row.flags == ()
-
-
-def test_runs_are_of_each_worker_in_the_order_of_the_table() -> None:
-    assert longest_runs(grid([[3, 0], [3, 1], [0, 0], [3, 0], [3, 0], [3, -1]])).tolist() == [3, 3]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), max_size=30))
@@ -141,12 +118,8 @@ def test_alpha_is_krippendorffs_overall_and_by_topic() -> None:
     assert overall.alpha.value == pytest.approx(alpha(table), abs=1e-12)
     assert overall.alpha.low is not None
     assert overall.alpha.low < overall.alpha.value < (overall.alpha.high or 0)
-    assert (overall.topic, overall.alpha.topics, overall.labels, overall.workers) == (
-        None,
-        10,
-        int((table >= 0).sum()),
-        6,
-    )
+    assert (overall.topic, overall.alpha.topics, overall.workers) == (None, 10, 6)
+    assert overall.labels == (table >= 0).sum()
     topics = topic_reliability(labels, np.random.default_rng(0))
     assert [row.topic for row in topics] == [str(t) for t in range(10)]
     for t, row in enumerate(topics):
@@ -155,15 +128,12 @@ def test_alpha_is_krippendorffs_overall_and_by_topic() -> None:
         assert (row.labels, row.workers) == ((own >= 0).sum(), (own >= 0).any(axis=0).sum())
 
 
-def test_few_items_give_a_topic_no_interval_but_a_reason() -> None:
+def test_topics_without_interval_have_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = topic_reliability(grid([[3, 3], [0, 1], [1, 1]]), np.random.default_rng(0))
     assert row.alpha.value is not None
     assert (row.alpha.low, row.alpha.reason) == (None, "fewer than 5 items")
     (row,) = topic_reliability(grid([[3, 3], [3, 3]]), np.random.default_rng(0))
     assert (row.alpha.value, row.alpha.reason) == (None, "all raters gave one and the same grade throughout")
-
-
-def test_many_items_give_topics_no_interval_but_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reliable, "MOST_RESAMPLED", 59)
     rows = topic_reliability(random_grid()[1], np.random.default_rng(0))
     assert {row.alpha.reason for row in rows} == {"no interval: more than 59 items in all"}
@@ -172,14 +142,18 @@ def test_many_items_give_topics_no_interval_but_a_reason(monkeypatch: pytest.Mon
 # Pairs
 
 
+def pairs_of(labels: CrowdLabels, **options: int) -> tuple[PairRow, ...]:
+    return pairwise(labels, np.random.default_rng(0), **options)[0]
+
+
 def test_pairwise_kappa_is_cohens_on_common_items() -> None:
     table, labels = random_grid()
     order = np.random.default_rng(0).permutation(len(labels.item))
     labels = dataclasses.replace(labels, worker=labels.worker[order], item=labels.item[order], code=labels.code[order])
-    pairs = pairwise(labels, np.random.default_rng(0))
-    assert pairs.sampled == 1
-    assert [(row.a, row.b) for row in pairs.rows] == [(f"w{a}", f"w{b}") for a in range(6) for b in range(a + 1, 6)]
-    for row in pairs.rows:
+    pairs, sampled = pairwise(labels, np.random.default_rng(0))
+    assert sampled == 1
+    assert [(row.a, row.b) for row in pairs] == [(f"w{a}", f"w{b}") for a in range(6) for b in range(a + 1, 6)]
+    for row in pairs:
         a, b = table[:, int(row.a[1:])], table[:, int(row.b[1:])]
         both = (a >= 0) & (b >= 0)
         assert (row.n, row.same) == (both.sum(), pytest.approx((a == b)[both].mean()))
@@ -189,38 +163,34 @@ def test_pairwise_kappa_is_cohens_on_common_items() -> None:
 
 def test_pairs_with_few_common_items_are_left_out() -> None:
     _, labels = random_grid()
-    n = [row.n for row in pairwise(labels, np.random.default_rng(0)).rows]
+    n = [row.n for row in pairs_of(labels)]
     fewest = sorted(n)[5]
-    assert len(pairwise(labels, np.random.default_rng(0), fewest=fewest).rows) == sum(one >= fewest for one in n)
-    assert pairwise(grid([[3, 3]]), np.random.default_rng(0)).rows == ()
-
-
-def test_an_undefined_kappa_is_none() -> None:
-    (row,) = pairwise(grid([[3, 3]] * 10), np.random.default_rng(0)).rows
+    assert len(pairs_of(labels, fewest=fewest)) == sum(one >= fewest for one in n)
+    assert pairs_of(grid([[3, 3]])) == ()
+    # An undefined κ is none.
+    (row,) = pairs_of(grid([[3, 3]] * 10))
     assert (row.same, row.kappa) == (1.0, None)
 
 
 def test_large_crowds_are_sampled_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = np.random.default_rng(1).integers(0, 4, (12, 30))
-    labels = grid(table.tolist())
-    every = pairwise(labels, np.random.default_rng(0)).rows
+    labels = grid(np.random.default_rng(1).integers(0, 4, (12, 30)).tolist())
+    every = pairs_of(labels)
     assert len(every) == 30 * 29 / 2
     # Of m workers who all label 12 items there are 12 m (m - 1) / 2 pairs: 540 of 10, 660 of 11.
     monkeypatch.setattr(reliable, "MOST_PAIRS", 600)
-    pairs = pairwise(labels, np.random.default_rng(0))
-    assert pairs.sampled == 10 / 30
-    assert len(pairs.rows) == 10 * 9 / 2
+    pairs, sampled = pairwise(labels, np.random.default_rng(0))
+    assert (sampled, len(pairs)) == (10 / 30, 10 * 9 / 2)
     # What is said of a pair is said of all of its common items.
-    assert set(pairs.rows) <= set(every)
+    assert set(pairs) <= set(every)
     monkeypatch.setattr(reliable, "MOST_PAIRS", 1)
-    assert [row.n for row in pairwise(labels, np.random.default_rng(0)).rows] == [12]
+    assert [row.n for row in pairs_of(labels)] == [12]
 
 
 def test_many_grades_are_counted_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     _, labels = random_grid()
-    every = pairwise(labels, np.random.default_rng(0))
+    every = pairs_of(labels)
     monkeypatch.setattr(reliable, "MOST_CELLS", 33)
-    assert pairwise(labels, np.random.default_rng(0)) == every
+    assert pairs_of(labels) == every
 
 
 @pytest.mark.slow
@@ -241,7 +211,7 @@ def test_one_item_of_thousands_of_workers_costs_no_grid(monkeypatch: pytest.Monk
     assert found.value == pytest.approx(expected, abs=1e-9)
     assert (found.n, found.topics) == (20_001, 50)
     monkeypatch.setattr(reliable, "MOST_PAIRS", 100_000)
-    assert pairwise(labels, np.random.default_rng(0)).sampled < 1
+    assert pairwise(labels, np.random.default_rng(0))[1] < 1
 
 
 def test_sliders_have_alphas_without_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,6 +238,6 @@ def test_who_was_removed_is_in_the_table_without_any_label() -> None:
 def test_no_label_at_all_is_no_traceback() -> None:
     labels = grid([[3, 3]]).kept(np.zeros(2, dtype=np.bool_))
     assert worker_table({"relevance": labels, "novelty": labels}) == ()
-    assert pairwise(labels, np.random.default_rng(0)).rows == ()
+    assert pairs_of(labels) == ()
     assert reliability(labels, np.random.default_rng(0)).alpha.reason == "no unit has two grades"
     assert topic_reliability(labels, np.random.default_rng(0))[0].alpha.value is None

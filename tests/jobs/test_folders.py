@@ -16,7 +16,7 @@ import pytest
 from docs.site.files import COLUMNS, entries
 from judge.ask.criteria import criterion_names
 from judge.cli import main
-from judge.crowd.regin import KINDS, read_resource
+from judge.crowd.released import KINDS, read_resource
 from judge.extra.reproduce.regin import regenerate
 from judge.io.ids import topic_of
 from judge.io.stored import sha256

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from judge.crowd.cone_rag import STUDY_LINE, read_study
+from judge.crowd.released import STUDY_LINE, read_study
 from judge.errors import InputError
 from judge.extra.nuggets.forms.own import first_object
 from judge.extra.nuggets.forms.problems import BankProblems

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from judge.crowd.regin import Part, read_resource, read_turns
+from judge.crowd.released import Part, read_resource, read_turns
 from judge.errors import InputError, UsageError
 from judge.extra.reproduce.matching import (
     MatchedRun,

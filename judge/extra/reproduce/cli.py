@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from judge.calibrate.report.terminal import short
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import TableFormat, columns, print_grids, print_json, progress, say, say_undrawn
-from judge.crowd.regin import RELEVANT
+from judge.crowd.released import RELEVANT
 from judge.extra.reproduce.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin
 from judge.extra.reproduce.job import (
     ReproductionPlan,

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
-from judge.crowd.regin import GRADES, RELEVANT, Part
+from judge.crowd.released import GRADES, RELEVANT, Part
 from judge.io.ids import natural_key, topic_of
 from judge.io.table import tsv
 from judge.records import Estimate, Record

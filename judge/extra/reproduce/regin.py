@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from judge.crowd.regin import GRADES, RELEVANT, Judged, Part, qrels_path
+from judge.crowd.released import GRADES, RELEVANT, Judged, Part, qrels_path
 from judge.errors import InputError
 from judge.io.ids import natural_key
 from judge.io.trec import QrelRow, parse_qrels, qrels_lines

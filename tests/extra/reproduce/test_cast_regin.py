@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judge.cli import main
-from judge.crowd.regin import KINDS, Name, read_resource
+from judge.crowd.released import KINDS, Name, read_resource
 from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, reproduce_publication
 from judge.extra.reproduce.regin import regenerate

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judge.crowd.cone_rag import read_study
+from judge.crowd.released import read_study
 from judge.errors import InputError
 from judge.extra.reproduce.published import PUBLICATIONS, beside_ours, counted, reproduce_publication
 from judge.extra.reproduce.published.gpt4_labels import MOST_RUNS

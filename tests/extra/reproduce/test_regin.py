@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judge.cli import main
-from judge.crowd.regin import KINDS, read_regin, read_resource, read_turns
+from judge.crowd.released import KINDS, read_regin, read_resource, read_turns
 from judge.errors import InputError
 from judge.extra.reproduce.matching import TextIndex, evaluate, graded, match_run, not_matched_tsv
 from judge.extra.reproduce.regin import check, near_equal_texts, regenerate, retests

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from judge.crowd.regin import GRADES, RELEVANT, read_resource
+from judge.crowd.released import GRADES, RELEVANT, read_resource
 from judge.errors import InputError
 from judge.extra.bench.datasets import Dataset, DatasetReading, LabeledResponse, find_file, find_files, is_there
 from judge.io.line_stream import text_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.crowd.regin import GRADES, KINDS, RELEVANT, Name, Part, qrels_path, read_resource, read_turns
+from judge.crowd.released import GRADES, KINDS, RELEVANT, Name, Part, qrels_path, read_resource, read_turns
 from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
 from judge.extra.reproduce.published.release import ReleasedFile, find_released, lengths_grid, nothing_found

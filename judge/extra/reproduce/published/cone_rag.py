@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from judge.crowd.cone_rag import NuggetMatch, read_study
-from judge.crowd.regin import repeated_keys
+from judge.crowd.released import NuggetMatch, read_study, repeated_keys
 from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
 from judge.extra.reproduce.published.release import ReleasedFile, find_released, lengths_grid, nothing_found

@@ -1,0 +1,87 @@
+"""Crowds written by hand, and tables of labels read."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.layout import Layout
+from judge.crowd.tables import read_tables
+from judge.errors import InputError
+from judge.io.ids import natural_key
+from judge.records import Problem
+
+SCALE = (0, 1, 2, 3)
+Rows = list[tuple[str, str, str, int]]
+"""(worker, turn, item, label)."""
+
+
+def crowd(
+    given: Iterable[tuple[str, str, str, int]], criterion: str = "relevance", *, grades: Sequence[int] = SCALE,
+    workers: Iterable[str] = (), items: Iterable[tuple[str, str]] = (),
+) -> CrowdLabels:  # fmt: skip
+    """Labels in their order; `workers` and `items` may be more than those with labels."""
+    given = list(given)
+    names = sorted({*workers, *(row[0] for row in given)}, key=natural_key)
+    named = sorted(
+        {Item(*item) for item in (*items, *(row[1:3] for row in given))}, key=lambda i: tuple(map(natural_key, i))
+    )
+    worker, item = ({name: place for place, name in enumerate(of)} for of in (names, named))
+    return CrowdLabels(
+        criterion,
+        tuple(grades),
+        tuple(names),
+        tuple(named),
+        np.array([worker[row[0]] for row in given], dtype=np.int32),
+        np.array([item[Item(*row[1:3])] for row in given], dtype=np.int32),
+        np.searchsorted(grades, [row[3] for row in given]).astype(np.int8),
+    )
+
+
+def grid(
+    table: Sequence[Sequence[int]], *, topics: int = 1, criterion: str = "relevance", seconds: float | None = None
+) -> CrowdLabels:
+    """Labels of items in rows by workers in columns; -1 for none."""
+    codes = np.array(table, dtype=np.int8)
+    item, worker = np.nonzero(codes >= 0)
+    return CrowdLabels(
+        criterion,
+        SCALE,
+        tuple(f"w{i}" for i in range(codes.shape[1])),
+        tuple(Item(f"{i * topics // len(codes)}_{i}", "R") for i in range(len(codes))),
+        worker.astype(np.int32),
+        item.astype(np.int32),
+        codes[item, worker],
+        None if seconds is None else np.full(len(item), seconds, dtype=np.float32),
+    )
+
+
+def rows(labels: CrowdLabels) -> Rows:
+    """The labels in their order."""
+    return [
+        (labels.workers[w], *labels.items[i], labels.grades[c])
+        for w, i, c in zip(labels.worker, labels.item, labels.code, strict=True)
+    ]
+
+
+def put(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def read(*paths: Path, warnings: list[Problem] | None = None, **options) -> dict[str, CrowdLabels]:
+    return read_tables(paths, Layout(**{"columns": {}, "scales": SCALE} | options), warnings)
+
+
+def problems_of(*paths: Path, **options) -> list[Problem]:
+    with pytest.raises(InputError) as caught:
+        read(*paths, **options)
+    return list(caught.value.problems)
+
+
+def faults(*paths: Path, **options) -> list[tuple[str, str]]:
+    """(code, path) of all that is wrong."""
+    return [(problem.code, problem.path) for problem in problems_of(*paths, **options)]
