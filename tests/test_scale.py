@@ -2,8 +2,9 @@
 
 import pytest
 
-from bench import scale_costs, scale_picture
+from bench import scale_costs
 from bench.scale_costs import PRICED, SERVED, dollars, duration, number, size
+from docs.site import scale_picture
 
 HEADER = "judgments\tstep\twall_s\tcpu_s\tpeak_mib\texit\n"
 
@@ -16,7 +17,7 @@ def test_the_document_has_exactly_the_tables_of_the_assumptions() -> None:
 
 
 def test_the_document_has_the_table_and_the_picture_of_what_was_measured() -> None:
-    """If not: `python bench/scale_picture.py`."""
+    """If not: `python -m docs.site.scale_picture`."""
     rows = scale_picture.read_rows(scale_picture.MEASURED.read_text(encoding="utf-8"))
     text = scale_picture.DOCUMENT.read_text(encoding="utf-8")
     assert scale_picture.with_table(text, rows) == text

@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from bench import topics_picture
-from bench.page_outputs import OPERATORS, differs, play, steps
+from docs.site import topics_picture
+from docs.site.page_outputs import OPERATORS, differs, play, steps
 from judge.cli import main
 from tests.conftest import PROJECT
 from tests.test_docs import READ_FIRST, model_server, parsed, put_there, reader  # noqa: F401

@@ -190,14 +190,9 @@ def interval_plot(
 ) -> tuple[bytes, bytes]:
     """A row for each name, in the order given, as (SVG, PNG); a name without a value has a row too.
 
-    Args:
-        rows: Names, and what is drawn of each.
-        axis: What the values are.
-        heading: The title of the picture.
-        unit: What `n` of an estimate counts, in the plural: `turns`.
-        marks: Another value for each row, drawn beside its own, such as a published one; None draws none.
-        names: What the values and the marks are; used with marks.
-        margin: A band from minus to plus this number is drawn behind the rows, with a line at 0.
+    `unit`: what `n` of an estimate counts, in the plural: `turns`. `marks`: another value for each row, drawn beside
+    its own, such as a published one; None draws none. `margin`: a band from minus to plus this number is drawn behind
+    the rows, with a line at 0.
     """
     with styled():
         figure, axes = blank(len(rows))
@@ -233,11 +228,7 @@ def curve_plot(
 ) -> tuple[bytes, bytes]:
     """A line for each name, with a bar for each interval, as (SVG, PNG); a point without a value leaves a gap.
 
-    Args:
-        lines: Names, and the points of each by rising x; up to five lines can be told apart.
-        x: What the numbers are.
-        y: What the values are.
-        heading: The title of the picture.
+    `lines`: names, and the points of each by rising x; up to five lines can be told apart.
     """
     with styled():
         from matplotlib.figure import Figure
@@ -292,11 +283,7 @@ def slope_plot(
 ) -> tuple[bytes, bytes]:
     """Names by rank on both sides, as (SVG, PNG); names of one rank stand below each other in the order given.
 
-    Args:
-        lines: The names.
-        sides: What the left ranking and the right one are by.
-        meanings: What a gray, an orange and a red line mean, in this order.
-        heading: The title of the picture.
+    `meanings`: what a gray, an orange and a red line mean, in this order.
     """
     with styled():
         figure, axes = blank(len(lines))

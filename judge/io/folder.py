@@ -22,8 +22,7 @@ _RECORDS = 1000
 class Pieces:
     """The content of a large file.
 
-    Args:
-        make: Gives the content piece by piece; called each time, with the same result.
+    `make`: gives the content piece by piece; called each time, with the same result.
     """
 
     def __init__(self, make: Callable[[], Iterable[bytes]]) -> None:
@@ -137,10 +136,8 @@ def check_outside(folder: Path, runs: Iterable[Path]) -> None:
 def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:
     """Refuse an output folder with files that the same command did not write in an earlier call.
 
-    Args:
-        folder: Where the command writes; it need not exist.
-        names: Names of the files that it writes.
-        mark: The file that it begins first; without it the other files are not this command's.
+    `names`: names of the files that it writes. `mark`: the file that it begins first; without it the other files are
+    not this command's.
 
     Raises:
         UsageError: The folder holds other files.
@@ -166,10 +163,6 @@ def temporary_name(name: str) -> str:
 def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
     """A new file to write: a file or link that has the name is removed first, so nothing is written through a link.
 
-    Args:
-        path: The file.
-        mode: Who may do what with it, as `chmod` writes it.
-
     Raises:
         OSError: The file cannot be made.
     """
@@ -180,11 +173,6 @@ def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
 
 def write_atomic(path: Path, data: FileContent, mode: int = 0o666) -> None:
     """Replace a file's content in one step, so that a reader sees the old bytes or the new ones.
-
-    Args:
-        path: The file.
-        data: Its content.
-        mode: Who may do what with it, as `chmod` writes it.
 
     Raises:
         OperationalError: The disk is full or the folder cannot be written; the old file is untouched.
@@ -222,14 +210,11 @@ def replace_folder(
 
     A file is the job's own if the record, which the job keeps in the folder, lists it. Other files are left alone.
 
-    Args:
-        folder: Where the job writes; made if it is not there.
-        files: Names, which may have folders in them, and contents, in the order of writing.
-        record: Name of the record: lines that `sha256sum -c` checks. While files are being written it lists the
-            earlier ones too, so that a job that was killed can be done again.
-        inputs: Files that the job has read: never written over and never removed.
-        last: The file that vouches for the others: its old version is removed first, its new one is written last.
-        more: More files of the job follow, so nothing is stale yet.
+    `files`: names, which may have folders in them, and contents, in the order of writing. `record`: name of the record:
+    lines that `sha256sum -c` checks. While files are being written it lists the earlier ones too, so that a job that
+    was killed can be done again. `inputs`: files that the job has read: never written over and never removed. `last`:
+    the file that vouches for the others: its old version is removed first, its new one is written last. `more`: more
+    files of the job follow, so nothing is stale yet.
 
     Raises:
         UsageError: A file would be written over an input.

@@ -72,9 +72,7 @@ def how_to_get(name: str) -> str:
 def need_extra(name: str, what: str) -> None:
     """Stop where the package of an extra is not installed.
 
-    Args:
-        name: A key of EXTRAS.
-        what: What needs it, as the subject of the message.
+    `what`: what needs it, as the subject of the message.
 
     Raises:
         UsageError: The package is not installed; the message says how to get it.
@@ -91,8 +89,7 @@ def can_draw() -> bool:
 def undrawn(pictures: str) -> tuple[str, ...]:
     """A sentence for the warnings of a job, or none where pictures can be drawn.
 
-    Args:
-        pictures: Those that the job draws, as the subject of the sentence, in the plural.
+    `pictures`: those that the job draws, as the subject of the sentence, in the plural.
     """
     if can_draw():
         return ()

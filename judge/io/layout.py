@@ -99,15 +99,10 @@ def table_lines(
 ) -> list[TableLine]:
     """The table in lines of at most `columns` columns: words to the left, numbers to the right.
 
-    Args:
-        header: The names of the columns.
-        rows: The cells of each row, printable.
-        columns: The width of the terminal.
-        words: The places of the columns that hold words.
-        keys: How many columns at the beginning name a row, so that each block has them (default: as many columns of
-            words as tell all rows apart). In all but the last of them, an empty cell is that of the row above.
-        joined: The places of the columns that mean nothing without the one before them.
-        below: A line for under each row, or an empty one.
+    `words`: the places of the columns that hold words. `keys`: how many columns at the beginning name a row, so that
+    each block has them (default: as many columns of words as tell all rows apart). In all but the last of them, an
+    empty cell is that of the row above. `joined`: the places of the columns that mean nothing without the one before
+    them. `below`: a line for under each row, or an empty one.
     """
     named = keys or _naming(rows, words)
     every = [

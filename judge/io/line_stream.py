@@ -30,14 +30,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> Iterator[tuple[int, _Row | Problem]]:
-    """The number of each line that is not blank, with its row or its problem.
-
-    Args:
-        content: The file's bytes.
-        row_type: The record on a line; an unknown field is ignored unless the type forbids it.
-        name: The file's name, for the problems.
-        code: The code of the problems.
-    """
+    """The number of each line that is not blank, with its row or its problem."""
     return decode_rows(numbered(content.removeprefix(BOM), name), row_type, name, code)
 
 
@@ -83,11 +76,6 @@ class LineStream:
 
     `--max-file-size` bounds a line. It bounds the whole content only where that is in the memory: of a pipe, and of a
     gzip file that is unpacked, a small one of which could hold any number of lines.
-
-    Args:
-        path: The file.
-        packed: Whether a gzip file is unpacked.
-        digested: Whether the digest of the file is wanted.
 
     Raises:
         InputError: The file cannot be opened, or it is a pipe or a gzip file that cannot be read.

@@ -41,10 +41,7 @@ def templates(folder: Path) -> "Environment":
 def render_page(folder: Path, name: str, **values: Any) -> str:
     """The page that a template makes of these values.
 
-    Args:
-        folder: The folder of the templates.
-        name: The file name of the template.
-        values: What it inserts, by name; only `markupsafe.Markup` is not escaped.
+    `values`: what it inserts, by name; only `markupsafe.Markup` is not escaped.
     """
     return templates(folder).get_template(name).render(**values)
 
@@ -52,11 +49,9 @@ def render_page(folder: Path, name: str, **values: Any) -> str:
 def policy(scripts: Sequence[str], styles: Sequence[str] = (), *, further: bool = False) -> str:
     """The Content-Security-Policy of a page that stands alone: nothing is loaded, and only these texts take effect.
 
-    Args:
-        scripts: The inline scripts, exactly as they stand between their tags.
-        styles: The inline style sheets, likewise.
-        further: Whether these scripts may add others to the page, such as files of data beside it. A script in the
-            page's markup stays without effect all the same.
+    `scripts`: the inline scripts, exactly as they stand between their tags. `further`: whether these scripts may add
+    others to the page, such as files of data beside it. A script in the page's markup stays without effect all the
+    same.
     """
     trusted = " 'strict-dynamic'" if further else ""
     return (

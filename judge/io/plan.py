@@ -169,9 +169,7 @@ class Options(BaseModel):
     def refuse_unused(self, names: Iterable[str], reason: str) -> None:
         """Refuse options that the others leave without effect.
 
-        Args:
-            names: Names of fields.
-            reason: Why they have no effect.
+        `reason`: why they have no effect.
 
         Raises:
             UsageError: Some of them were given.
@@ -331,9 +329,7 @@ def _value(value: Any) -> str:
 def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
     """The plan with a file in place of each folder that one of its fields names.
 
-    Args:
-        plan: The plan.
-        names: For a field, the names of the file in a folder that judge wrote, by preference.
+    `names`: for a field, the names of the file in a folder that judge wrote, by preference.
 
     Raises:
         InputError: A folder has none of the files.

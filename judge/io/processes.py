@@ -43,9 +43,7 @@ def processes_for(files: Sequence[Path]) -> int:
 def processes_of(size: int, worth: int) -> int:
     """How many processes work of this size is worth; 1 for none beside this one.
 
-    Args:
-        size: The size of the work, in any unit.
-        worth: The size that is worth a second process.
+    `worth`: the size that is worth a second process.
     """
     return min(MOST, _cores()) if size >= worth and sys.executable else 1
 
@@ -53,10 +51,7 @@ def processes_of(size: int, worth: int) -> int:
 def mapped(function: Callable[[_Item], _Made], items: Sequence[_Item], processes: int) -> Generator[_Made, None, None]:
     """The function of each item, in the order of the items.
 
-    Args:
-        function: Can be pickled, with what it is bound to; what it makes is small.
-        items: Can be pickled.
-        processes: How many processes work at once; below 2 the function is called here, when its result is asked for.
+    `function`: can be pickled, with what it is bound to; what it makes is small.
     """
     if processes < 2:
         yield from map(function, items)

@@ -56,10 +56,7 @@ def counted(what: str, items: Iterable[_Item], total: int, steps: Steps) -> Iter
 def told(step: Step, seconds: float, since: int = 0) -> str:
     """How far a step is, at what rate, and how long the rest will take.
 
-    Args:
-        step: The step.
-        seconds: The time since the first word about it.
-        since: How much was done at that time.
+    `since`: how much was done when these seconds began.
 
     >>> told(Step("reading runs", 120, 300), 60)
     '120/300, 2.0/s, 1 min 30 s left'

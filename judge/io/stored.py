@@ -41,8 +41,7 @@ def largest_file() -> int:
 def allow_files(size: int | str) -> None:
     """Set the most bytes that a file's content may have, for every file that this process reads from now on.
 
-    Args:
-        size: Bytes, as an integer or as text such as `2G`, `800M` or `64K`.
+    `size`: bytes, as an integer or as text such as `2G`, `800M` or `64K`.
 
     Raises:
         UsageError: The size is no such number.
@@ -68,9 +67,7 @@ class TooLarge(InputError):
 def too_large(name: str, measured: str = "holds") -> TooLarge:
     """The error for a file with more content than is read.
 
-    Args:
-        name: The file, as messages name it.
-        measured: How the size came about: the file `holds` or `unpacks to` more.
+    `measured`: how the size came about: the file `holds` or `unpacks to` more.
     """
     return TooLarge(f"{name}: {measured} more than {_largest:,} bytes; --max-file-size allows more")
 
@@ -96,12 +93,7 @@ def numbered(content: AnyStr, name: str) -> Iterator[tuple[int, AnyStr]]:
 
 
 def stopped(name: str, number: int) -> Problem:
-    """The problem that says where reading stopped, after those that are listed.
-
-    Args:
-        name: The file, as messages name it.
-        number: The line after which nothing was read.
-    """
+    """The problem that says where reading stopped, after those that are listed."""
     message = f"{MAX_PROBLEMS:,} problems up to here; the rest of the file was not read"
     return Problem("too_many_problems", "error", name, None, f"line {number}", message)
 
@@ -222,11 +214,6 @@ def files_below(folder: Path, deepest: int, most: int) -> Iterator[Path]:
     """Every file below a folder, those that are less deep first, then by name.
 
     Hidden files and folders, links to folders, and folders that may not be listed are passed by.
-
-    Args:
-        folder: The folder.
-        deepest: How many folders may lie between it and a file.
-        most: The most files and folders that are looked at.
 
     Raises:
         InputError: The folder cannot be listed, or there are more files.

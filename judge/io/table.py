@@ -234,8 +234,7 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
     def body(self, words: Collection[int] | None = None) -> str:
         """The table as Markdown, with nothing above and below it.
 
-        Args:
-            words: The places of the columns to align to the left; by default those that hold words.
+        `words`: the places of the columns to align to the left; by default those that hold words.
         """
         head = [column if isinstance(column, Heading) else markdown_cell(escape(column)) for column in self.columns]
         rows = ([*map(_markdown, line, cells)] for line, cells in zip(self._lines(), self.cells(), strict=True))

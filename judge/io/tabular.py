@@ -75,11 +75,7 @@ def read_table(
     Columns of a `.tsv` are separated by tabs, others by the most frequent of comma, tab and semicolon in the header. A
     Parquet file is told by its content; its cells have the text that CSV would have.
 
-    Args:
-        path: The file.
-        problems: The list to which problems are added.
-        needed: Names of required columns.
-        quoted: Whether a cell may be in quotation marks, as spreadsheets write it; if not, the marks are text.
+    `quoted`: whether a cell may be in quotation marks, as spreadsheets write it; if not, the marks are text.
 
     Raises:
         UsageError: It is a Parquet file, and polars is not installed.
@@ -210,11 +206,7 @@ def is_parquet(content: bytes) -> bool:
 def too_many_cells(file: str, rows: int, columns: int, most: int | None = None) -> Problem | None:
     """The problem of a table that would fill the memory: small files can be made to unpack to any number of cells.
 
-    Args:
-        file: The file, as messages name it.
-        rows: Its rows.
-        columns: Its columns.
-        most: Most cells; None for what a file of the largest size may hold.
+    `most`: most cells; None for what a file of the largest size may hold.
     """
     most = most or largest_file() // _CELL
     if columns > MAX_COLUMNS:
@@ -229,12 +221,6 @@ def too_many_cells(file: str, rows: int, columns: int, most: int | None = None) 
 
 def read_frame(file: str, content: bytes, problems: list[Problem], most: int | None = None) -> "pl.DataFrame | None":
     """The table in a Parquet file; None, and a problem, if it cannot be read or is too large.
-
-    Args:
-        file: The file, as messages name it.
-        content: Its bytes.
-        problems: The list to which problems are added.
-        most: Most cells, as for `too_many_cells`.
 
     Raises:
         UsageError: polars is not installed.
@@ -289,11 +275,7 @@ def _plain_numbers(column: "pl.Series") -> "pl.Series":
 def write_parquet(out: Path, schema: Schema, rows: Iterable[Sequence[Any]], *, told: Path | None = None) -> int:
     """Write a new file, a group of rows at a time, and give the number of rows; equal rows give equal bytes.
 
-    Args:
-        out: The file; its folder must exist.
-        schema: The polars type of each column.
-        rows: A value for each column.
-        told: The file as messages name it, where `out` only waits to take its place; None for `out`.
+    `told`: the file as messages name it, where `out` only waits to take its place; None for `out`.
 
     Raises:
         UsageError: polars is not installed.

@@ -104,9 +104,7 @@ def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:
     Scores of a turn's k responses fall k, k-1, …, 1 by rank, since evaluation tools sort by score alone. They
     refuse repetitions, so a response that a run gives at two ranks of a turn is listed once, at the better rank.
 
-    Args:
-        run_id: The run's tag.
-        entries: (turn_id, response_id, rank), in any order.
+    `entries`: (turn_id, response_id, rank), in any order.
     """
     ranks: dict[str, dict[str, int]] = defaultdict(dict)
     for turn_id, response_id, rank in entries:
@@ -129,10 +127,7 @@ def qrels_lines(rows: Iterable[QrelRow]) -> str:
 def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
     """The rows of a qrels file in file order; columns separated by spaces or tabs, blank lines skipped.
 
-    Args:
-        text: The file's content.
-        name: The file's name, for messages.
-        grades: The allowed grades; None allows every integer.
+    `grades`: the allowed grades; None allows every integer.
 
     Raises:
         InputError: A line does not have four columns, a grade is no integer or not allowed, or a pair is given twice.
@@ -171,10 +166,7 @@ def _qrels_problem(fields: list[str], grades: Collection[int] | None) -> tuple[s
 def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refuse") -> TrecRun:
     """A run file `turn_id Q0 item_id rank score run_id`; evaluation tools go by the score alone, so no rank is read.
 
-    Args:
-        text: The file's content.
-        name: The file's name, for messages.
-        again: Whether an item that a turn has twice is a problem, or counts by its highest score.
+    `again`: whether an item that a turn has twice is a problem, or counts by its highest score.
 
     Raises:
         InputError: A line does not have six columns, a score is no finite number, the lines have two run ids, an item

@@ -80,12 +80,7 @@ def containment(response: str, passages: Sequence[str]) -> float:
 
 
 def share_known(words: Sequence[str], known: Set[str]) -> float:
-    """Share of the words that are among the known ones.
-
-    Args:
-        words: Words of a text, at least one.
-        known: Words of other texts.
-    """
+    """Share of the words that are among the known ones."""
     return sum(map(known.__contains__, words)) / len(words)
 
 

@@ -9,9 +9,10 @@ from judge.io.ids import natural_key
 from judge.io.paths import StrPath
 from judge.io.paths import paths as as_paths
 from judge.io.steps import Meter, Steps, quiet
-from judge.passages.streams import BOM, Bad, CollectionProblems, Hit, cause, expanded, open_stream
-from judge.passages.table import is_index
+from judge.passages.streams import BOM, Bad, CollectionProblems, Hit, cause, expanded, is_index, open_stream
 from judge.records import Passage, Problem
+
+_UNREADABLE = ("passages_unreadable", "the passage files cannot be used as they are")
 
 
 def read_passages(
@@ -28,7 +29,7 @@ def read_passages(
         InputError: A file cannot be read or has bad lines, or one id has two texts; the first ten are listed.
         UsageError: A Lucene index is given, and Pyserini or Java is not installed.
     """
-    problems = _new_problems()
+    problems = CollectionProblems(*_UNREADABLE)
     files = expanded(as_paths(paths), problems)
     ids = frozenset(wanted)
     passages: dict[str, Passage] = {}
@@ -51,7 +52,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     Raises:
         InputError: Paths cannot be read.
     """
-    problems = _new_problems()
+    problems = CollectionProblems(*_UNREADABLE)
     files = expanded(paths, problems)
     problems.settle()
     for file in tuple(files):
@@ -116,28 +117,20 @@ def _md5(text: str) -> bytes:
     return hashlib.md5(text.encode(errors="surrogatepass"), usedforsecurity=False).digest()
 
 
-def _new_problems() -> CollectionProblems:
-    return CollectionProblems("passages_unreadable", "the passage files cannot be used as they are")
-
-
 def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
     if path.is_dir():
         from judge.passages.lucene import read_lucene
 
-        yield from _without_lines(read_lucene(path, wanted))
+        yield from ((None, passage.passage_id, passage.text) for passage in read_lucene(path, wanted).values())
     elif is_index(path):
         from judge.passages.index import read_indexed
 
-        yield from _without_lines(read_indexed(path, wanted))
+        yield from ((None, passage.passage_id, passage.text) for passage in read_indexed(path, wanted).values())
     else:
         try:
             yield from _from_file(path, wanted, bad, meter)
         except OSError as error:
             bad(None, cause(error))
-
-
-def _without_lines(passages: Mapping[str, Passage]) -> Iterator[Hit]:
-    return ((None, passage.passage_id, passage.text) for passage in passages.values())
 
 
 def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:

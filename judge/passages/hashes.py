@@ -16,8 +16,8 @@ from typing import Any
 from judge.errors import InputError, UsageError
 from judge.io.paths import StrPath
 from judge.io.steps import Meter, Step, Steps, quiet
-from judge.passages.streams import BOM, CollectionProblems, UnknownForm, cause, open_stream, whole_lines
-from judge.passages.table import PassageEntry, PassageTable, build_table, is_index, open_table, passing_table
+from judge.passages.streams import BOM, CollectionProblems, UnknownForm, cause, is_index, open_stream, whole_lines
+from judge.passages.table import PassageEntry, PassageTable, build_table, open_table, passing_table
 
 MAX_IN_MEMORY = 20_000_000
 """The most rows of a list that is read without an index, which takes some minutes."""
@@ -54,8 +54,7 @@ def open_hashes(path: StrPath) -> Hashes:
     path = Path(path)
     if is_index(path):
         return Hashes(open_table(path, "hashes"))
-    rows = _Rows(path, MAX_IN_MEMORY)
-    return Hashes(passing_table(str(path), "hashes", rows))
+    return Hashes(passing_table(str(path), "hashes", _Rows(path, MAX_IN_MEMORY)))
 
 
 def index_hashes(path: Path, out: Path, steps: Steps = quiet) -> int:
@@ -65,8 +64,7 @@ def index_hashes(path: Path, out: Path, steps: Steps = quiet) -> int:
         InputError: The list cannot be read or has wrong lines; the first ten are listed.
         OperationalError: The index cannot be written. In both cases nothing is left behind.
     """
-    rows = _Rows(Path(path), steps=steps)
-    return build_table(Path(out), "hashes", rows)
+    return build_table(Path(out), "hashes", _Rows(Path(path), steps=steps))
 
 
 class _Rows:
@@ -76,7 +74,7 @@ class _Rows:
         self._path = path
         self._steps = steps
         self._most = most
-        self._problems = CollectionProblems("hash_list_wrong", "the hash list cannot be used as it is")
+        self.problems = CollectionProblems("hash_list_wrong", "the hash list cannot be used as it is")
         self._digest = hashlib.sha256()
 
     def entries(self) -> Iterator[PassageEntry]:
@@ -87,7 +85,7 @@ class _Rows:
                 continue
             row = parsed(line)
             if isinstance(row, str):
-                self._problems.add(self._path, number, row)
+                self.problems.add(self._path, number, row)
                 continue
             count += 1
             if self._most is not None and count > self._most:
@@ -96,9 +94,9 @@ class _Rows:
                     f"judge passages index --hashes {self._path} -o FILE"
                 )
             yield *row, number
-        if not count and not self._problems:
-            self._problems.add(self._path, 1, "the list is empty")
-        self._problems.settle()
+        if not count and not self.problems:
+            self.problems.add(self._path, 1, "the list is empty")
+        self.problems.settle()
         self._steps(Step("sorting and writing the index"))
 
     def source(self) -> dict[str, Any]:
@@ -109,11 +107,7 @@ class _Rows:
         """One passage has two MD5s; refused once all such passages are known."""
         first, second = sorted((earlier[2], entry[2]))
         told = f"passage {entry[0].decode(errors='replace')} has another MD5 here than on line {first}"
-        self._problems.add(self._path, second, told)
-
-    def settle(self) -> None:
-        """Refuse passages with two MD5s."""
-        self._problems.settle()
+        self.problems.add(self._path, second, told)
 
     def _lines(self) -> Iterator[bytes]:
         """The lines without their ends."""
@@ -121,8 +115,9 @@ class _Rows:
         try:
             for block in whole_lines(self._unpacked(), _LONGEST):
                 if block is None:
-                    self._problems.add(self._path, passed + 1, f"the line is longer than {_LONGEST:,} bytes")
-                    raise self._problems.error()
+                    self.problems.add(self._path, passed + 1, f"the line is longer than {_LONGEST:,} bytes")
+                    self.problems.settle()
+                    return
                 for line in block[:-1].split(b"\n"):
                     yield line.removesuffix(b"\r")
                     passed += 1

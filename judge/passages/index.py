@@ -66,13 +66,13 @@ class _Build:
 
     def __init__(self, paths: Sequence[Path], folder: Path, steps: Steps) -> None:
         self._folder = folder
-        self._problems = CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
-        self._files = expanded(paths, self._problems)
+        self.problems = CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
+        self._files = expanded(paths, self.problems)
         # Every file is checked first: the last of a thousand may be packed.
         for file in self._files:
             if message := _unfit(file):
-                self._problems.add(file, None, message)
-        self._problems.settle()
+                self.problems.add(file, None, message)
+        self.problems.settle()
         self._seen: list[_File] = []
         self._steps = steps
         self._meter = Meter("reading the collection", sum(file.stat().st_size for file in self._files), steps)
@@ -84,9 +84,9 @@ class _Build:
             for name, location in self._rows(number, file):
                 any_row = True
                 yield name, location, 0
-        if not any_row and not self._problems:
-            self._problems.add(self._files[0], None, "no passage in it, nor in another of the files")
-        self._problems.settle()
+        if not any_row and not self.problems:
+            self.problems.add(self._files[0], None, "no passage in it, nor in another of the files")
+        self.problems.settle()
         self._steps(Step("sorting and writing the index"))
 
     def source(self) -> dict[str, object]:
@@ -98,14 +98,10 @@ class _Build:
         if times == MAX_OF_ONE_ID + 1:
             number, offset, _ = _LOCATION.unpack(entry[1])
             message = f"the id at byte {offset:,} stands on more than {MAX_OF_ONE_ID:,} lines"
-            self._problems.add(self._files[number], None, message)
-
-    def settle(self) -> None:
-        """Refuse ids on too many lines."""
-        self._problems.settle()
+            self.problems.add(self._files[number], None, message)
 
     def _rows(self, number: int, file: Path) -> Iterator[tuple[bytes, bytes]]:
-        bad = functools.partial(self._problems.add, file)
+        bad = functools.partial(self.problems.add, file)
         try:
             with file.open("rb") as stream:
                 before = os.fstat(stream.fileno())

@@ -4,12 +4,11 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from judge.errors import InputError
 from judge.io.ids import natural_key
 from judge.io.stored import open_stored
-from judge.passages.table import begins_as_index
 from judge.records import Problem
 
 if sys.version_info >= (3, 14):
@@ -36,6 +35,10 @@ _PIECE = 1 << 13
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _SKIPPED = range(0x50, 0x60)
 """First bytes of skippable Zstandard frames, which parallel packers write first; three fixed bytes follow."""
+_SQLITE: Final = b"SQLite format 3\0"
+APPLICATION: Final = b"jdgp"
+_APPLICATION_AT: Final = 68
+"""Where an SQLite file names the application that wrote it."""
 _FOREIGN: Final = {
     b"\xfd7zXZ\0": "packed by xz; unpack it, or pack it by gzip, bzip2 or Zstandard",
     b"PK\x03\x04": "a zip archive; unpack it, or pack it by gzip, bzip2 or Zstandard",
@@ -43,8 +46,22 @@ _FOREIGN: Final = {
     b"\xff\xfe": "UTF-16; convert it to UTF-8",
     b"\xfe\xff": "UTF-16; convert it to UTF-8",
 }
-_LONG = "too much memory"
-"""Part of the Zstandard library's message for a frame with a window of more than 128 MiB."""
+
+
+def is_index(path: Path) -> bool:
+    """Whether a plain file begins as an index of `judge passages index`; False if it cannot be read."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return begins_as_index(file.read(_APPLICATION_AT + len(APPLICATION)))
+    except OSError:
+        return False
+
+
+def begins_as_index(start: bytes) -> bool:
+    """Whether these are the first bytes of an index."""
+    return start.startswith(_SQLITE) and start[_APPLICATION_AT:].startswith(APPLICATION)
 
 
 class UnknownForm(OSError):
@@ -103,9 +120,7 @@ def whole_lines(blocks: Iterable[bytes], longest: int) -> Iterator[bytes | None]
 def open_stream(path: Path, taken: Callable[[int], None] | None = None) -> io.BufferedReader:
     """The unpacked content of a file or a pipe, by its first bytes, not its name; several packed parts are read as one.
 
-    Args:
-        path: The file.
-        taken: Called with the number of packed bytes of each read.
+    `taken`: called with the number of packed bytes of each read.
 
     Raises:
         OSError: The file cannot be opened; reading from the stream raises it where packed data are damaged or cut.
@@ -165,8 +180,7 @@ class _Unpacked(io.RawIOBase):
 
         self._stored = stored
         self._source = source
-        damage = (EOFError, cast(type[BaseException], gzip_error), zstd.ZstdError)
-        self._damage: tuple[type[BaseException], ...] = damage
+        self._damage = (EOFError, cast("type[Exception]", gzip_error), zstd.ZstdError)
 
     def readable(self) -> bool:
         return True
@@ -175,21 +189,19 @@ class _Unpacked(io.RawIOBase):
         try:
             content = self._source.read(len(buffer))
         except self._damage as error:
-            raise _plain(error) from error
+            if "too much memory" in str(error):
+                # The Zstandard library's words for a frame with a window of more than 128 MiB.
+                message = "the file was packed by `zstd --long` beyond 128 MiB; pack it again without --long"
+                raise UnknownForm(message) from error
+            if isinstance(error, EOFError) and not isinstance(error, _CutShort):
+                raise OSError("the packed data end too soon, or something else follows them") from error
+            raise OSError(str(error)) from error
         buffer[: len(content)] = content
         return len(content)
 
     def close(self) -> None:
         self._stored.close()
         super().close()
-
-
-def _plain(error: BaseException) -> OSError:
-    if _LONG in str(error):
-        return UnknownForm("the file was packed by `zstd --long` beyond 128 MiB; pack it again without --long")
-    if isinstance(error, EOFError) and not isinstance(error, _CutShort):
-        return OSError("the packed data end too soon, or something else follows them")
-    return OSError(str(error))
 
 
 class _CutShort(EOFError):
@@ -254,7 +266,7 @@ class CollectionProblems:
         where = "$" if number is None else f"line {number}: $"
         self._problems.append(Problem(self._code, "error", str(file), None, where, message))
         if len(self._problems) >= MAX_PROBLEMS:
-            raise self.error()
+            self.settle()
 
     def settle(self) -> None:
         """End the reading if there is any problem.
@@ -263,11 +275,7 @@ class CollectionProblems:
             InputError: There is a problem.
         """
         if self._problems:
-            raise self.error()
-
-    def error(self) -> InputError:
-        """The error with all problems so far."""
-        return InputError(self._refusal, self._problems)
+            raise InputError(self._refusal, self._problems)
 
 
 _OWN = "passages.jsonl"
@@ -287,13 +295,10 @@ def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
             # Not is_file(): a pipe can be read too.
             inside = sorted(path.iterdir(), key=lambda file: natural_key(file.name)) if path.is_dir() else None
             path.stat()
-        except OSError as error:
-            problems.add(path, None, f"cannot be read: {error.strerror}")
+        except (OSError, ValueError) as error:
+            problems.add(path, None, f"cannot be read: {getattr(error, 'strerror', error)}")
             continue
-        except ValueError as error:
-            problems.add(path, None, f"cannot be read: {error}")
-            continue
-        if inside is None or _is_lucene(inside):
+        if inside is None or any(file.name.startswith("segments_") for file in inside):
             files.append(path)
             continue
         if {_OWN, "manifest.json"} <= {file.name for file in inside}:
@@ -305,7 +310,3 @@ def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
             problems.add(path, None, f"the folder is no Lucene index and has no file that ends in one of {known}")
         files += shards
     return files
-
-
-def _is_lucene(files: Iterable[Path]) -> bool:
-    return any(file.name.startswith("segments_") for file in files)

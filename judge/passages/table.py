@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from judge.errors import InputError, OperationalError
+from judge.passages.streams import APPLICATION, CollectionProblems, is_index
 
 TableKind = Literal["hashes", "offsets"]
 PassageEntry = tuple[bytes, bytes, int]
@@ -23,16 +24,15 @@ PassageEntry = tuple[bytes, bytes, int]
 _Row = tuple[bytes, bytes, int]
 """An id, its content and the checksum."""
 
-_START: Final = b"SQLite format 3\0"
-_APPLICATION: Final = b"jdgp"
-_PLACE: Final = 68
-"""Where an SQLite file names the application that wrote it."""
 _MEMORY: Final = 200_000
 """KiB of the table that are sorted or kept in memory."""
 
 
 class PassageListing(Protocol):
     """What a table is made from; each of its methods may raise."""
+
+    problems: CollectionProblems
+    """Settled before the table is finished."""
 
     def entries(self) -> Iterator[PassageEntry]:
         """The entries in any order."""
@@ -42,9 +42,6 @@ class PassageListing(Protocol):
 
     def repeated(self, earlier: PassageEntry, entry: PassageEntry, times: int) -> None:
         """Called for the second content of an id (`times` is 2) and each after it, with the content before."""
-
-    def settle(self) -> None:
-        """Called before the table is finished."""
 
 
 class PassageTable:
@@ -95,22 +92,6 @@ def _checksum(row: _Row, following: _Row | None) -> int:
     return zlib.crc32(b"\n".join(row[:2] if following is None else (row[0], row[1], following[0], following[1])))
 
 
-def is_index(path: Path) -> bool:
-    """Whether a plain file begins as an index of `judge passages index`; False if it cannot be read."""
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return begins_as_index(file.read(_PLACE + len(_APPLICATION)))
-    except OSError:
-        return False
-
-
-def begins_as_index(start: bytes) -> bool:
-    """Whether these are the first bytes of an index."""
-    return start.startswith(_START) and start[_PLACE:].startswith(_APPLICATION)
-
-
 def open_table(path: Path, kind: TableKind) -> PassageTable:
     """Open an index file of one kind.
 
@@ -147,11 +128,6 @@ def build_table(path: Path, kind: TableKind, listing: PassageListing) -> int:
 
     Entries are sorted on the disk, in SQLite's folder for temporary files. A table of the same name is replaced in one
     step at the end. If the writing fails, neither a file nor a folder is left behind.
-
-    Args:
-        path: The file to write.
-        kind: What the table indexes.
-        listing: The entries.
 
     Raises:
         OperationalError: The disk is full, the folder cannot be written, or another process writes the same file.
@@ -206,7 +182,7 @@ def _claimed(path: Path, temporary: Path) -> sqlite3.Connection:
 
 def _fill(connection: sqlite3.Connection, kind: TableKind, listing: PassageListing) -> int:
     connection.execute(f"PRAGMA cache_size = -{_MEMORY}")
-    connection.execute(f"PRAGMA application_id = {int.from_bytes(_APPLICATION, 'big')}")
+    connection.execute(f"PRAGMA application_id = {int.from_bytes(APPLICATION, 'big')}")
     connection.execute("CREATE TEMP TABLE heap (id BLOB, content BLOB, line INTEGER)")
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO heap VALUES (?, ?, ?)", listing.entries())
@@ -216,7 +192,7 @@ def _fill(connection: sqlite3.Connection, kind: TableKind, listing: PassageListi
     )
     heap = connection.execute("SELECT id, content, min(line) FROM heap GROUP BY id, content ORDER BY id, content")
     rows = connection.executemany("INSERT INTO entry VALUES (?, ?, ?)", _sealed((b"", header, 0), heap, listing))
-    listing.settle()
+    listing.problems.settle()
     connection.execute("COMMIT")
     return rows.rowcount - 1
 

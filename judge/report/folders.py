@@ -106,13 +106,6 @@ def read_folder(
 ) -> ReportedFolder:
     """Read one folder, and set gold beside its judgments.
 
-    Args:
-        folder: The output folder.
-        name: What the report calls it.
-        gold: Gold files, of the responses of a folder of `judge run`.
-        criterion: The only criterion, or the file of the prompt that the judgments are under.
-        prompts: Prompt files of your own, for judgments under them.
-
     Raises:
         InputError: No command that can be reported on has finished the folder, or a file of it is damaged.
         UsageError: A prompt is not found, or the gold has no grade of a pooled response.

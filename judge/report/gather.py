@@ -58,14 +58,7 @@ def read_folder_items(
 ) -> BrowsedItems:
     """Read the items of an output folder.
 
-    Args:
-        folder: The folder.
-        name: What the browser calls it.
-        side: The number of the folder among those that are shown.
-        gold: Gold rows; those of other responses than the folder's are ignored.
-        own: Prompts of the user that judgments may be under.
-        share: The share of the responses without gold to read; the same responses of every folder.
-        judged: The folder, if it was read already.
+    `share`: the share of the responses without gold to read; the same responses of every folder.
 
     Raises:
         InputError: A file of the folder is missing or damaged.
@@ -198,10 +191,7 @@ _Said = tuple[str, str, str]
 def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
     """Read the items of a folder of `judge calibrate`.
 
-    Args:
-        folder: The folder.
-        name: What stands before the name of each judge; empty where no other folder is shown.
-        first: The number of its first side among those that are shown.
+    `name`: what stands before the name of each judge; empty where no other folder is shown.
 
     Raises:
         InputError: The file of the items cannot be read; every damaged line is listed.
@@ -305,13 +295,7 @@ def gather(
 ) -> BrowsedItems:
     """Read the items of all folders, or a sample of them.
 
-    Args:
-        folders: Output folders of `judge run` or folders of `judge calibrate`.
-        gold: Gold files, whose grades stand beside the judges'.
-        criterion: The only criterion, or the file of the prompt that the judgments are under.
-        prompts: Prompt files of the user, for judgments under them.
-        judged: Those of the folders that were read already.
-        most: About how many judgments to read, beside those of responses with gold.
+    `most`: about how many judgments to read, beside those of responses with gold.
 
     Raises:
         InputError: A folder is neither, or a file is damaged.

@@ -107,12 +107,7 @@ class BrowsedItems(NamedTuple):
 
 
 def opinion(result: Judgment | Failure, votes: tuple[Opinion, ...] = ()) -> Opinion:
-    """A judgment or its failure, as the browser shows it: the fields of the same names.
-
-    Args:
-        result: The judgment or failure.
-        votes: Those of the members, where the judge is a jury.
-    """
+    """A judgment or its failure, as the browser shows it: the fields of the same names."""
     shown = {name: getattr(result, name) for name in Opinion.__struct_fields__ if hasattr(result, name)}
     if isinstance(result, Judgment) and result.unable:
         shown |= {"grade": None, "reason": "unable"}
@@ -120,12 +115,7 @@ def opinion(result: Judgment | Failure, votes: tuple[Opinion, ...] = ()) -> Opin
 
 
 def used_passages(keys: tuple[str, ...], passages: Mapping[str, Passage]) -> tuple[UsedPassage, ...]:
-    """The passages behind the keys of a pooled response.
-
-    Args:
-        keys: The keys, in their order.
-        passages: The passages of the pool, by key.
-    """
+    """The passages behind the keys of a pooled response."""
     return tuple(
         UsedPassage(found.passage_id, found.text, found.source)
         if (found := passages.get(key))
@@ -140,9 +130,7 @@ def gaps(item: BrowsedItem, scales: Mapping[int, Scale]) -> Gaps:
     A grade and a lack of a grade are LACKS apart. Where two sides have different scales, only positive and not
     positive are compared, and they are 1 apart.
 
-    Args:
-        item: The item.
-        scales: The scales of its criterion, by side.
+    `scales`: the scales of its criterion, by side.
     """
     if item.apart is not None:
         return item.apart
@@ -163,13 +151,7 @@ def gaps(item: BrowsedItem, scales: Mapping[int, Scale]) -> Gaps:
 
 
 def off_gold(item: BrowsedItem, side: int, scale: Scale | None) -> float | None:
-    """How far the grade of a side is from gold; None without gold, or where gold is no grade of the side's scale.
-
-    Args:
-        item: The item.
-        side: A side that has the response.
-        scale: The scale of the side; None if it is not known.
-    """
+    """How far the grade of a side is from gold; None without gold, or where gold is no grade of the side's scale."""
     said = item.opinions[side]
     if said.off is not None:
         return said.off

@@ -137,10 +137,7 @@ def compose(
 ) -> Content:
     """The whole report.
 
-    Args:
-        folders: One folder, or several that are set side by side.
-        made_of: For `Content.made_of`.
-        between: Of several, by criterion, what is said of how far their grades agree.
+    `between`: of several, by criterion, what is said of how far their grades agree.
     """
     several = len(folders) > 1
     sections: list[Section] = []

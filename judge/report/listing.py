@@ -132,11 +132,7 @@ _TAG = re.compile(r"(<[a-z_]+(?: n=\"[0-9]+\")?>\n|\n</[a-z_]+>\n?)")
 
 
 class Sent:
-    """The requests and completions of a journal, by digest; the journal is only read.
-
-    Args:
-        path: The journal; None if there is none.
-    """
+    """The requests and completions of a journal, by digest; the journal is only read."""
 
     def __init__(self, path: Path | None) -> None:
         self.problem: str | None = None
@@ -225,12 +221,7 @@ class Listing(NamedTuple):
 
 
 def listing(gathered: BrowsedItems, chunk: int = CHUNK) -> Listing:
-    """The items as tables.
-
-    Args:
-        gathered: The items.
-        chunk: Bytes of JSON in a chunk.
-    """
+    """The items as tables."""
     return _Lister(gathered, chunk).listing()
 
 

@@ -35,12 +35,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 def report_markdown(content: Content, pictures: Sequence[Picture]) -> bytes:
-    """The file; texts of strangers show as they are and are never markup.
-
-    Args:
-        content: What the report says.
-        pictures: Each stands below the tables of its section.
-    """
+    """The file; texts of strangers show as they are and are never markup."""
     blocks = [f"# {prose(content.title)}", prose(content.lead)]
     for section in content.sections:
         blocks.append(f"## {prose(section.title + (f', {section.group}' if section.group else ''))}")

@@ -49,13 +49,7 @@ def browse(
 ) -> Browser:
     """The judgments of output folders of `judge run` or of a folder of `judge calibrate`, or a sample of very many.
 
-    Args:
-        folders: One folder, or several that are set side by side.
-        gold: Gold files, whose grades stand beside the judges'.
-        criterion: The only criterion, or the file of the prompt that the judgments are under.
-        prompts: Prompt files of the user, for judgments under them.
-        inline: The most bytes of packed tables inside the page.
-        judged: Those of the folders that were read already.
+    `inline`: the most bytes of packed tables inside the page.
 
     Raises:
         InputError: A folder is of another kind, or a file is missing or damaged.
@@ -104,12 +98,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def report_page(content: Content, browser: Browser) -> bytes:
-    """The page.
-
-    Args:
-        content: What the report says.
-        browser: The judgments, to be filtered and read; empty where there are none to show.
-    """
+    """The page."""
     style = look() + (_PAGES / "report.css").read_text(encoding="utf-8") + browser.style
     page = render_page(
         _PAGES,

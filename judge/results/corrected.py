@@ -121,12 +121,6 @@ _PLAUSIBLE = 1.5
 def check_sample(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], target: Target, name: str) -> None:
     """Refuse gold by which the means of runs cannot be corrected.
 
-    Args:
-        runs: From `run_turns`.
-        gold: From `gold_grades`.
-        target: What the corrected means describe.
-        name: The gold's name, for messages.
-
     Raises:
         InputError: Inclusion probabilities are unknown or contradictory; every row is listed. Or the gold is one part
             of a split and lacks topics of the pool.
@@ -155,15 +149,8 @@ def corrected(
     Ranks go by the bound, the corrected mean over all turns, where those without a grade count as the worst one
     (`run_turns` has the exceptions); so do ties and rank intervals.
 
-    Args:
-        runs: From `run_turns`.
-        criterion: The prompt whose judgments count.
-        gold: From `gold_grades`, fit by `check_sample`.
-        target: What the corrected means describe: these responses, or the runs on topics like these.
-        families: Run to its family of models.
-        judge_families: The family of the judge, or those of a jury's members.
-        fallback: What to do about runs with fewer than 3 gold grades.
-        cluster: What the intervals are over, and the unit of ranks and ties.
+    `target`: what the corrected means describe: these responses, or the runs on topics like these. `judge_families`:
+    the family of the judge, or those of a jury's members.
     """
     families = families or {}
     higher = criterion.scale.polarity == "higher"

@@ -79,16 +79,7 @@ def corrected_markdown(
     cautions: Sequence[str] = (),
     clustered: Sequence[str] = (),
 ) -> str:
-    """A table for each criterion, what the correction changed, and how to read it; names are escaped.
-
-    Args:
-        rows: The rows of all criteria.
-        criteria: The criteria with gold.
-        changes: By criterion, how the ranking changed.
-        target: `pool` or `topics`.
-        cautions: What limits the corrected means.
-        clustered: From `clustering`.
-    """
+    """A table for each criterion, what the correction changed, and how to read it; names are escaped."""
     unit = folder_unit(criteria)
     about = worded(_TARGETS[target], unit)
     parts = ["# Leaderboard, corrected by gold\n", f"\n{about}\n", *(f"\n{note}.\n" for note in clustered)]

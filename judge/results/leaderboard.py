@@ -190,13 +190,7 @@ def leaderboard_markdown(
 ) -> str:
     """A table for each criterion under the banner and the notes.
 
-    Args:
-        rows: The leaderboard.
-        banner: How far to believe the judge.
-        criteria: The prompts, for how to read the grades.
-        notes: What else to know.
-        apart: Criterion to a sentence on which runs differ.
-        sentences: The labels of sentences, where a prompt asks for them.
+    `apart`: criterion to a sentence on which runs differ.
     """
     prompts = {criterion.name: criterion for criterion in criteria}
     unit = folder_unit(criteria)

@@ -101,13 +101,6 @@ def pilots(
     """The judge's grades as a pilot; with gold also the assessors', and by how much the two differ.
 
     As in the rank of a run, a turn has the worst grade where the lack of a grade counts against the run.
-
-    Args:
-        pool: As for `leaderboard`.
-        results: As for `leaderboard`.
-        criterion: The prompt whose results count.
-        gold: The assessors' grades by response and criterion.
-        goals: What is asked for.
     """
     runs = run_turns(pool, results, criterion)
     worst = worst_grade(criterion.scale)

@@ -51,10 +51,7 @@ def _listed_under(judgment: Judgment, criterion: Criterion) -> str:
 def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibration: str) -> dict[str, Any]:
     """How the qrels of one criterion were made, as JSON values.
 
-    Args:
-        criterion: The prompt of the qrels; results under other prompts are skipped.
-        results: Judgments and failures under any prompts.
-        calibration: How far the grades may be trusted, in words.
+    `calibration`: how far the grades may be trusted, in words.
     """
     counts: Counter[int] = Counter()
     failures: Counter[str] = Counter()

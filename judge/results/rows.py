@@ -160,9 +160,7 @@ _NOUN = re.compile(r"\b(turn|response)(s?)\b(?! runs)", re.IGNORECASE)
 def worded(text: str, unit: JudgedUnit) -> str:
     """Words of judge's own about turns and responses, in the nouns of a unit.
 
-    Args:
-        text: The words; no text or name of a stranger's, which would be changed too.
-        unit: What is judged.
+    `text`: the words; no text or name of a stranger's, which would be changed too.
 
     >>> worded("Turns without a grade: responses that failed.", "dialogue")
     'Topics without a grade: dialogues that failed.'

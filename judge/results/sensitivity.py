@@ -74,11 +74,6 @@ class Sensitivity(msgspec.Struct, frozen=True):
 def without_over_limit(pool: Pool, rule: TokenRule, limit: int) -> tuple[Pool, dict[str, set[str]]]:
     """Remove the responses over the limit by a rule; the turns that each run had to answer stay.
 
-    Args:
-        pool: As it was judged.
-        rule: Which of the stored counts is compared with the limit.
-        limit: In tokens.
-
     Returns:
         The reduced pool, and run id to the turns that the run had to answer.
 

@@ -36,12 +36,6 @@ def differences(
     of a grade counts against a run (`run_turns`); where it counts against no run, the turn is left out. Interactive
     runs are compared on the means of topics, one that a run never reached having the worst grade; they share nothing
     with other runs.
-
-    Args:
-        runs: From `run_turns`.
-        criterion: The prompt.
-        cluster: The unit of the tests.
-        rng: The source of randomness of the tests.
     """
     by_run = [run.compared(worst_grade(criterion.scale)) for run in runs]
     turns = sorted(set().union(*by_run), key=natural_key)
@@ -97,13 +91,7 @@ class ResultTables(NamedTuple):
     """
 
     def files(self, banner: str, criteria: Sequence[Criterion], notes: Iterable[str]) -> dict[str, bytes]:
-        """The files of the tables; one of details without rows is left out.
-
-        Args:
-            banner: How far to believe the judge.
-            criteria: The prompts, for how to read the grades.
-            notes: What else to know.
-        """
+        """The files of the tables; one of details without rows is left out."""
         apart = told_apart(self.differences)
         board = leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences)
         tables: dict[str, tuple[TsvColumns, Table[Any]]] = {

@@ -73,9 +73,7 @@ class RunTurns(Record, frozen=True):
 
         A topic never reached has the worst grade and weighs as much as a reached topic does on average.
 
-        Args:
-            value: The mean over the turns of the topics that the run reached.
-            worst: The worst grade of the scale.
+        `value`: the mean over the turns of the topics that the run reached.
         """
         missed = self.unreached
         if not missed:
@@ -89,10 +87,7 @@ class RunTurns(Record, frozen=True):
         Responses that are left out count as the run's other responses do on average, unanswered turns as the worst
         grade, and so do topics that an interactive run never reached (`over_topics`).
 
-        Args:
-            mean: The mean of the responses with a grade; None if there are none.
-            failed: What each failed response counts.
-            worst: The worst grade of the scale.
+        `failed`: what each failed response counts.
         """
         asked = len(self.graded) + len(failed)
         answered = asked + len(self.left_out)
@@ -154,12 +149,6 @@ def run_turns(
     the run's doing. It counts against no run if the response was left out of a trial or the budget was spent, or if
     the provider failed on every response of the turn that it was asked about. Where it failed on some only, those may
     have caused it.
-
-    Args:
-        pool: The responses, the excluded ones, and the turns that each run had to answer.
-        results: A judgment or a failure of each response that was asked about.
-        criterion: The prompt whose results count.
-        expected: As for `leaderboard`.
 
     Raises:
         ValueError: A response has two judgments under the criterion.
@@ -272,13 +261,7 @@ def turns_of_runs(
     firsts: Mapping[str, Mapping[str, PooledResponse]],
     expected: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, set[str]]:
-    """Each run that was to be judged, in natural order, to the turns that it had to answer or answered.
-
-    Args:
-        pool: The responses, the excluded ones, and the turns that each run had to answer.
-        firsts: From `first_ranked`.
-        expected: As for `leaderboard`.
-    """
+    """Each run that was to be judged, in natural order, to the turns that it had to answer or answered."""
     expected = had_to_answer(pool) if expected is None else expected
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
     every = {turn_id for turn_id in every if not is_own_turn(turn_id)}

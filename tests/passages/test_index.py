@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from judge.errors import InputError
 from judge.passages import index
 from judge.passages.index import index_collection, read_indexed
-from judge.passages.table import is_index
+from judge.passages.streams import is_index
 from judge.records import Passage
 
 ID = "clueweb22-en0012-34-567{:02}:{}"

@@ -82,9 +82,7 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
 def order_of(placed: Sequence[LeaderboardRow], unit: JudgedUnit = "response") -> str:
     """Who is first and who is last, with the means; a mean over all turns, by which ranks go, where it is another.
 
-    Args:
-        placed: The rows with a rank, best first; at least one.
-        unit: What is judged.
+    `placed`: the rows with a rank, best first; at least one.
     """
     first = [row for row in placed if row.rank == placed[0].rank]
     last = [row for row in placed if row.rank == placed[-1].rank]
@@ -141,9 +139,7 @@ _LISTED: dict[JudgedUnit, str] = {"response": "turn", "dialogue": "topic"}
 def side_by_side(folders: Sequence[ReportedFolder], between: Mapping[str, Sequence[ReportPart]]) -> Iterator[Section]:
     """A section on all folders, then one for each criterion that two or more of `judge run` share.
 
-    Args:
-        folders: The folders.
-        between: By criterion, what is said of how far their grades agree.
+    `between`: by criterion, what is said of how far their grades agree.
     """
     runs = [folder for folder in folders if isinstance(folder, RunFolder)]
     banners = list(dict.fromkeys(banner(folder) for folder in runs))

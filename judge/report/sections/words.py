@@ -66,12 +66,7 @@ def problem_words(code: str) -> str:
 
 
 def excluded_words(reason: str, unit: JudgedUnit) -> str:
-    """Why a response, turn or run was not judged, or is no part of a dialogue.
-
-    Args:
-        reason: The reason in `excluded.tsv`.
-        unit: What is judged.
-    """
+    """Why a response, turn or run was not judged, or is no part of a dialogue."""
     meanings: dict[str, str] = {f"{SCREEN_REASON}{code}": f"the screen: {words}" for code, words in SCREENED.items()}
     meanings |= {str(code): words for code, words in EXCLUDED.items()}
     if unit == "dialogue":

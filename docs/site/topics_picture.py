@@ -1,6 +1,6 @@
 """The picture of `docs/explanation/intervals.md`: intervals that ignore topics, beside intervals over topics.
 
-    python bench/topics_picture.py
+    python -m docs.site.topics_picture
 
 Each study has 10 topics of 16 responses. A topic has a difficulty of its own, so that responses of a topic are alike.
 The truth is the mean over all topics that there could be. Writes `docs/pictures/topics.svg`; a test fails where the
@@ -8,13 +8,13 @@ file is another picture.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from docs.site.pages import DOCS
 from judge.stats.means import mean_interval
 
-PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "topics.svg"
+PICTURE = DOCS / "pictures" / "topics.svg"
 STUDIES, SHOWN, TOPICS, RESPONSES = 1000, 25, 10, 16
 TRUTH, TOPIC_SPREAD, SPREAD = 2.0, 0.35, 0.75
 

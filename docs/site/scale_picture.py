@@ -1,7 +1,7 @@
 """The picture and the table of `docs/scale.md` about one machine, from what `bench/millions.py` printed.
 
     python bench/millions.py --judgments 10000 100000 1000000 > bench/results/millions.tsv
-    python bench/scale_picture.py
+    python -m docs.site.scale_picture
 
 Writes `docs/pictures/millions.svg` and the table of the document; a test fails where either is another one. The picture
 is SVG by hand, so that one file serves light and dark pages and its bytes depend on no library.
@@ -10,13 +10,13 @@ is SVG by hand, so that one file serves light and dark pages and its bytes depen
 import math
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-FOLDER = Path(__file__).parent
-MEASURED = FOLDER / "results" / "millions.tsv"
-PICTURE = FOLDER.parent / "docs" / "pictures" / "millions.svg"
-DOCUMENT = FOLDER.parent / "docs" / "scale.md"
+from docs.site.pages import DOCS, PROJECT
+
+MEASURED = PROJECT / "bench" / "results" / "millions.tsv"
+PICTURE = DOCS / "pictures" / "millions.svg"
+DOCUMENT = DOCS / "scale.md"
 
 HEADER = ["judgments", "step", "wall_s", "cpu_s", "peak_mib", "exit"]
 STEPS = ("run", "leaderboard", "journal verify", "journal stats", "journal export", "report")
@@ -190,7 +190,7 @@ def picture(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_BEGIN, _END = "<!-- millions: written by bench/scale_picture.py -->\n\n", "\n\n<!-- end of millions -->"
+_BEGIN, _END = "<!-- millions: written by docs/site/scale_picture.py -->\n\n", "\n\n<!-- end of millions -->"
 
 
 def with_table(text: str, rows: Sequence[Row]) -> str:
