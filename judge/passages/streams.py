@@ -4,7 +4,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from judge.errors import InputError
 from judge.io.ids import natural_key
