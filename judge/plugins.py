@@ -120,15 +120,7 @@ def is_there(annex: str) -> bool:
 
 
 def added(table: str, known: Collection[str]) -> dict[str, Any]:
-    """The rows that annexes and other packages add to a table, by name.
-
-    Args:
-        table: The table.
-        known: Its own names, which no other row may have.
-
-    Raises:
-        UsageError: A package gives a row of no table, a name twice, or what cannot be imported.
-    """
+    """The rows that annexes and other packages add to a table, by name."""
     rows: dict[str, Any] = {}
     for name, (_, references) in ANNEXES.items():
         for row, reference in references.items() if is_there(name) else ():
@@ -151,13 +143,7 @@ def added(table: str, known: Collection[str]) -> dict[str, Any]:
 
 
 class OpenTable(UserDict[str, _Row]):
-    """A table of the core, which others add to; theirs are imported when it is first used, since they import it.
-
-    Args:
-        table: Its name.
-        ours: Its own rows.
-        last: Whether ours come last.
-    """
+    """A table of the core, which others add to; theirs are imported when it is first used, since they import it."""
 
     def __init__(self, table: str, ours: dict[str, _Row], *, last: bool = False) -> None:
         self._table, self._ours, self._last = table, ours, last
@@ -170,15 +156,7 @@ class OpenTable(UserDict[str, _Row]):
 
 
 def need(row: str, what: str) -> Any:
-    """A row of an annex.
-
-    Args:
-        row: `table.name`, a key of some `Annex.rows`.
-        what: What needs it, as the subject of the message.
-
-    Raises:
-        UsageError: The folder of the annex is not installed.
-    """
+    """A row of an annex."""
     refuse_absent(row, what)
     return _load(next(annex.rows[row] for annex in ANNEXES.values() if row in annex.rows))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import judge
-from judge.cli import COMMANDS, GENERAL, command_module, command_parser, main
+from judge.cli import COMMANDS, GENERAL, command_parser, functions_of, main
 from judge.cli.demo import write_example
 from judge.cli.examples import EXAMPLES
 from judge.io.plan import shape_of
@@ -135,8 +135,7 @@ def parsed(command: str) -> argparse.Namespace:
     length = 2 if " ".join(words[:2]) in COMMANDS else 1
     name = " ".join(words[:length])
     args = command_parser(name).parse_args(words[length:])
-    module = command_module(name)
-    function = module.ACTIONS[args.action] if hasattr(module, "ACTIONS") else module.main
+    function = functions_of(name)[1][getattr(args, "action", "")]
     for parameter in inspect.signature(function).parameters.values():
         for field, declared in parameter.annotation.model_fields.items():
             # A journal is a file, or the address of a database.

@@ -8,9 +8,10 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
-from types import ModuleType, SimpleNamespace
+from collections.abc import Callable, Sequence
+from types import ModuleType
 
+from judge.cli.examples import EXAMPLES
 from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.io.installed import __version__
@@ -46,12 +47,16 @@ PARTS = {
     "beside it": BESIDE,
     **{name: annex.commands for name, annex in ANNEXES.items() if annex.commands and name != "desk" and is_there(name)},
 }
-"""The parts of the program to their commands, with a summary each: the main line in its order, then the rest.
-
-A command of the core lives in the module of its name in this folder, that of an annex in its module `cli`.
-"""
+"""The parts of the program to their commands, with a summary each: the main line in its order, then the rest."""
 COMMANDS = {name: summary for commands in PARTS.values() for name, summary in commands.items()}
-_OF_ANNEXES = {name: annex for annex, (commands, _) in ANNEXES.items() for name in commands}
+_MODULES = {
+    **dict.fromkeys(("validate", "tokens", "convert"), "judge.cli.runs"),
+    **dict.fromkeys(("leaderboard", "report", "release", "plan"), "judge.cli.results"),
+    "pool": "judge.cli.run",
+    "drift": "judge.cli.calibrate",
+    **{name: f"judge.extra.{annex}.cli" for annex, (commands, _) in ANNEXES.items() for name in commands},
+}
+"""The module in whose `COMMANDS` a command is, where it is not `judge.cli.COMMAND`."""
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """How many more objects than before start a search for garbage in cycles.
@@ -108,16 +113,18 @@ def _settle_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def command_module(name: str) -> ModuleType | SimpleNamespace:
-    """What is behind a command: the docstring and `main` of a module, or its `ACTIONS`; one function as `main`."""
-    if name not in _OF_ANNEXES:
-        return importlib.import_module(f"judge.cli.{name}")
+def functions_of(name: str) -> tuple[str, dict[str, Callable[..., int]]]:
+    """What a command says of itself, and its functions by action; the action of a command without any is empty."""
     # Imported here, because it would slow down `judge --help`.
-    from inspect import cleandoc
+    from inspect import getdoc
 
-    cli = importlib.import_module(f"judge.extra.{_OF_ANNEXES[name]}.cli")
-    function = cli.COMMANDS[name]
-    return SimpleNamespace(main=function, examples=cli.EXAMPLES[name], __doc__=cleandoc(function.__doc__))
+    module = _module(name)
+    found = module.COMMANDS[name]
+    return (getdoc(module) or "", found) if isinstance(found, dict) else (getdoc(found) or "", {"": found})
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(_MODULES.get(name, f"judge.cli.{name}"))
 
 
 def _general(arguments: list[str]) -> list[str]:
@@ -141,19 +148,20 @@ def _general(arguments: list[str]) -> list[str]:
 def command_parser(name: str) -> CommandParser:
     """The parser of a command, with those of its actions."""
     # Imported here, because it would slow down `judge --help`.
-    from judge.cli.declared import declare_command
+    from judge.cli.declared import declare
 
-    module = command_module(name)
-    parser = CommandParser(prog=f"judge {name}", description=module.__doc__, examples=getattr(module, "examples", ()))
-    declare_command(parser, module)
+    about, functions = functions_of(name)
+    examples = () if name in EXAMPLES else _module(name).EXAMPLES[name]
+    parser = CommandParser(prog=f"judge {name}", description=about, examples=examples)
+    declare(parser, functions)
     return parser
 
 
 def call(name: str, words: Sequence[str]) -> int:
     """Do what a command line says; errors are raised."""
-    from judge.cli.declared import parse_command
+    from judge.cli.declared import parsed_call
 
-    return parse_command(command_parser(name), command_module(name), words)()
+    return parsed_call(command_parser(name), functions_of(name)[1], words)()
 
 
 def _dispatch(arguments: list[str]) -> int:

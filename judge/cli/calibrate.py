@@ -1,23 +1,24 @@
-"""Find out which judge can be trusted, and how far: compare judges' labels with gold grades of the same responses.
-
-The labels are read from files (--judgments: judgments.jsonl of `judge run`, qrels, or files of four columns, each a
-judge named after its file), or the judges are asked (--prompt and --model, each may be given several times, with
---pool).
-"""
+"""Judges against gold, and against themselves at another date."""
 
 from judge.ask.asking import JobForecast
+from judge.calibrate.drift import Drift
 from judge.calibrate.report.terminal import summary
 from judge.cli.declared import FileOfOptions, JsonOutput
-from judge.cli.printing import columns, print_fact, print_json, progress, say
+from judge.cli.printing import columns, print_fact, print_json, print_table, progress, say
 from judge.cli.spending import DryRunOption, print_forecast, say_accounts, say_lacking_log
-from judge.io.cells import count
-from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.io.cells import count, interval, number
+from judge.jobs.calibration import CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.calibration.inputs import NEEDLESS
-from judge.jobs.calibration.session import forecast_calibration
+from judge.jobs.drift import DriftPlan, compare_dates
 
 
-def main(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions) -> int:
-    """Read, ask if models are given, compare, write, print; 1 if a requirement is not met."""
+def calibrate(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions) -> int:
+    """Find out which judge can be trusted, and how far: compare judges' labels with gold grades of the same responses.
+
+    The labels are read from files (--judgments: judgments.jsonl of `judge run`, qrels, or files of four columns, each a
+    judge named after its file), or the judges are asked (--prompt and --model, each may be given several times, with
+    --pool).
+    """
     if not plan.models:
         trial.refuse_unused(["dry_run"], NEEDLESS)
     if trial.dry_run:
@@ -60,3 +61,44 @@ def _print_forecast(forecast: JobForecast, *, as_json: bool) -> None:
     if counts["test_judgments"]:
         print_fact("test grades", f"at most {count(counts['test_judgments'], 'judgment')} on top, by the chosen judges")
     print_forecast(forecast.models)
+
+
+HEADER = (
+    *("judge", "prompt", "n/topics", "change [95 %]", "[90 %]", "unchanged [95 %]"),
+    *("higher", "lower", "lost", "gained", "verdict"),
+)
+
+
+def drift(plan: DriftPlan, output: JsonOutput) -> int:
+    """Compare a judge's grades of the same responses at two dates.
+
+    Says how far the mean grade moved, with its interval over topics, and how many grades are unchanged. STEADY: two
+    one-sided tests at 5 % find a change smaller than the margin. MOVED: a change beyond it. Exit code 1 unless all is
+    STEADY.
+    """
+    with progress("comparing two dates"):
+        outcome = compare_dates(plan)
+    for warning in outcome.warnings:
+        say(f"Warning: {warning}")
+    if output.as_json:
+        print_json({"warnings": outcome.warnings, "rows": outcome.rows})
+    else:
+        print_table(HEADER, [_cells(row) for row in outcome.rows], words=2, keys=2)
+    return 0 if outcome.steady else 1
+
+
+def _cells(row: Drift) -> tuple[str, ...]:
+    low, high = (number(end, signed=True) for end in (row.within.low, row.within.high))
+    return (
+        row.after,
+        row.prompt or "-",
+        f"{row.n}/{row.topics}",
+        interval(row.change, signed=True),
+        "-" if row.within.low is None else f"[{low}, {high}]",
+        interval(row.unchanged),
+        *map(str, (row.higher, row.lower, row.lost, row.gained)),
+        row.word,
+    )
+
+
+COMMANDS = {"calibrate": calibrate, "drift": drift}

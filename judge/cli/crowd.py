@@ -1,7 +1,4 @@
-"""Turn the labels of many workers into one grade per item, with an audit trail.
-
-`judge crowd cast-regin DIR --out OUT` reads the published resource instead of tables of labels.
-"""
+"""Workers' labels to grades."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +16,11 @@ _SHOWN = 12
 """How many warnings are printed."""
 
 
-def main(plan: CrowdPlan, output: JsonOutput) -> int:
-    """Grade and summarize; 1 if a criterion has no label left."""
+def crowd(plan: CrowdPlan, output: JsonOutput) -> int:
+    """Turn the labels of many workers into one grade per item, with an audit trail.
+
+    `judge crowd cast-regin DIR --out OUT` reads the published resource instead of tables of labels.
+    """
     try:
         with progress("reading labels") as steps:
             outcome = grade_crowd(plan, steps)
@@ -79,3 +79,6 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
 def _warn(warnings: Sequence[Problem]) -> None:
     for line in folded_lines(grouped(warnings), _SHOWN):
         say(f"warning: {line}")
+
+
+COMMANDS = {"crowd": crowd}

@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import create_model
@@ -52,54 +51,50 @@ class FileOfOptions(Options, section="options in a file"):
 
 
 class _Field(NamedTuple):
-    """A field as the command line has it."""
+    """A field as the command line has it, under a heading."""
 
     name: str
     field: FieldInfo
     option: Option
     title: str
-    """The heading that it stands under."""
 
 
-def declare_command(parser: CommandParser, module: ModuleType | SimpleNamespace) -> None:
-    """Give a parser the options of a command: those of the plans that its `main` takes, or each of its `ACTIONS`."""
-    if not hasattr(module, "ACTIONS"):
-        _declare_plans(parser, module.main)
+Functions = Mapping[str, Callable[..., int]]
+"""The functions of a command by action, each with plans as its parameters; a command without actions has one, ""."""
+
+
+def declare(parser: CommandParser, functions: Functions) -> None:
+    """Give a parser the options of a command: those of the plans that its functions take."""
+    if "" in functions:
+        _declare_plans(parser, functions[""])
         return
-    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(module.ACTIONS))
-    for name, function in module.ACTIONS.items():
+    actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(functions))
+    for name, function in functions.items():
         # The exit code follows in the help of the action.
         line = (function.__doc__ or "").partition("\n")[0].partition(";")[0].rstrip(".")
         _declare_plans(actions.add_parser(name, help=line[:1].lower() + line[1:]), function)
 
 
-def parse_command(
-    parser: CommandParser, module: ModuleType | SimpleNamespace, words: Sequence[str]
-) -> "functools.partial[int]":
-    """What a command line does, as a function to call.
-
-    Raises:
-        UsageError: Options do not go together, or the file of --save-config cannot be written as wanted.
-        InputError: A file of options or the extended folder cannot be read, or holds options that cannot be used.
-    """
+def parsed_call(parser: CommandParser, functions: Functions, words: Sequence[str]) -> "functools.partial[int]":
+    """What a command line does, as a function to call."""
     if {word.partition("=")[0] for word in words} & {"--config", "--save-config", "--extend"}:
         for each in parser._actions:
             # A file may give it.
             each.required = False
     line = vars(parser.parse_args(words))
-    line.pop("given")
     argv = (*parser.prog.split()[1:], *words)
-    function: Callable[..., int] = module.main if not hasattr(module, "ACTIONS") else module.ACTIONS[line["action"]]
-    if (action := line.pop("action", None)) is not None:
-        (actions,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-        parser = actions.choices[action]
-    plans = _plans_from(parser, _plans_of(function), line)
-    chosen = _chosen(_plans_of(function), plans)
+    action = line.pop("action", "")
+    for each in parser._actions if action else ():
+        if isinstance(each, argparse._SubParsersAction):
+            parser = each.choices[action]
+    kinds = _plans_of(functions[action])
+    plans = _plans_from(parser, kinds, line)
+    chosen = _chosen(kinds, plans)
     if line.get("save_config") is not None:
         return functools.partial(_save, Path(line["save_config"]), parser.prog, chosen)
     call = {"argv": argv, "chosen": chosen}
     return functools.partial(
-        function, *(each.with_values(**call) if isinstance(each, Call) else each for each in plans)
+        functions[action], *(each.with_values(**call) if isinstance(each, Call) else each for each in plans)
     )
 
 
@@ -221,14 +216,7 @@ def _refuse(
     places: Mapping[str, tuple[str, str]],
     reasons: Mapping[str, str],
 ) -> None:
-    """Refuse names and values of files.
-
-    Args:
-        parser: The parser of the command.
-        known: The names of its options.
-        places: The file that gives an option, and the place in it.
-        reasons: What is wrong with the value of an option.
-    """
+    """Refuse names and values of files."""
     known = set(known) - {"config", "save-config"}
     problems = [
         Problem("bad_value", "error", file, None, place, f"{name}: {reasons[name]}")

@@ -1,10 +1,4 @@
-"""Write the bundled example to a folder and judge it on this machine alone.
-
-The overlap baseline judges groundedness first, then a small local model judges groundedness and naturalness, and both
-are compared with the example's gold. One of the runs is interactive, and judged in its own conversation. At the end the
-baseline says which nuggets the responses support. The local model's weights (about 1 GiB) are fetched once through the
-package index. Where the extra `llama` is not installed, the local model is left out.
-"""
+"""The bundled example, written and judged."""
 
 import shutil
 from pathlib import Path
@@ -34,8 +28,14 @@ class DemoPlan(Options):
     """Stop after the baseline; nothing is fetched."""
 
 
-def main(plan: DemoPlan) -> int:
-    """Write, judge, compare, and say what to look at."""
+def demo(plan: DemoPlan) -> int:
+    """Write the bundled example to a folder and judge it on this machine alone.
+
+    The overlap baseline judges groundedness first, then a small local model judges groundedness and naturalness, and
+    both are compared with the example's gold. One of the runs is interactive, and judged in its own conversation. At
+    the end the baseline says which nuggets the responses support. The local model's weights (about 1 GiB) are fetched
+    once through the package index. Where the extra `llama` is not installed, the local model is left out.
+    """
     if plan.no_model:
         plan.refuse_unused(["model"], "--no-model leaves the second judge out")
     extra = backend_facts(plan.model).extra
@@ -81,13 +81,12 @@ def main(plan: DemoPlan) -> int:
 
 
 def write_example(folder: Path) -> None:
-    """Copy the bundled example and gold over files of the same names.
-
-    Raises:
-        InputError: The folder cannot be written.
-    """
+    """Copy the bundled example and gold over files of the same names."""
     try:
         for name in ("examples", "gold"):
             shutil.copytree(bundled(name), folder / name, dirs_exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: the example cannot be written: {error}") from error
+
+
+COMMANDS = {"demo": demo}

@@ -1,9 +1,4 @@
-"""Check this machine and some judges before a run: a line for each check says ok, warning or fails.
-
-Without --model, nothing is sent. With it, each judge that runs elsewhere is asked for its list of models, which is
-free, and three or four small questions, which its provider bills: about 1,500 tokens each. Keys are named and never
-shown. Exit code 1 if something fails.
-"""
+"""This machine and judges, checked before a run."""
 
 import sys
 from collections.abc import Sequence
@@ -19,8 +14,13 @@ _HEAD = 21
 """Columns of the state and the name of a check."""
 
 
-def main(plan: DoctorPlan, output: JsonOutput) -> int:
-    """Check and print; 1 if something fails."""
+def doctor(plan: DoctorPlan, output: JsonOutput) -> int:
+    """Check this machine and some judges before a run: a line for each check says ok, warning or fails.
+
+    Without --model, nothing is sent. With it, each judge that runs elsewhere is asked for its list of models, which is
+    free, and three or four small questions, which its provider bills: about 1,500 tokens each. Keys are named and never
+    shown. Exit code 1 if something fails.
+    """
     with progress("checking") as steps:
         report = examine(plan, steps)
     if output.as_json:
@@ -44,3 +44,6 @@ def _print(findings: Sequence[CheckFinding]) -> None:
         print(f"{state}{finding.check:<{_HEAD - 9}}{first}")
         for line in rest:
             print(" " * _HEAD + line)
+
+
+COMMANDS = {"doctor": doctor}

@@ -116,4 +116,4 @@ def sheet(plan: GoldSheetPlan) -> int:
     return 0
 
 
-ACTIONS = {"check": check, "import": import_grades, "split": split, "plan": draw, "sheet": sheet}
+COMMANDS = {"gold": {"check": check, "import": import_grades, "split": split, "plan": draw, "sheet": sheet}}

@@ -200,11 +200,13 @@ def merge(plan: JournalPaths, new: NewJournal, output: JsonOutput) -> int:
     return 1 if report.conflicts else 0
 
 
-ACTIONS = {
-    "verify": verify,
-    "salvage": salvage,
-    "stats": stats,
-    "export": export,
-    "reparse": reparse_replies,
-    "merge": merge,
+COMMANDS = {
+    "journal": {
+        "verify": verify,
+        "salvage": salvage,
+        "stats": stats,
+        "export": export,
+        "reparse": reparse_replies,
+        "merge": merge,
+    }
 }

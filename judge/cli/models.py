@@ -69,4 +69,4 @@ def _described(weights: ModelWeights) -> str:
     return f"local/{weights.name:<14}  {weights.size / 1e6:>5,.0f} MB  {weights.license}  {here}"
 
 
-ACTIONS = {"list": list_models, "pull": pull}
+COMMANDS = {"models": {"list": list_models, "pull": pull}}

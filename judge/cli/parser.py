@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from judge.cli.examples import EXAMPLES
-from judge.io.safe import did_you_mean
 
 EXIT_CODES = """\
 exit codes:
@@ -20,23 +19,29 @@ for every command:
 """
 
 
+class _Formatter(argparse.HelpFormatter):
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Fold paragraphs to the width of the terminal; one with indented lines is a list, and stays as it is."""
+        parts = text.split("\n\n")
+        return "\n\n".join(
+            part if "\n " in part else super(_Formatter, self)._fill_text(part, width, "") for part in parts
+        )
+
+
 class CommandParser(argparse.ArgumentParser):
     """The parser of a command or of one of its actions.
 
-    An option of several values accumulates when it is repeated, and any other one is refused. `given` in the parsed
-    values names what was given.
+    An option of several values accumulates when it is repeated, and any other one is refused. An option that is not
+    given leaves no value.
     """
 
     def __init__(self, *, lists: str = "options", examples: Sequence[str] = (), **settings: Any) -> None:
-        fixed: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        fixed: dict[str, Any] = {"formatter_class": _Formatter, "allow_abbrev": False}
         super().__init__(**fixed | settings)
         self.lists = lists
         self.epilog = settings.get("epilog") or _epilog(examples or EXAMPLES.get(self.prog.removeprefix("judge "), ()))
         self.register("action", None, _stored)
-        self.register("action", "store", _stored)
         self.register("action", "append", _Gathered)
-        self.register("action", "store_true", _Flag)
-        self.set_defaults(given=frozenset())
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """Parse; an unknown option is said first, because it is often the one that seems to be missing."""
@@ -49,11 +54,16 @@ class CommandParser(argparse.ArgumentParser):
     def _refuse(self, unknown: Sequence[str]) -> None:
         if unknown:
             option = unknown[0].partition("=")[0]
+            from judge.io.safe import did_you_mean
+
             hint = did_you_mean(option, self._option_string_actions) if option.startswith("-") else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
+            # It would slow down `judge --help`.
+            from judge.io.safe import did_you_mean
+
             choices = list(map(str, action.choices))
             raise argparse.ArgumentError(
                 action,
@@ -90,37 +100,21 @@ class _Once(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
-        if self.option_strings and self.dest in namespace.given:
+        if self.option_strings and hasattr(namespace, self.dest):
             raise argparse.ArgumentError(self, "given more than once: it takes one value")
-        _take(namespace, self.dest, values)
+        setattr(namespace, self.dest, values)
 
 
 class _Gathered(argparse.Action):
-    """Takes values, and more of them when it is repeated; the first given one replaces the default."""
+    """Takes values, and more of them when it is repeated."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
-        if values == [] and not self.option_strings:
-            return
-        before = getattr(namespace, self.dest) if self.dest in namespace.given else ()
-        _take(namespace, self.dest, [*before, *(values if isinstance(values, list) else [values])])
-
-
-class _Flag(argparse._StoreTrueAction):
-    """Says yes; saying it twice says no more."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        _take(namespace, self.dest, True)
+        values = values if isinstance(values, list) else [values]
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest, ()), *values])
 
 
 def _stored(**settings: Any) -> argparse.Action:
-    """The action of an argument that names none: several values accumulate."""
+    """The action of an argument that names none: several values of an option accumulate."""
     return (_Gathered if settings["option_strings"] and settings.get("nargs") == "+" else _Once)(**settings)
-
-
-def _take(namespace: argparse.Namespace, name: str, value: Any) -> None:
-    setattr(namespace, name, value)
-    namespace.given |= {name}

@@ -57,4 +57,4 @@ def _name(ids: Collection[str], reason: str) -> None:
         say(f"  … and {len(ids) - SHOWN:,} more")
 
 
-ACTIONS = {"index": index, "extract": extract}
+COMMANDS = {"passages": {"index": index, "extract": extract}}

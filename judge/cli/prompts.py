@@ -199,4 +199,4 @@ _TURN = Turn(
 )
 
 
-ACTIONS = {"list": list_prompts, "show": show, "check": check}
+COMMANDS = {"prompts": {"list": list_prompts, "show": show, "check": check}}

@@ -1,10 +1,4 @@
-"""Judge every run of a folder: check, pool, ask a judge, write response qrels and a leaderboard.
-
-Without --model (or the environment variable JUDGE_MODEL), a small local model judges; it needs no key, and its grades
-are a demonstration, not a measurement. Relevance, completeness and conciseness look at the conversation and need
---topics. So do the criteria of whole dialogues (usefulness, coherence, attentiveness, clarification), which are judged
-in a run of their own.
-"""
+"""Runs pooled and judged."""
 
 import msgspec
 
@@ -14,18 +8,55 @@ from judge.calibrate.certificate import CertificateStatement
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
-from judge.cli.tables import name_results, print_leaderboard, print_pooled, print_problems, print_rechecked
+from judge.cli.tables import (
+    name_results,
+    pooled_counts,
+    print_leaderboard,
+    print_pooled,
+    print_problems,
+    print_rechecked,
+)
 from judge.io.cells import count
+from judge.jobs.folder import write_pool
+from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
 from judge.jobs.run import Outcome, carry_out, dry_run
-from judge.jobs.run_inputs import Plan, RunInputs, read_run
+from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs, read_run
 from judge.plugins import added
+
+
+def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
+    """Pool the runs of a folder without judging anything, for human assessors, a crowd or `judge run`.
+
+    Writes the pool (TREC pool, records, response bank, passages), each run over the pooled responses, and the reason
+    for each response left out. `judge run` with the same options and --out continues there.
+    """
+    with progress("reading and checking runs") as steps:
+        pooled = pool_runs(plan, steps)
+    print_problems(pooled, checked_topics=plan.topics is not None)
+    if plan.missing_passages == "fail":
+        check_complete(pooled.pool)
+    out = plan.out or plan.extend or DEFAULT_OUT
+    with progress("writing the pool"):
+        write_pool(out, pooled, plan.argv, extended=plan.extend, replace=plan.replace, options=plan.chosen)
+    print_pooled(pooled)
+    if output.as_json:
+        print_json(pooled_counts(pooled))
+    say(f"the pool is in {out}")
+    return 0 if pooled.pool.responses else 1
+
 
 _SHOWN = 28
 """Longest value of a certificate that the terminal shows, in characters."""
 
 
-def main(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions) -> int:
-    """Run the whole line; 3 if asking again may bring missing judgments, 1 if nothing was judged."""
+def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions) -> int:
+    """Judge every run of a folder: check, pool, ask a judge, write response qrels and a leaderboard.
+
+    Without --model (or the environment variable JUDGE_MODEL), a small local model judges; it needs no key, and its
+    grades are a demonstration, not a measurement. Relevance, completeness and conciseness look at the conversation and
+    need --topics. So do the criteria of whole dialogues (usefulness, coherence, attentiveness, clarification), which
+    are judged in a run of their own.
+    """
     with progress("reading and checking runs") as steps:
         inputs = read_run(plan, keys=not trial.dry_run, steps=steps)
     print_problems(inputs.pooled, checked_topics=plan.topics is not None)
@@ -126,3 +157,6 @@ def print_dry_run(inputs: RunInputs, *, as_json: bool) -> None:
     if counts.rechecked:
         print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {inputs.plan.recheck})")
     print_forecast(counts.by_model)
+
+
+COMMANDS = {"pool": pool, "run": run}

@@ -39,12 +39,7 @@ def say_lacking_log(out: Path) -> None:
 
 
 def asks_again(reasons: Iterable[str], what: str = "a judgment") -> bool:
-    """Whether the same command asks again for what is missing for these reasons; if so, say it.
-
-    Args:
-        reasons: Why each is missing, as codes.
-        what: What was stopped.
-    """
+    """Whether the same command asks again for what is missing for these reasons; if so, say it."""
     again = any(reason in ASK_AGAIN for reason in reasons)
     if again:
         say(f"the same command asks again where a passing failure or the budget stopped {what}")
@@ -52,12 +47,7 @@ def asks_again(reasons: Iterable[str], what: str = "a judgment") -> bool:
 
 
 def print_calls(row: ModelForecast, facts: Mapping[str, str]) -> None:
-    """Print what a model would be asked in a dry run.
-
-    Args:
-        row: The calls.
-        facts: What they are about, by name.
-    """
+    """Print what a model would be asked in a dry run."""
     for name, fact in {
         "judge": row.model,
         **facts,

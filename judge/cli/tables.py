@@ -68,12 +68,7 @@ def print_corrected(rows: Sequence[CorrectedRow]) -> None:
 
 
 def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
-    """Print how often the second answer differs, and warn where something else answered.
-
-    Args:
-        rechecked: What was asked again; None without a recheck.
-        table: Whether stdout may hold a table.
-    """
+    """Print how often the second answer differs, and warn where something else answered."""
     if rechecked is None:
         return
     if table:
@@ -93,12 +88,7 @@ def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
 
 
 def print_problems(pooled: Pooled, *, checked_topics: bool) -> None:
-    """Say the problems of each file by code, as `judge validate` does: errors with their places, warnings as counts.
-
-    Args:
-        pooled: The runs, and what was pooled of them.
-        checked_topics: Whether turns were looked up among the topics.
-    """
+    """Say the problems of each file by code, as `judge validate` does: errors with their places, warnings as counts."""
     by_file: dict[str, list[Problem]] = {}
     for problem in pooled.submitted.problems:
         by_file.setdefault(problem.file, []).append(problem)

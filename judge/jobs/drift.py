@@ -49,10 +49,6 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
     """Compare the labels of two dates.
 
     Responses are the same where turn, text and passages are, if a pool lies beside both files; else where ids are.
-
-    Raises:
-        UsageError: The scale cannot be read.
-        InputError: A file has problems, or the two files share no judge or no response.
     """
     plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
     scale = parse_scale(plan.scale) if plan.scale else None

@@ -17,17 +17,7 @@ EngineName = Literal["ray"]
 
 
 def check_engine(engine: EngineName | None, address: str | None, workers: int | None, *, cascade: bool) -> None:
-    """Refuse options with which no engine can be used; nothing is started.
-
-    Args:
-        engine: The engine; None for the loop in this process.
-        address: The address of its cluster.
-        workers: Its workers at once.
-        cascade: Whether a checker judges first.
-
-    Raises:
-        UsageError: The engine is not installed, or the options do not fit each other.
-    """
+    """Refuse options with which no engine can be used; nothing is started."""
     if engine is None:
         if address is not None or workers is not None:
             raise UsageError("--address and --workers are for an engine (--engine ray)")
@@ -43,15 +33,7 @@ def check_engine(engine: EngineName | None, address: str | None, workers: int | 
 def open_engine(
     engine: EngineName | None, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions
 ) -> Iterator[CallEngine | None]:
-    """What makes the calls of models elsewhere, until the block ends; None where this process makes them.
-
-    Args:
-        engine: The engine; None for the loop in this process.
-        address: The address of its cluster; None to find or start one.
-        workers: Its workers at once; None for as many as fit.
-        names: The models, as the user gave them.
-        options: How they are called.
-    """
+    """What makes the calls of models elsewhere, until the block ends; None where this process makes them."""
     if engine is None:
         yield None
         return
@@ -61,14 +43,7 @@ def open_engine(
 
 
 def address_of(address: str | None) -> str | None:
-    """The address of a cluster's head, `HOST:PORT`; None where a cluster is to be started here.
-
-    Args:
-        address: What the user said; None for what the variable RAY_ADDRESS says.
-
-    Raises:
-        UsageError: It is no such address.
-    """
+    """The address of a cluster's head, `HOST:PORT`; None where a cluster is to be started here."""
     address = address or os.environ.get("RAY_ADDRESS") or None
     if address is None or address == "local":
         return None

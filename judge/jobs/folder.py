@@ -262,12 +262,7 @@ INDEX = "index.md"
 
 
 def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
-    """The page on a folder with these files.
-
-    Args:
-        names: What the folder holds, beside the files that are in every folder.
-        unit: What is judged.
-    """
+    """The page on a folder with these files."""
     held = {*names, *_ALWAYS}
     judged = "leaderboard.md" in held
     held |= {JOURNAL} if judged else set()
@@ -278,13 +273,7 @@ def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
 
 
 def listed_files(rows: Sequence[tuple[str, str]], held: Iterable[str], unit: JudgedUnit) -> list[tuple[str, str]]:
-    """The rows about files that a folder holds, in the nouns of a unit.
-
-    Args:
-        rows: A file or a pattern of files, and what it holds.
-        held: The files of the folder.
-        unit: What is judged.
-    """
+    """The rows about files that a folder holds, in the nouns of a unit."""
     files = set(held)
     return [
         (name, TURNS_WORDS[unit] if name == TURNS else worded(words, unit))

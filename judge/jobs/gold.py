@@ -282,17 +282,7 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
 
 
 def _check_units(criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool, *, mixed: bool = False) -> None:
-    """Refuse criteria about another unit than that of the pool, as far as a prompt tells.
-
-    Args:
-        criteria: The criteria.
-        prompts: Prompts that are named, in place of their criterion's default.
-        pool: The pool.
-        mixed: Whether some criteria may be about another unit, as in one file of gold for both.
-
-    Raises:
-        UsageError: There are some.
-    """
+    """Refuse criteria about another unit than that of the pool, as far as a prompt tells."""
     given = {prompt.name: prompt for prompt in map(find_criterion, prompts)}
     known = [name for name in sorted(criteria) if name not in given and name in default_prompts()]
     found = [*given.values(), *map(find_criterion, known)]

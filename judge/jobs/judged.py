@@ -63,11 +63,7 @@ class JudgedFolder(msgspec.Struct, frozen=True):
         return result_tables(self.pool, self.results, self.criteria, self.cluster)
 
     def judges(self, criterion: Criterion) -> set[str]:
-        """The judges that gave the grades; for a jury also its members, which the manifest lists.
-
-        Raises:
-            InputError: The manifest does not list the members as `judge run` does.
-        """
+        """The judges that gave the grades; for a jury also its members, which the manifest lists."""
         judges = set(self.said_by.get(criterion.prompt_id, ()))
         if any(map(is_jury, judges)):
             jury = self.manifest.get("configuration", {}).get("jury")
@@ -117,11 +113,7 @@ def read_judged(
 
 
 def read_replies(folder: Path) -> Sequence[Judgment | Failure]:
-    """What models said in an output folder of `judge run`: the members of a jury, else the judge.
-
-    Raises:
-        InputError: The folder has no judgments.
-    """
+    """What models said in an output folder of `judge run`: the members of a jury, else the judge."""
     if (folder / MEMBERS).is_file():
         return read_results(folder / MEMBERS, folder / MEMBER_FAILURES)
     return read_results(_judgments(folder), folder / FAILURES)
@@ -142,11 +134,7 @@ class _Said(msgspec.Struct):
 
 
 def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> dict[str, _Said]:
-    """What was said under each prompt, by `criterion/variant`.
-
-    Raises:
-        InputError: A response has two judgments under a prompt.
-    """
+    """What was said under each prompt, by `criterion/variant`."""
     said: dict[str, _Said] = {}
     places = pool_places(pool)
     graded: dict[str, SeenResponses] = {}
@@ -192,11 +180,7 @@ def _criteria(
 def _check_grades(
     results: Sequence[Judgment | Failure], said: Mapping[str, _Said], criteria: tuple[Criterion, ...], path: Path
 ) -> None:
-    """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since.
-
-    Raises:
-        InputError: Some grades are off the scale; every one is listed.
-    """
+    """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since."""
     scales = {criterion.prompt_id: {level.grade for level in criterion.scale.levels} for criterion in criteria}
     off = {prompt for prompt, scale in scales.items() if said[prompt].grades - scale}
     problems = [

@@ -54,15 +54,7 @@ def pool_configuration(
     topics: Path | None,
     earlier_runs: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Everything that determines a pool, as JSON values.
-
-    Args:
-        submitted: The runs.
-        pool: The pool made of them.
-        pooling: The options that it was made with.
-        topics: The topics file.
-        earlier_runs: Run ids and digests of the pool that is extended.
-    """
+    """Everything that determines a pool, as JSON values."""
     texts = stored_pool(pool)
     return {
         "runs": {**earlier_runs, **{run.run_id: run.digest for run in submitted.runs}},
@@ -81,14 +73,7 @@ def pool_configuration(
 def configuration(
     pooled: Mapping[str, Any], criteria: Sequence[Criterion], judge: str, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Everything that determines the judgments, as JSON values: equal configurations give comparable results.
-
-    Args:
-        pooled: From `pool_configuration`.
-        criteria: The prompts.
-        judge: How records name the judge.
-        options: How the judge is asked.
-    """
+    """Everything that determines the judgments, as JSON values: equal configurations give comparable results."""
     return {
         **pooled,
         "criteria": {prompt.name: {"prompt": prompt.prompt_id, "sha256": prompt.digest} for prompt in criteria},
@@ -100,22 +85,12 @@ def configuration(
 
 
 def job_manifest(status: str, configured: Mapping[str, Any], **facts: object) -> bytes:
-    """What the files of a job were made of; a rerun gives the same bytes, because no time of day is recorded.
-
-    Args:
-        status: How far the job came.
-        configured: Everything that determines its results, as JSON values.
-        facts: What else is recorded.
-    """
+    """What the files of a job were made of; a rerun gives the same bytes, because no time of day is recorded."""
     return json_bytes({"judge_version": __version__, "status": status, "configuration": configured, **facts})
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of an output folder; None if it has none.
-
-    Raises:
-        InputError: Judge did not write it, or wrote it in another layout.
-    """
+    """The manifest of an output folder; None if it has none."""
     path = folder / MANIFEST
     if not path.exists():
         return None
@@ -154,9 +129,6 @@ def check_folder(
 
     Returns:
         Whether the folder holds another configuration, so that its results must go.
-
-    Raises:
-        InputError: The folder cannot be used, or holds what this run must not write over.
     """
     make_folder(out)
     if not os.access(out, os.W_OK):
@@ -295,11 +267,7 @@ _OPTIONS = {
 
 
 def read_earlier_pool(folder: Path) -> Pool:
-    """The pool of an earlier output folder.
-
-    Raises:
-        InputError: The folder has no readable pool, or one that does not belong to its manifest.
-    """
+    """The pool of an earlier output folder."""
     pool = read_pool_folder(folder / "pool.jsonl", *BESIDE)
     # A folder without a manifest was put together by hand. A run that was stopped leaves a manifest, written first.
     manifest = read_manifest(folder)
@@ -315,16 +283,7 @@ def read_earlier_pool(folder: Path) -> Pool:
 
 
 def check_extended(folder: Path, wanted: Mapping[str, Any], files: Mapping[str, StrPath | None]) -> None:
-    """Refuse to add to a pool that was made in another way: one leaderboard cannot hold both.
-
-    Args:
-        folder: The output folder whose pool is extended.
-        wanted: From `pool_configuration`.
-        files: The files behind the digests in `wanted`, by the names of their options.
-
-    Raises:
-        InputError: The folder has no manifest of judge, or its pool was made with other options.
-    """
+    """Refuse to add to a pool that was made in another way: one leaderboard cannot hold both."""
     manifest = read_manifest(folder)
     if manifest is None:
         raise InputError(f"{folder}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`")
@@ -348,22 +307,14 @@ def check_extended(folder: Path, wanted: Mapping[str, Any], files: Mapping[str, 
 
 
 def earlier_runs(folder: Path) -> dict[str, str]:
-    """Run ids and digests in the manifest of an output folder; empty without a manifest.
-
-    Raises:
-        InputError: Judge did not write the manifest.
-    """
+    """Run ids and digests in the manifest of an output folder; empty without a manifest."""
     manifest = read_manifest(folder)
     runs = manifest["configuration"].get("runs") if manifest else None
     return dict(runs) if isinstance(runs, dict) else {}
 
 
 def earlier_options(folder: Path) -> dict[str, Any]:
-    """The options that an output folder was made with, by their names on the command line; empty if none are recorded.
-
-    Raises:
-        InputError: Judge did not write the manifest.
-    """
+    """The options that an output folder was made with, by their names on the command line."""
     manifest = read_manifest(folder)
     options = manifest.get("options") if manifest else None
     return dict(options) if isinstance(options, dict) else {}
@@ -375,12 +326,7 @@ REPORT_RECORD = "report.sha256"
 
 @contextmanager
 def reported(out: Path, record: str) -> Iterator[None]:
-    """While a job writes a folder: remove the folder's report if the job leaves other files than were there before.
-
-    Args:
-        out: The folder.
-        record: The job's own list of files with their digests.
-    """
+    """While a job writes a folder: remove the folder's report if the job leaves other files than were there before."""
     before = _content(out / record)
     yield
     if _content(out / record) != before:

@@ -49,14 +49,7 @@ class LengthLimit(Options, section="reading"):
     """The track's limits, where no option says otherwise (default: by the year of the topics, else ikat2025)."""
 
     def limits(self, turn_ids: Collection[str] | None) -> Limits:
-        """What responses are held to.
-
-        Args:
-            turn_ids: The turns of the topics; None without topics.
-
-        Raises:
-            UsageError: There is no such profile.
-        """
+        """What responses are held to."""
         return limits_of(self.profile, year_of(turn_ids or ()), self.token_limit)
 
 

@@ -177,11 +177,7 @@ def _pool_folder(plan: ExtractPlan) -> Path:
 
 
 def _used_by_runs(runs: Sequence[Path], depth: int, steps: Steps) -> tuple[frozenset[str], int]:
-    """The ids of the passages that the runs' responses use, and the number of errors in the runs.
-
-    Raises:
-        InputError: There is no response.
-    """
+    """The ids of the passages that the runs' responses use, and the number of errors in the runs."""
     submitted = read_runs(runs, selection=Selection(depth=depth), steps=steps)
     if not submitted.candidates:
         raise InputError(f"{', '.join(map(str, runs))}: no response, so no passage to extract", submitted.unusable)
@@ -190,11 +186,7 @@ def _used_by_runs(runs: Sequence[Path], depth: int, steps: Steps) -> tuple[froze
 
 
 def _used_by_pool(folder: Path) -> frozenset[str]:
-    """The ids of the passages that the pool's responses use.
-
-    Raises:
-        InputError: There is no response.
-    """
+    """The ids of the passages that the pool's responses use."""
     pool = read_earlier_pool(folder)
     if not pool.responses:
         raise InputError(f"{folder}: no response, so no passage to extract")

@@ -134,11 +134,7 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
 
 
 def _check_dialogues(pooling: Pooling) -> None:
-    """Refuse options that are about single responses and their passages.
-
-    Raises:
-        UsageError: There are some; all of them are named.
-    """
+    """Refuse options that are about single responses and their passages."""
     given = {
         "--depth": pooling.depth != 1,
         "--turns": pooling.only_turns is not None,
@@ -299,11 +295,7 @@ def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, ha
 
 
 def _check_conversations(submitted: Submitted) -> None:
-    """Refuse runs whose users' words stand in the topics alone.
-
-    Raises:
-        UsageError: There are some; all of them are named.
-    """
+    """Refuse runs whose users' words stand in the topics alone."""
     silent = [run.run_id for run in submitted.runs if run.selected and not rules_of(run.format).own_turns]
     if silent:
         names = ", ".join(map(shown, sorted(silent, key=natural_key)[:5]))
@@ -311,11 +303,7 @@ def _check_conversations(submitted: Submitted) -> None:
 
 
 def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | None) -> None:
-    """Refuse selected turns that no run has: without topics, only the runs show a mistyped id.
-
-    Raises:
-        UsageError: A selected turn is in no run.
-    """
+    """Refuse selected turns that no run has: without topics, only the runs show a mistyped id."""
     known = {candidate.turn_id for candidate in submitted.candidates} | {row.turn_id for row in submitted.exclusions}
     if previous:
         known |= {response.turn_id for response in previous.responses} | {row.turn_id for row in previous.exclusions}
@@ -377,11 +365,7 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
 
 
 def check_complete(pool: Pool) -> None:
-    """Refuse a pool in which a used passage has no text.
-
-    Raises:
-        InputError: Used passages lack texts; each such response is a problem.
-    """
+    """Refuse a pool in which a used passage has no text."""
     problems = [
         Problem(
             "missing_passage_text",

@@ -58,16 +58,7 @@ class Rechecked(Record, frozen=True):
 
 
 def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Failure]) -> Rechecked | None:
-    """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck.
-
-    Args:
-        inputs: What was asked.
-        asking: What asked it; the budget is for both answers.
-        replies: The answers, by model and then in the order of `inputs.asked`.
-
-    Raises:
-        OperationalError: The run stopped early; the same call goes on from there.
-    """
+    """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck."""
     plan, journal, asked = inputs.plan, asking.journal, inputs.asked
     if plan.recheck is None:
         return None

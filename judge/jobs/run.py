@@ -43,16 +43,7 @@ def run(
 
 
 def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome:
-    """Ask the judge and write the output folder.
-
-    Args:
-        inputs: From `read_run`.
-        progress: Is told how far the job is.
-
-    Raises:
-        InputError: The output folder cannot be used or holds results of another configuration.
-        OperationalError: The run stopped early; the same call goes on from there.
-    """
+    """Ask the judge and write the output folder."""
     plan, out, pooled = inputs.plan, inputs.out, inputs.pooled
     progress = progress or JobProgress()
     changed = check_out(inputs)
@@ -100,14 +91,7 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
 
 
 def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, replies: StoredResults) -> bytes:
-    """The manifest of a finished run; a rerun gives the same bytes, because no time of day is recorded.
-
-    Args:
-        pooled: From `pool_manifest`.
-        inputs: What was asked.
-        outcome: What came of it.
-        replies: The results of all models.
-    """
+    """The manifest of a finished run; a rerun gives the same bytes, because no time of day is recorded."""
     plan, judge, notes = inputs.plan, inputs.judge, outcome.notes
     counts = {**pooled["counts"], "results": Counter(map(_kind, outcome.results))}
     rare: dict[str, Any] = {
@@ -190,11 +174,7 @@ class DryRun(Record, frozen=True):
 
 
 def dry_run(inputs: RunInputs) -> DryRun:
-    """Count what carrying out a plan would send to each model beyond what the journals hold.
-
-    Raises:
-        InputError: The output folder exists and would be refused.
-    """
+    """Count what carrying out a plan would send to each model beyond what the journals hold."""
     if inputs.out.exists():
         check_out(inputs)
     plan, pooled, jury = inputs.plan, inputs.pooled, inputs.jury

@@ -128,11 +128,7 @@ class RunInputs(Record, frozen=True):
         return self.judge if isinstance(self.judge, Jury) else None
 
     def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
-        """What the certificate says; None without a certificate.
-
-        Args:
-            returned: The models that the provider named, by criterion; None before any was asked.
-        """
+        """What the certificate says; None without a certificate."""
         certificate, options = self.certificate, all_options(self.plan.options, self.judge.models)
         if certificate is None:
             return None
@@ -152,10 +148,6 @@ def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInput
         keys: Refuse a model without its key or address where no journal can have its completions; a dry run needs
             neither.
         steps: Called as the runs are read and pooled.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
     """
     out = plan.out or plan.extend or DEFAULT_OUT
     earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
@@ -224,12 +216,7 @@ def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:
 
 
 def _choose(plan: Plan) -> dict[str, list[Criterion]]:
-    """The prompts of each criterion: one, or several for a jury.
-
-    Raises:
-        UsageError: Two prompts for one criterion, or options of a jury, without a jury; calibration compares prompts.
-            Or the criteria cannot be asked together, as the plan wants.
-    """
+    """The prompts of each criterion: one, or several for a jury."""
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
     if plan.together:
         group = combine([prompt for several in chosen.values() for prompt in several])
@@ -250,11 +237,7 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
 
 
 def check_out(inputs: RunInputs) -> bool:
-    """Check the output folder, and say whether it holds results of another configuration.
-
-    Raises:
-        InputError: The folder cannot be used, or holds what this run must not write over.
-    """
+    """Check the output folder, and say whether it holds results of another configuration."""
     plan, out = inputs.plan, inputs.out
     in_place = plan.extend is not None and same_place(plan.extend, out)
     may_differ = GROWING if in_place else ()

@@ -73,16 +73,7 @@ class UnderTokenRule(msgspec.Struct, frozen=True):
 
 
 def under_token_rule(judged: JudgedFolder, view: TokenView, out: Path | None = None) -> UnderTokenRule:
-    """The leaderboard as judged (`flag`), or as if responses over the limit had been left out (`exclude`).
-
-    Args:
-        judged: From `read_judged`.
-        view: Whether responses over the limit stay, by which rule and which limit.
-        out: A file named .tsv or .md to write.
-
-    Raises:
-        UsageError: `out` is named otherwise, or dialogues were judged.
-    """
+    """The leaderboard as judged (`flag`), or as if responses over the limit had been left out (`exclude`)."""
     _check(judged, out)
     stored_rule, stored_limit = _stored(judged.manifest)
     rule, limit = view.token_rule or stored_rule, view.token_limit or stored_limit
@@ -104,16 +95,7 @@ def under_token_rule(judged: JudgedFolder, view: TokenView, out: Path | None = N
 def under_each_token_rule(
     judged: JudgedFolder, limit: int | None = None, out: Path | None = None
 ) -> tuple[Sensitivity, int]:
-    """Means and ranks with nothing excluded and under each rule, and the limit used.
-
-    Args:
-        judged: From `read_judged`.
-        limit: In tokens; by default that of the judging.
-        out: A file named .tsv or .md to write.
-
-    Raises:
-        UsageError: `out` is named otherwise, or dialogues were judged.
-    """
+    """Means and ranks with nothing excluded and under each rule, and the limit used."""
     _check(judged, out)
     limit = limit or _stored(judged.manifest)[1]
     sensitivity = token_sensitivity(judged.pool, judged.results, judged.criteria, limit)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from judge.cli import call
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 
 PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True, "text": "Tea."}
 TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]
@@ -45,14 +45,6 @@ def test_files_on_stdout_and_counts_on_stderr(folder, capsys):
 def test_lost_statements_are_said_loudly(folder, capsys):
     assert run(folder, "--to", "ikat2025", "--team", "t") == 0
     assert "PTKB STATEMENTS LOST in 1 response: give the topics with --topics" in capsys.readouterr().err
-
-
-def test_a_missing_team_is_an_input_error(folder):
-    with pytest.raises(InputError) as caught:
-        run(folder, "--to", "ikat2025")
-    assert caught.value.exit_code == 2
-    assert "--team" in caught.value.problems[0].message
-    assert not (folder / "out").exists()
 
 
 def test_nothing_is_written_inside_the_folder_of_runs(folder):

@@ -1,13 +1,12 @@
 """One declaration for an option: Python, the command line and a file of options take and refuse the same values."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import BeforeValidator, Field
 
-from judge.cli.declared import FileOfOptions, declare_command, parse_command
+from judge.cli.declared import FileOfOptions, declare, parsed_call
 from judge.cli.parser import CommandParser
 from judge.errors import InputError, UsageError
 from judge.io.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
@@ -48,14 +47,11 @@ def bake(cake: Cake, file: FileOfOptions) -> int:
     return 0
 
 
-MODULE: Any = SimpleNamespace(main=bake, __doc__="Bake.")
-
-
 def parsed(*words: str) -> Cake | None:
     parser = CommandParser(prog="judge bake")
-    declare_command(parser, MODULE)
+    declare(parser, {"": bake})
     BAKED.clear()
-    assert parse_command(parser, MODULE, words)() == 0
+    assert parsed_call(parser, {"": bake}, words)() == 0
     return BAKED[0] if BAKED else None
 
 
@@ -148,14 +144,6 @@ def test_a_file_of_options_is_refused_with_lines(tmp_path: Path) -> None:
         "judge bake has no option 'config'",
         "judge bake has no option 'secret'",
     ]
-
-
-def test_what_is_saved_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "j.toml"
-    assert parsed("--layers", "2", "--heat", "180", "--save-config", str(file)) is None
-    # --eggs is required and may be missing here; the heat is the default.
-    assert file.read_bytes() == b"layers = 2\n"
-    assert "1 option, to be given as `judge bake --config" in capsys.readouterr().err
 
 
 def test_options_without_effect_are_refused_by_the_names_of_the_line() -> None:

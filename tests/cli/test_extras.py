@@ -7,21 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from judge import (
-    CalibrationPlan,
-    CrowdPlan,
-    GoldImportPlan,
-    Plan,
-    calibrate_judges,
-    grade_crowd,
-    import_gold_files,
-    run,
-)
 from judge.cli import main
-from judge.errors import UsageError
 from judge.io.installed import EXTRAS
 from judge.jobs.doctor import machine
-from tests.calibration_world import gold_rows, items, pool, write_gold, write_pool
 from tests.conftest import PROJECT
 
 RUNS = PROJECT / "examples/runs"
@@ -99,38 +87,14 @@ def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("_plain")
-def test_python_gets_the_same_message(tmp_path: Path) -> None:
-    out = tmp_path / "new"
-    with pytest.raises(UsageError, match=r"judge\[crowd\]"):
-        grade_crowd(CrowdPlan(labels=["absent.csv"], scales=["0-3"], out=out))
-    with pytest.raises(UsageError, match=r"judge\[crowd\]"):
-        import_gold_files(GoldImportPlan(source="crowd", files=["absent.csv"], out=out))
-    with pytest.raises(UsageError, match=r"judge\[llama\]"):
-        run(Plan(runs="absent", model="local/smollm2-135m", out=out))
-    world = items(topics=2)
-    write_gold(tmp_path / "gold.jsonl", gold_rows(world))
-    write_pool(tmp_path / "pool", pool(world))
-    asked = CalibrationPlan(
-        gold=[tmp_path / "gold.jsonl"],
-        models=["local/smollm2-135m"],
-        prompts=["groundedness"],
-        pool=tmp_path / "pool",
-        out=out,
-    )
-    with pytest.raises(UsageError, match=r"judge\[llama\]"):
-        calibrate_judges(asked)
-    assert {path.name for path in tmp_path.iterdir()} == {"gold.jsonl", "pool"}
-
-
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("llama", "bleu", "rouge", "onnx", "encoder", "sentence-transformers", "lucene"):
         monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
-    found = machine.extras(tmp_path)
-    assert found.state == "ok"
-    assert found.found.startswith("installed: crowd (polars ")
-    assert found.found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, sentence-transformers, lucene")
-    assert found.advice == "`pip install 'judge[NAME]'` adds one"
+    state, found, advice = machine.extras(tmp_path)
+    assert state == "ok"
+    assert found.startswith("installed: crowd (polars ")
+    assert found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, sentence-transformers, lucene")
+    assert advice == "`pip install 'judge[NAME]'` adds one"
 
 
 PLAIN = """

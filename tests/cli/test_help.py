@@ -1,10 +1,11 @@
-"""What the command line says of itself: examples that parse, hints for mistyped names, completion."""
+"""What the command line says of itself: examples that parse, hints for mistyped names, completion, refusals."""
 
 import argparse
 import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,19 @@ from judge.cli.completion import SHELLS
 from judge.cli.parser import CommandParser
 from judge.errors import UsageError
 from judge.judges.backends import open_model
-from tests.cli.test_repeats import parsers
 from tests.conftest import PROJECT
+
+
+def parsers(command: str) -> Iterator[CommandParser]:
+    pending: list[argparse.ArgumentParser] = [command_parser(command)]
+    while pending:
+        parser = pending.pop()
+        assert isinstance(parser, CommandParser), parser.prog
+        yield parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                pending += action.choices.values()
+
 
 PLACES = {parser.prog.removeprefix("judge "): parser for command in COMMANDS for parser in parsers(command)}
 EXAMPLES = {
@@ -60,6 +72,7 @@ def test_the_examples_parse() -> None:
         ("run --runs x --format cast2020", "argument --format: invalid choice: 'cast2020'; did you mean cast2022?"),
         ("validate --strcit", "judge validate: unrecognized arguments: --strcit; did you mean --strict?"),
         ("run --bogus", "judge run: unrecognized arguments: --bogus\n"),
+        ("gold split a --test 1 --seed 1 --bogus", "judge gold split: unrecognized arguments: --bogus\n"),
         ("", "judge: the following arguments are required: COMMAND"),
         ("run", "judge run: the following arguments are required: --runs"),
         ("run --runs x --depth 0", "judge run: argument --depth: expected 1 or more, found '0'"),
@@ -80,7 +93,6 @@ def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(typed: str, sai
     ("name", "said"),
     [
         # A provider of litellm might have the name, so litellm is loaded.
-        pytest.param("sever/llama", "; did you mean server?", marks=pytest.mark.slow),
         pytest.param("openia/gpt-4.1-mini", "; did you mean openai?", marks=pytest.mark.slow),
         ("baseline/overlp", "; did you mean overlap?"),
         ("local/qwen2.5", "; did you mean qwen2.5-1.5b?"),
@@ -172,3 +184,32 @@ def test_a_parser_without_examples_ends_with_the_exit_codes() -> None:
     parser = CommandParser(prog="judge x")
     assert isinstance(parser, argparse.ArgumentParser)
     assert "examples:" not in parser.format_help()
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("calibrate --gold g --judgments j --temperature 0.5 --topics t", "--temperature, --topics: "),
+        ("calibrate --gold g --judgments j --max-cost 1", "--max-cost: "),
+        ("calibrate --gold g --judgments j --polarity lower", "--polarity: "),
+        ("calibrate --gold g --judgments j --seal s", "--seal: "),
+        ("leaderboard out --families f", "--families: "),
+        ("passages extract --pool out --depth 2 --passages p -o x", "--depth: "),
+        ("prompts show groundedness --form text", "--form: "),
+        ("demo --no-model --model baseline/overlap", "--model: "),
+    ],
+)
+def test_an_option_without_effect_is_refused(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(typed.split()) == 2
+    assert capsys.readouterr().err.startswith(f"judge: {said}without effect here: ")
+
+
+def test_too_little_memory_is_a_failure_outside_and_no_traceback(monkeypatch, capsys) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("judge.cli.functions_of", full)
+    assert main(["tokens", "runs"]) == 3
+    assert capsys.readouterr().err == (
+        "judge: not enough memory; a smaller --max-file-size refuses large files before they are read\n"
+    )

@@ -1,6 +1,5 @@
 """`judge journal`, and what the commands that ask a judge say about journals and prices."""
 
-import hashlib
 import json
 import shutil
 import sqlite3
@@ -109,42 +108,6 @@ def test_a_copy_without_its_log_is_told(out: Path, capsys: pytest.CaptureFixture
     assert "journal.sqlite-wal" not in capsys.readouterr().err
 
 
-def test_completions_that_do_not_arrive_end_the_command(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    journal = out / "journal.sqlite"
-    connection = sqlite3.connect(journal)
-    connection.execute("DELETE FROM completion WHERE rowid <= 20")
-    connection.execute("CREATE TRIGGER t BEFORE INSERT ON completion BEGIN SELECT RAISE(IGNORE); END")
-    connection.commit()
-    connection.close()
-    assert run(out, *OVERLAP) == 3
-    complaint = capsys.readouterr().err
-    assert f"judge: {journal}: cannot be written: of " in complaint
-    assert "not in the table after their commit" in complaint
-
-
-def test_a_journal_of_an_earlier_version_is_converted_by_the_command_that_is_named(out: Path, capsys) -> None:
-    journal = out / "journal.sqlite"
-    before = (out / "judgments.jsonl").read_bytes()
-    connection = sqlite3.connect(journal)
-    columns = "digest, judge, parameters, messages, sample, form, criterion, turn_id, response_id, completion"
-    rows = connection.execute(f"SELECT {columns} FROM completion").fetchall()
-    for row in rows:
-        # What the second version hashed.
-        sealed = json.dumps(row, separators=(",", ":"), ensure_ascii=False)
-        checksum = hashlib.sha256(sealed.encode()).hexdigest()
-        connection.execute("UPDATE completion SET checksum = ? WHERE digest = ?", (checksum, row[0]))
-    connection.execute("UPDATE meta SET value = '2' WHERE key = 'schema'")
-    connection.commit()
-    connection.close()
-    assert run(out, *OVERLAP) == 2
-    new = out.parent / "new.sqlite"
-    assert f"`judge journal salvage {journal} -o NEW` converts it" in capsys.readouterr().err
-    assert main(["journal", "salvage", str(journal), "-o", str(new)]) == 0
-    new.replace(journal)
-    assert run(out, *OVERLAP) == 0
-    assert (out / "judgments.jsonl").read_bytes() == before
-
-
 # ---------------------------------------------------------------- prices and dry runs
 
 
@@ -227,11 +190,6 @@ def test_what_is_no_price_is_refused(tmp_path: Path, price: str, capsys: pytest.
         run(tmp_path / "out", *SERVER, "--dry-run", f"--price={price}")
     assert stopped.value.code == 2
     assert "argument --price" in capsys.readouterr().err
-
-
-def test_a_price_of_no_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(tmp_path / "out", *SERVER, "--dry-run", "--price", "server/b=1/2") == 2
-    assert "--price server/b=…: there is no such model among server/a" in capsys.readouterr().err
 
 
 def test_prices_stand_in_the_manifest_and_change_no_configuration(out: Path) -> None:

@@ -124,16 +124,6 @@ def test_gold_takes_the_lead_from_the_judges_favorite(folder: Path, capsys: pyte
     assert (out / "corrected.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_same_command_gives_the_same_bytes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    printed, written = [], []
-    for name in ("a.tsv", "b.tsv"):
-        assert run(folder, "--gold", folder.parent / "gold.jsonl", "--out", folder.parent / name) == 0
-        printed.append(capsys.readouterr().out)
-        written.append((folder.parent / name).read_bytes())
-    assert printed[0] == printed[1]
-    assert written[0] == written[1]
-
-
 def test_one_file_by_its_ending(folder: Path) -> None:
     for name in ("deep/table.tsv", "table.md"):
         assert run(folder, "--gold", folder.parent / "gold.jsonl", "--out", folder.parent / name) == 0
@@ -173,16 +163,6 @@ def test_gold_that_was_not_given_blind_is_announced(folder: Path, capsys: pytest
     assert "not given blind" not in said
     assert said.endswith(f"the corrected leaderboard is in {folder.parent / 'x.md'}\n")
     assert "**Warning**: groundedness: 3 of 35" in (folder.parent / "x.md").read_text(encoding="utf-8")
-
-
-def test_json_has_what_to_know_of_the_gold_and_so_has_the_other_stream(folder: Path, capsys) -> None:
-    gold = folder.parent / "gold.jsonl"
-    gold.write_bytes(gold.read_bytes().replace(b'"made":"blind"', b'"made":"synthetic"', 3))
-    assert run(folder, "--gold", gold, "--json") == 0
-    shown, said = capsys.readouterr()
-    (caution,) = json.loads(shown)["cautions"]
-    assert caution.startswith("groundedness: 3 of 35 gold grades were not given blind")
-    assert f"Warning: {caution}" in said
 
 
 @pytest.fixture
@@ -423,13 +403,6 @@ def test_runs_that_are_left_without_a_grade_share_the_worst_bound(lengths: Path,
     }
     assert run(lengths, "--token-sensitivity", "--token-limit", 245, "--out", lengths / "x.md") == 0
     assert "fewer than 2 items" not in (lengths / "x.md").read_text(encoding="utf-8")
-
-
-def test_cut_texts_say_nothing_of_the_submitted_ones(lengths: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = lengths / "pool.jsonl"
-    file.write_text(file.read_text(encoding="utf-8").replace('"truncated": false', '"truncated": true', 2), "utf-8")
-    assert run(lengths, "--token-sensitivity") == 2
-    assert "2 responses of the pool were cut to the token limit" in capsys.readouterr().err
 
 
 def test_what_was_excluded_before_the_judging_stays_out_and_is_counted(lengths: Path, capsys) -> None:

@@ -3,19 +3,12 @@
 import hashlib
 import json
 import os
-from pathlib import Path
 
 import pytest
 
-import judge.cli
 from judge.cli import main
 
 IDS = [f"clueweb22-en0000-00-00000:{number}" for number in range(12)]
-
-
-@pytest.fixture(autouse=True)
-def _command(monkeypatch):
-    monkeypatch.setitem(judge.cli.COMMANDS, "passages", "indexes, and the texts that a pool needs")
 
 
 @pytest.fixture
@@ -154,6 +147,10 @@ def test_errors_in_runs_are_mentioned(folder, capsys):
     code, lines = extract(folder, "--passages", str(folder / "collection.jsonl"))
     assert (code, len(lines)) == (1, 1)
     assert "1 error in the runs; `judge validate` lists them" in capsys.readouterr().err
+    # They are told before the collection is read.
+    assert main(["passages", "extract", "--runs", str(folder / "runs"), "--passages", "none", "-o", "new"]) == 2
+    told = capsys.readouterr().err
+    assert told.index("1 error in the runs") < told.index("cannot be used")
 
 
 def test_without_a_response_nothing_is_written(folder, capsys):
@@ -181,20 +178,13 @@ def test_inputs_are_never_overwritten(folder, capsys):
     assert "this is a folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("link", [None, "link_to", "symlink_to"])
 @pytest.mark.parametrize(
-    "name",
+    ("name", "link"),
     [
-        "hashes.tsv",
-        "runs/r.json",
-        "shards/1.jsonl",
-        "collection.jsonl",
-        "collection.idx",
-        "pool/passages.jsonl",
-        "pool/pool.jsonl",
-        "pool/excluded.tsv",
-        "pool/runs.jsonl",
-        "pool/manifest.json",
+        *(("hashes.tsv", None), ("runs/r.json", "link_to"), ("shards/1.jsonl", "symlink_to")),
+        *(("collection.jsonl", None), ("collection.idx", "link_to"), ("pool/passages.jsonl", "symlink_to")),
+        *(("pool/pool.jsonl", None), ("pool/excluded.tsv", "link_to"), ("pool/runs.jsonl", "symlink_to")),
+        ("pool/manifest.json", None),
     ],
 )
 def test_what_extract_reads_is_never_overwritten(folder, capsys, name, link):
@@ -217,21 +207,6 @@ def test_what_extract_reads_is_never_overwritten(folder, capsys, name, link):
     assert source.read_bytes() == before
 
 
-def test_what_an_index_is_built_from_is_never_overwritten(folder, capsys):
-    shards = folder / "shards"
-    shards.mkdir()
-    (shards / "1.jsonl").write_bytes((folder / "collection.jsonl").read_bytes())
-    (folder / "linked").hardlink_to(folder / "hashes.tsv")
-    for options in (
-        ["--collection", str(shards), "-o", str(shards / "1.jsonl")],
-        ["--hashes", str(folder / "hashes.tsv"), "-o", str(folder / "linked")],
-    ):
-        before = Path(options[-1]).read_bytes()
-        assert main(["passages", "index", *options]) == 2
-        assert "the output would replace the input" in capsys.readouterr().err
-        assert Path(options[-1]).read_bytes() == before
-
-
 def test_an_output_that_is_no_regular_file_is_refused(folder, capsys):
     put_run(folder, IDS[0])
     os.mkfifo(folder / "pipe")
@@ -247,5 +222,9 @@ def test_an_output_that_is_no_regular_file_is_refused(folder, capsys):
 
 
 def test_hashes_and_collection_exclude_each_other(folder, capsys):
-    assert main(["passages", "index", "--hashes", "a", "--collection", "b", "-o", "c"]) == 2
-    assert capsys.readouterr().err.endswith("give exactly one of them\n")
+    for more in (
+        ["index", "--hashes", "a", "--collection", "b"],
+        ["extract", "--passages", "a", "--pool", "b", "--runs", "c"],
+    ):
+        assert main(["passages", *more, "-o", "c"]) == 2
+        assert capsys.readouterr().err.endswith("give exactly one of them\n")

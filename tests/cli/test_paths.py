@@ -8,7 +8,7 @@ import pytest
 
 import judge
 from judge.cli import main
-from judge.errors import InputError, UsageError
+from judge.errors import InputError
 from judge.io.paths import file_in
 from judge.runs.formats import find_runs
 from tests.conftest import PROJECT
@@ -80,21 +80,6 @@ def test_runs_are_named_with_the_option_or_without_it(here: Path, command: str, 
     )
 
 
-def test_runs_of_two_folders_are_converted(here: Path) -> None:
-    files = ["runs/harbor-grounded.json", "late/quarry-copied.json"]
-    assert main(["convert", *files, "--to", "trec-run", "--out", "trec"]) == 0
-    assert sorted(path.name for path in Path("trec").glob("*.run")) == [
-        "harbor-grounded.provenance.run", "quarry-copied.provenance.run",
-    ]  # fmt: skip
-
-
-def test_an_output_folder_may_be_inside_none_of_the_folders_of_runs(here: Path, capsys) -> None:
-    for arguments in (["convert", "runs", "late", "--to", "trec-run"], ["validate", "runs", "late", "--fix"]):
-        assert main([*arguments, "-o", "late/new"]) == 2
-        assert "late/new: this is inside late; give a folder outside it" in capsys.readouterr().err
-    assert not Path("late/new").exists()
-
-
 def test_two_run_files_of_one_name_get_no_copies_under_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy("runs/harbor-grounded.json", "late/harbor-grounded.json")
     assert main(["validate", "runs", "late", "--fix", "-o", "fixed"]) == 2
@@ -144,13 +129,3 @@ def test_a_folder_without_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r": a folder without dev\.jsonl or gold\.jsonl; name the file$"):
         file_in(tmp_path, "dev.jsonl", "gold.jsonl")
     assert file_in(tmp_path / "absent", "dev.jsonl") == tmp_path / "absent"
-
-
-def test_python_plans_take_text_paths_and_several_of_them(here: Path) -> None:
-    one = judge.pool_runs(judge.Pooling(runs="runs", topics="topics.json"))
-    several = judge.pool_runs(judge.Pooling(runs=[Path("runs"), "late"], topics=Path("topics.json")))
-    assert (len(one.submitted.runs), len(several.submitted.runs)) == (5, 7)
-    with pytest.raises(UsageError, match="several run files have this name"):
-        shutil.copy("runs/harbor-grounded.json", "late/harbor-grounded.json")
-        plan = judge.jobs.validation.ValidationPlan(runs=("runs", "late"), fixed_dir="fixed")
-        judge.jobs.validation.validate_runs(plan)

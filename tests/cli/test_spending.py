@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from judge.cli import main
+from tests.calibration_world import FAST
 from tests.conftest import PROJECT
 from tests.jobs.test_run import files
 from tests.mock import Mock
@@ -160,7 +161,7 @@ def test_a_calibration_says_what_it_took(mock: Mock, tmp_path: Path, capsys: pyt
     assert run(mock, tmp_path / "out") == 0
     asking = ["calibrate", "--gold", str(PROJECT / "gold/example.gold.jsonl"), "--pool", str(tmp_path / "out"),
               "--prompt", "groundedness/graded", "--model", "server/a", "--base-url", mock.base_url,
-              "--out", str(tmp_path / "cal")]  # fmt: skip
+              "--out", str(tmp_path / "cal"), *FAST]  # fmt: skip
     capsys.readouterr()
     assert main([*asking, "--price", "1/2"]) == 0
     rows = table(capsys.readouterr().err)

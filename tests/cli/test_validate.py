@@ -54,20 +54,6 @@ def test_sound_runs_exit_0(folder, capsys):
     )
 
 
-def test_limits_of_options_are_not_said_to_be_the_profiles(folder, capsys):
-    put(folder, "a.json", run("9-1_1"))
-    assert validate(folder, "--token-limit", "300") == 0
-    assert capsys.readouterr().err.endswith("used passages (profile ikat2025, not its token limit)\n")
-    assert validate(folder, "--token-limit", "300", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["limits"] == {
-        "profile": "ikat2025",
-        "token_limit": 300,
-        "token_rule": "bare",
-        "citation_limit": None,
-        "overridden": ["token_limit"],
-    }
-
-
 def test_warnings_exit_0_and_errors_1(folder, capsys):
     put(folder, "a.json", run("9-1_1", ptkb_provenance=[]))
     assert validate(folder) == 0
@@ -82,14 +68,6 @@ def test_warnings_exit_0_and_errors_1(folder, capsys):
     assert "not checked without --topics: missing_turn, " in err
 
 
-def test_strict_counts_warnings_as_errors(folder, capsys):
-    put(folder, "a.json", run("9-1_1", ptkb_provenance=[]))
-    assert validate(folder, "--strict") == 1
-    out, _ = capsys.readouterr()
-    assert "  error no_ptkb (1): " in out
-    assert out.endswith("1 file, 1 readable: 1 error, 0 warnings\n")
-
-
 def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, capsys):
     (folder / "a.json").write_bytes(b'{"run_name": "r", "turns": [')
     put(folder, "b.json", run("9-1_1", text=""))
@@ -98,33 +76,6 @@ def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, c
     assert "  error truncated_json (1)" in out
     assert "  error empty_text (1)" in out
     assert "2 files, 1 readable: 2 errors, 0 warnings" in out
-
-
-def test_a_file_that_is_no_run_by_its_look_is_a_warning_and_an_error_if_strict(folder, capsys):
-    put(folder, "a.json", run("9-1_1"))
-    (folder / "notes.txt").write_text("mine", encoding="utf-8")
-    assert validate(folder) == 0
-    assert validate(folder, "--strict") == 1
-
-
-def test_topics_are_checked_against(folder, capsys):
-    put(folder, "a.json", run("9-1_2"))
-    assert validate(folder, "--topics", folder.parent / "topics.json") == 1
-    out, err = capsys.readouterr()
-    assert "  error turn_number_too_high (1): " in out
-    assert "    9-1_1 $.turns: the topics have this turn" in out
-    assert "--topics" not in err
-
-
-def test_many_of_a_kind_are_folded_unless_all_are_asked_for(folder, capsys):
-    put(folder, "a.json", run(*(f"9-1_{number}" for number in range(1, 10)), ptkb_provenance=[]))
-    validate(folder)
-    lines = capsys.readouterr().out.splitlines()
-    # The table of runs and an empty line; the file, the code, the total.
-    assert len(lines) == 3 + 1 + 1 + 1
-    assert lines[-2].endswith("(`judge validate --all` lists 9)")
-    validate(folder, "--all")
-    assert len(capsys.readouterr().out.splitlines()) == 3 + 1 + 1 + 9 + 1
 
 
 def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
@@ -171,14 +122,6 @@ def test_a_single_file_a_format_and_a_limit_may_be_given(folder, capsys):
     out, _ = capsys.readouterr()
     assert "warning over_token_limit (1)" in out
     assert "1 file, 1 readable" in out
-
-
-def test_clashing_ids_are_said_of_each_of_their_files(folder, capsys):
-    put(folder, "a.json", run("9-1_1"))
-    put(folder, "b.json", run("9-1_1"))
-    assert validate(folder, "--json") == 1
-    files = json.loads(capsys.readouterr().out)["files"]
-    assert [[problem["code"] for problem in file["problems"]] for file in files] == [["duplicate_run_id"]] * 2
 
 
 def test_passages_are_checked_against_the_hash_list(folder, tmp_path, capsys):
@@ -291,6 +234,8 @@ def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     assert "  warning equal_scores (30): " in out
     assert "(`judge validate --all` lists 10)" in out
     assert out.endswith("1 file, 1 readable: 0 errors, 30 warnings\n")
+    assert validate(folder, "--all") == 0
+    assert "judge validate --all" not in capsys.readouterr().out
     assert validate(folder, "--json", "--strict", "--report-dir", tmp_path / "pages") == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["errors"], report["files"][0]["errors"]) == (30, 30)
@@ -330,17 +275,6 @@ def test_fix_writes_fixed_copies_and_says_what_remains(folder, tmp_path, capsys)
     ]
 
 
-def test_the_exit_code_of_a_fix_is_that_of_what_remains(folder, tmp_path, capsys):
-    put(folder, "a.json", run("9-1_1", ptkb_provenance=[1, 1]))
-    assert validate(folder, "--strict") == 1
-    capsys.readouterr()
-    assert validate(folder, "--strict", "--fix", "-o", tmp_path / "out", "--json") == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["errors"] == 1
-    assert report["fixed"]["fixes"] == 1
-    assert [file["errors"] for file in report["fixed"]["files"]] == [0]
-
-
 TWICE = '{"run_name": "%s", "run_type": "manual", "turns": [{"turn_id": "9-1_1", "responses": [%s]}]}'
 FIXABLE = '{"rank": "1", "text": "T", "text": "%s", "ptkb_provenance": [1], "passage_provenance": [%s]}'
 
@@ -378,17 +312,6 @@ def test_what_is_wrong_with_the_folder_remains_when_its_runs_are_fixed(folder, t
     assert f"without a copy:\n  {folder}/notes.txt: 1 error" in capsys.readouterr().out
 
 
-def test_a_copy_of_json_lines_has_the_order_and_the_numbers_of_the_original(folder, tmp_path):
-    head = {"metadata": {"run_id": "r", "run_type": "manual", "team_id": "t"}, "turn_id": "9-1_1"}
-    answer = {"text": "T", "rank": "1", "citations": {"c": 1}, "ptkb_provenance": []}
-    lines = [{"responses": [answer | {"rank": rank}], "references": {"c": 1}} | head for rank in ("1", 2)]
-    path = folder / "a.jsonl"
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    validate(folder, "--fix", "-o", tmp_path / "out")
-    copy = (tmp_path / "out" / "a.jsonl").read_text(encoding="utf-8")
-    assert copy == path.read_text(encoding="utf-8").replace('"rank": "1"', '"rank": 1')
-
-
 @pytest.mark.parametrize("options", [["--fix"], ["-o", "{out}"], ["--fix", "-o", "{runs}"]])
 def test_a_fix_needs_a_folder_of_its_own(folder, tmp_path, capsys, options):
     path = put(folder, "a.json", run("9-1_1", ptkb_provenance=[1, 1]))
@@ -422,14 +345,6 @@ def test_bad_input_exits_2_with_one_message(folder, capsys, arguments):
     assert out == ""
     assert err.startswith("judge: ")
     assert "Traceback" not in err
-
-
-def test_a_hostile_file_name_cannot_drive_the_terminal(folder, capsys):
-    assert main(["validate", "--runs", str(folder / "a\x1b[2J\u202eb")]) == 2
-    assert (
-        capsys.readouterr().err
-        == f"judge: {folder}/a\\x1b[2J\\u202eb: cannot be read as a folder of runs: No such file or directory\n"
-    )
 
 
 def test_hostile_text_in_the_problems_of_an_error_cannot_drive_the_terminal(folder, capsys):

@@ -15,8 +15,7 @@ from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.gold import read_gold, read_ledger, read_seal, write_split
 from judge.gold.seal import read_salt, salted
 from judge.io.safe import digest
-from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
-from judge.jobs.calibration.session import forecast_calibration
+from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.manifest import SCHEMA
 from judge.judges.backends.baseline import Overlap
 from judge.judges.model import Price
@@ -710,7 +709,7 @@ def test_no_certificate_stands_beside_answers_it_is_not_about(tmp_path, gold: Pa
     def stopped(*given: object) -> None:
         raise OperationalError("the world has failed")
 
-    monkeypatch.setattr("judge.jobs.calibration.session.calibrate", stopped)
+    monkeypatch.setattr("judge.jobs.calibration.calibrate", stopped)
     for samples, certified in ((1, True), (2, False)):
         with pytest.raises(OperationalError, match="the world has failed"):
             tried(**asking(tmp_path, gold, samples=samples))

@@ -13,8 +13,8 @@ import pytest
 
 from judge.cli.tables import print_problems
 from judge.errors import UsageError
+from judge.jobs.calibration import calibrate_judges
 from judge.jobs.calibration.inputs import CalibrationPlan
-from judge.jobs.calibration.session import calibrate_judges
 from judge.jobs.folder import write_pool
 from judge.jobs.gold import GoldCheckPlan, GoldDrawPlan, check_gold_files, draw_gold_plan
 from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet

@@ -18,8 +18,17 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
-from judge.jobs.doctor import CheckFinding, CheckReport, DoctorPlan, examine, machine
-from judge.jobs.doctor.judges import ExaminedJudge, caching, clock, structured
+from judge.jobs.doctor import (
+    CheckFinding,
+    CheckReport,
+    DoctorPlan,
+    ExaminedJudge,
+    caching,
+    clock,
+    examine,
+    machine,
+    structured,
+)
 from judge.judges.backends.server import ServerModel
 from judge.judges.connection import Pinged
 from judge.judges.records import Completion, Request
@@ -49,10 +58,9 @@ def test_every_check_of_the_machine_has_one_line(tmp_path: Path) -> None:
 def test_keys_are_named_and_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody-1234567")
     monkeypatch.setenv("JUDGE_API_KEY", " ")
-    found = machine.keys(tmp_path)
-    assert (found.state, found.found) == ("warning", "empty, or with characters that no key has: JUDGE_API_KEY")
+    assert machine.keys(tmp_path)[:2] == ("warning", "empty, or with characters that no key has: JUDGE_API_KEY")
     monkeypatch.delenv("JUDGE_API_KEY")
-    assert machine.keys(tmp_path).found == "set: OPENAI_API_KEY"
+    assert machine.keys(tmp_path)[1] == "set: OPENAI_API_KEY"
     assert "nobody" not in str(examine(DoctorPlan(folder=tmp_path)))
 
 
@@ -61,35 +69,35 @@ Usage = namedtuple("Usage", "total used free")
 
 def test_what_is_scarce_slow_or_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda folder: Usage(0, 0, 1 << 29))
-    assert machine.disk(tmp_path).state == "warning"
-    assert machine.disk(tmp_path).found.startswith("0.5 GiB free")
+    assert machine.disk(tmp_path)[0] == "warning"
+    assert machine.disk(tmp_path)[1].startswith("0.5 GiB free")
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda folder: Usage(0, 0, 1 << 40))
     monkeypatch.setattr(machine, "_sync_time", lambda folder: 0.25)
-    assert machine.disk(tmp_path) == CheckFinding(
-        "disk", "warning", "1024.0 GiB free, an fsync takes 250.0 ms",
+    assert machine.disk(tmp_path) == (
+        "warning", "1024.0 GiB free, an fsync takes 250.0 ms",
         "put the output folder on a faster disk: every reply waits for it",
     )  # fmt: skip
     (tmp_path / "meminfo").write_text("MemTotal: 8000000 kB\nMemAvailable: 1048576 kB\n")
     (tmp_path / "max").write_text("max\n")
     monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(machine, "_MEMORY_LIMITS", (tmp_path / "max",))
-    assert machine.memory(tmp_path).found.startswith("1.0 GiB free")
-    assert machine.memory(tmp_path).state == "warning"
+    assert machine.memory(tmp_path)[1].startswith("1.0 GiB free")
+    assert machine.memory(tmp_path)[0] == "warning"
     monkeypatch.setattr(machine, "_MEMORY", tmp_path / "absent")
-    assert machine.memory(tmp_path).state == "ok"
+    assert machine.memory(tmp_path)[0] == "ok"
     monkeypatch.setattr(machine, "_PACKAGES", ("msgspec", "no-such-package"))
-    assert machine.packages(tmp_path).found == "not installed: no-such-package"
+    assert machine.packages(tmp_path)[1] == "not installed: no-such-package"
     monkeypatch.setattr(machine, "_COUNTED", ("one two", 3, 2, 2))
-    assert machine.tokens(tmp_path).state == "fails"
-    assert "counts [2, 2, 2], expected [3, 2, 2]" in machine.tokens(tmp_path).found
+    assert machine.tokens(tmp_path)[0] == "fails"
+    assert "counts [2, 2, 2], expected [3, 2, 2]" in machine.tokens(tmp_path)[1]
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x: y")
-    assert machine.environment(tmp_path).state == "fails"
+    assert machine.environment(tmp_path)[0] == "fails"
     monkeypatch.setattr(machine.sys, "stdout", SimpleNamespace(encoding="ascii"))
-    assert machine.terminal(tmp_path).state == "warning"
+    assert machine.terminal(tmp_path)[0] == "warning"
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    assert machine.disk(tmp_path / "none").found == "nothing can be written here: No such file or directory"
+    assert machine.disk(tmp_path / "none")[1] == "nothing can be written here: No such file or directory"
 
 
 def test_a_failure_makes_the_exit_code_1_and_a_wrong_name_2(capsys: pytest.CaptureFixture[str]) -> None:

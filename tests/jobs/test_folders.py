@@ -46,7 +46,7 @@ RUNS = PROJECT / "examples/runs"
 CALLERS = {
     "jobs/validation",
     "crowd/outputs",
-    "jobs/calibration/session",
+    "jobs/calibration/__init__",
     "extra/reproduce/cast_regin",
     "jobs/correction",
     "jobs/gold_sheet",

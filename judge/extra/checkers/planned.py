@@ -17,7 +17,7 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.together import common_values, settled_items
 from judge.errors import UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade
-from judge.jobs.calibration.costs import JudgesBeside, PaidCall, calls_of, prompt_tokens_of, reply_tokens_of
+from judge.jobs.calibration.costs import PaidCall, calls_of, prompt_tokens_of, reply_tokens_of
 from judge.jobs.calibration.inputs import CalibrationPlan
 from judge.judges.backends import judges_in
 from judge.judges.model import Model
@@ -29,7 +29,7 @@ LOWS, HIGHS = (0.0, 0.1, 0.2, 0.3, 0.4), (0.6, 0.7, 0.8, 0.9, 1.0)
 """The bounds that are tried of the answers that are there."""
 
 
-class PlannedCascades(JudgesBeside):
+class PlannedCascades:
     """The cascades of a plan, each with every judge of the plan but its own checker.
 
     Args:

@@ -1,6 +1,273 @@
-"""A calibration from files to files: what `judge calibrate` does, for use from Python."""
+"""A calibration from files to files: gold is read, labels are read or asked for, and both are compared."""
 
-from judge.jobs.calibration.inputs import CalibrationPlan
-from judge.jobs.calibration.session import CalibrationOutcome, calibrate_judges
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-__all__ = ["CalibrationOutcome", "CalibrationPlan", "calibrate_judges"]
+import msgspec
+
+from judge.ask.account import JudgeAccount
+from judge.ask.asking import JobForecast
+from judge.ask.labels import FAILURES
+from judge.ask.opening import address_option
+from judge.ask.progress import Progress, job_progress
+from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.verdict import PARSER_VERSION
+from judge.calibrate import calibrate
+from judge.calibrate.certificate import Certificate, certificate_bytes, certified_options, make_certificate
+from judge.calibrate.certified import Certified, CertifiedSeal
+from judge.calibrate.disagreements import Disagreement, disagreements
+from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
+from judge.calibrate.gate import parse_requirement
+from judge.calibrate.intake import off_scale_warnings
+from judge.calibrate.panel import Panel
+from judge.calibrate.report.disagreements import disagreement_files
+from judge.calibrate.report.folder import calibration_files
+from judge.errors import InputError, UsageError
+from judge.gold.seal import item_of
+from judge.io.folder import make_folder, replace_folder
+from judge.io.installed import undrawn
+from judge.io.paths import StrPath
+from judge.io.steps import ProgressLine, Step, Steps, quiet
+from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, make_comparison, read_inputs
+from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
+from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
+from judge.jobs.calibration.look import LookRecord, gold_look, log_look, looked_often
+from judge.jobs.manifest import read_manifest, reported
+from judge.judges.address import without_credentials
+from judge.judges.backends import judges_in
+from judge.judges.model import recorded_options
+from judge.judges.secrets import scrub
+from judge.pool.conversation import turns_shown
+from judge.pool.records import Pool
+from judge.records import Estimate
+
+CERTIFICATE = "certificate.json"
+RECORD = "calibration.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+
+
+class CalibrationOutcome(msgspec.Struct, frozen=True):
+    """What a calibration found, and its certificate."""
+
+    calibration: Calibration
+    """Agreement, verdicts and warnings."""
+    certificate: Certificate
+    """What later runs are compared with."""
+    trusted: bool
+    """Whether every criterion's verdict is TRUSTED."""
+    disagreements: tuple[Disagreement, ...]
+    """The items outside the test part that some judge grades otherwise than the assessors, worst first."""
+    accounts: tuple[JudgeAccount, ...] = ()
+    """What the calls to each model took; none where labels were read."""
+    not_drawn: tuple[str, ...] = ()
+    """A sentence where pictures are missing among the files."""
+
+
+def calibrate_judges(
+    plan: CalibrationPlan,
+    now: datetime | None = None,
+    *,
+    report: Callable[[Progress], None] | None = None,
+    progress: bool | ProgressLine = False,
+    pool: Pool | None = None,
+    known: Sequence[StrPath] = (),
+) -> CalibrationOutcome:
+    """Read gold, read or ask for labels, compare them, and write the output folder.
+
+    Args:
+        plan: What to do.
+        now: For the certificate and the ledger of sealed grades; by default the clock's time.
+        report: Called after each judgment.
+        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
+        pool: The responses that models are asked about, where they are not those of the plan.
+        known: Journals that hold paid answers to the same questions.
+
+    Raises:
+        UsageError: The plan asks for what cannot be done.
+        InputError: An input is bad; every problem is listed.
+        OperationalError: Asking stopped early; the same call goes on from there.
+    """
+    now = now or datetime.now(UTC)
+    with job_progress(progress, report) as shown:
+        inputs = read_inputs(plan, shown.steps, pool, known)
+        labeled = ask_models(inputs, now, shown) if plan.models else stored_labels(inputs, now)
+        if inputs.out and labeled.files:
+            # The results are written before any statistic is computed, so that a failure there loses none of them.
+            _write(inputs, inputs.out, labeled.files, more=True)
+        panels, unmatched = make_comparison(inputs, labeled.rows, labeled.sources)
+        if inputs.out:
+            make_folder(inputs.out)
+        record = labeled.record or log_look(inputs, now, gold_look(inputs, labeled.asked, panels, labeled.tried))
+        calibration = _compared(inputs, labeled, panels, unmatched, record, shown.steps)
+        entries = certified(inputs, panels, calibration, record.seal if record else None, labeled.endpoints)
+        certificate = make_certificate(entries, now.date().isoformat())
+        pool = next((source.pool for source in labeled.sources if source.pool is not None), None)
+        turns = turns_shown(pool, inputs.topics) if pool is not None else inputs.topics
+        # The rows beyond those of the gold files are sealed ones.
+        sealed = frozenset(map(item_of, labeled.rows[len(inputs.gold.rows) :]))
+        found = disagreements(panels, pool, turns, sealed)
+        if inputs.out:
+            shown.steps(Step("making tables and pictures"))
+            open_items = sum(side != "test" for panel in panels for side in panel.split)
+            files = {**labeled.files, **calibration_files(calibration), **disagreement_files(found, open_items)}
+            files[CERTIFICATE] = certificate_bytes(certificate, inputs.out / CERTIFICATE)
+            with reported(inputs.out, RECORD):
+                _write(inputs, inputs.out, files)
+    not_drawn = undrawn("pictures of agreement and confusion") if inputs.out else ()
+    trusted = bool(calibration.verdicts) and all(verdict.word == "TRUSTED" for verdict in calibration.verdicts)
+    return CalibrationOutcome(calibration, certificate, trusted, found, labeled.accounts, not_drawn)
+
+
+def forecast_calibration(
+    plan: CalibrationPlan,
+    progress: ProgressLine | None = None,
+    *,
+    pool: Pool | None = None,
+    known: Sequence[StrPath] = (),
+) -> JobForecast:
+    """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed.
+
+    The arguments are those of `calibrate_judges`.
+    """
+    if not plan.models:
+        raise UsageError("a dry run counts what models would be asked (--dry-run goes with --model)")
+    return forecast_models(read_inputs(plan, progress or quiet, pool, known))
+
+
+def _compared(
+    inputs: CalibrationInputs,
+    labeled: LabeledGold,
+    panels: tuple[Panel, ...],
+    unmatched: int,
+    record: LookRecord | None,
+    steps: Steps,
+) -> Calibration:
+    """What gold and labels side by side say."""
+    warnings = [*labeled.warnings, *_unmet(inputs, labeled, panels), *off_scale_warnings(panels)]
+    if inputs.gold.columns:
+        warnings.insert(0, "files of columns do not say how their grades were made; they are taken as given blind")
+    if record is None:
+        warnings.append("the gold's folder cannot be written and there is no --out, so this look is on no record")
+    if unmatched:
+        warnings.append(f"{unmatched} of {len(labeled.rows)} gold grades are of responses not in the pool")
+    openings = record.opening.number if record and record.seal else None
+    found = calibrate(panels, msgspec.structs.replace(inputs.options, openings=openings), steps)
+    looks = record.rows([panel.criterion for panel in panels]) if record else ()
+    found = msgspec.structs.replace(found, cascade_bounds=tuple(labeled.bounds))
+    costs = labeled.cascade_costs
+    return msgspec.structs.replace(
+        found,
+        warnings=(*warnings, *found.warnings, *looked_often(found, looks)),
+        looks=looks,
+        group_costs=tuple(labeled.costs),
+        cascades=tuple(msgspec.structs.replace(row, cost=costs.get((row.judge, row.prompt))) for row in found.cascades),
+    )
+
+
+def _unmet(inputs: CalibrationInputs, labeled: LabeledGold, panels: Sequence[Panel]) -> list[str]:
+    """A warning for each criterion with gold but no judgments, or the reverse: it gets no verdict."""
+    if inputs.only is not None:
+        return []
+    compared = {panel.criterion for panel in panels}
+    graded, judged = {row.criterion for row in labeled.rows}, judged_criteria(labeled.sources)
+    return [
+        *(f"{name}: gold, but no judgments; nothing is said about it" for name in sorted(graded - compared)),
+        *(f"{name}: judgments, but no gold; nothing is said about it" for name in sorted(judged - graded)),
+    ]
+
+
+def _write(inputs: CalibrationInputs, out: Path, files: Mapping[str, bytes], *, more: bool = False) -> None:
+    """Write files of the calibration; with `more`, further ones follow.
+
+    The certificate comes last, so that one never stands beside tables of another calibration.
+    """
+    judgments = inputs.plan.judgments
+    read = [*judgments, *(path.with_name(FAILURES) for path in judgments), *inputs.plan.gold]
+    replace_folder(out, files, RECORD, inputs=read, last=CERTIFICATE, more=more)
+
+
+_MADE = {"parser": int, "renderer": int, "options": dict}
+"""The keys of a manifest's configuration that say how a judge was asked, and their types."""
+
+
+def certified(
+    inputs: CalibrationInputs,
+    panels: Sequence[Panel],
+    found: Calibration,
+    seal: CertifiedSeal | None,
+    endpoints: Mapping[str, str],
+) -> tuple[Certified, ...]:
+    """The entries of the certificate, one per verdict."""
+    selections = {selection.criterion: selection for selection in found.selections}
+    looks = {of_criterion.criterion: of_criterion for of_criterion in found.looks}
+    rows = {(row.criterion, row.name, row.split): row for row in found.agreement}
+    by_criterion = {panel.criterion: panel for panel in panels}
+    entries = []
+    for verdict in found.verdicts:
+        panel = by_criterion[verdict.criterion]
+        column = next((column for column in panel.columns if column.name == verdict.judge), None)
+        if column is None:
+            continue
+        origin = column.origin
+        judges = judges_in(column.judge)
+        made = _made(inputs.plan, origin.source if origin else "", endpoints.get(judges[-1]), cascade=len(judges) > 1)
+        options = made.get("options")
+        row = rows.get((verdict.criterion, verdict.judge, verdict.split))
+        entries.append(
+            Certified(
+                criterion=verdict.criterion,
+                judge=column.judge,
+                prompt=column.prompt,
+                prompt_digest=origin.prompt_digest if origin else None,
+                parser=made.get("parser", PARSER_VERSION),
+                renderer=made.get("renderer", RENDERER_VERSION),
+                parameters=None if options is None else certified_options(options),
+                models_returned=origin.models_returned if origin else (),
+                gold=inputs.gold.digest,
+                seal=seal,
+                binary=panel.binary,
+                resampling=resampling(inputs.plan),
+                split=verdict.split,
+                n=verdict.estimate.n,
+                topics=verdict.estimate.topics,
+                tried=len(selections[verdict.criterion].tried) if verdict.criterion in selections else 0,
+                looks=looks.get(verdict.criterion),
+                made=panel.made,
+                graded=row.gold if row else 0,
+                statistic=verdict.statistic,
+                estimate=verdict.estimate,
+                others=_others(verdict, row),
+                requirements=verdict.requirements,
+                verdict=verdict.word,
+            )
+        )
+    return tuple(entries)
+
+
+def _others(verdict: TrustVerdict, row: AgreementRow | None) -> dict[str, Estimate]:
+    """The statistics that the requirements bound, besides the primary one."""
+    named = {parse_requirement(rule).statistic for rule in verdict.requirements} - {verdict.statistic}
+    return {name: row.statistics[name] for name in sorted(named)} if row else {}
+
+
+def _made(plan: CalibrationPlan, source: str, endpoint: str | None, *, cascade: bool) -> dict[str, Any]:
+    """How the judge was asked, by the plan or by the manifest beside the judgments; empty if neither says."""
+    if plan.models:
+        url = plan.options.base_url
+        options = recorded_options(plan.options)
+        options["base_url"] = scrub(without_credentials(url)) if url else endpoint
+        return {"options": {**options, **(address_option(plan.cascade_url) if cascade else {})}}
+    try:
+        manifest = read_manifest(Path(source).parent)
+    except InputError:
+        manifest = None
+    configuration = manifest["configuration"] if manifest else {}
+    made: dict[str, Any] = {
+        name: value for name, value in configuration.items() if isinstance(value, _MADE.get(name, ()))
+    }
+    described = configuration.get("cascade")
+    if cascade and "options" in made and isinstance(described, dict) and isinstance(described.get("base_url"), str):
+        made["options"] = {**made["options"], **address_option(described["base_url"])}
+    return made

@@ -1,66 +1,16 @@
 """What the judges of a calibration cost: calls, tokens and money, alone and asked together."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Sequence
 
-from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.estimates import BYTES_PER_TOKEN, estimated_tokens
 from judge.ask.questions import Questions
-from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import Task
-from judge.calibrate.findings import CascadeBounds, CascadeCost, GroupCost
-from judge.calibrate.panel import Panel
-from judge.judges.model import Model
+from judge.calibrate.findings import GroupCost
 from judge.judges.records import Completion, Request
 from judge.records import Criterion
 
 PaidCall = tuple[Request, Completion]
-
-
-class JudgesBeside:
-    """Judges whose results follow from what other judges were asked; these are none."""
-
-    judges: Mapping[str, Judge] = MappingProxyType({})
-    """Them by name."""
-    asked: tuple[Model, ...] = ()
-    """Whom they ask beside the other judges."""
-    costs: Mapping[tuple[str, str], CascadeCost] = MappingProxyType({})
-    """What the calls of each took, by its name and the prompt."""
-
-    def forecast(self, asking: Asking, wanted: Sequence[Task]) -> tuple[ModelForecast, ...]:
-        """What asking `asked` would send."""
-        return ()
-
-    def beside(
-        self, asking: Asking, judge: Judge, wanted: Sequence[Task], answers: Sequence[Judgment | Failure]
-    ) -> list[Judgment | Failure]:
-        """The results of each with a judge that was asked everything.
-
-        Args:
-            asking: Asks `asked`.
-            judge: The judge.
-            wanted: What it was asked.
-            answers: Its judgments and failures.
-        """
-        return []
-
-    def bounds(
-        self,
-        judge: Judge,
-        wanted: Sequence[Task],
-        answers: Sequence[Judgment | Failure],
-        panels: Callable[[Sequence[Judgment | Failure]], Iterable[Panel]],
-    ) -> tuple[CascadeBounds, ...]:
-        """What other bounds would give; nothing is asked.
-
-        Args:
-            judge: The judge.
-            wanted: What it was asked.
-            answers: Its judgments and failures.
-            panels: From results to gold and labels side by side.
-        """
-        return ()
 
 
 def group_costs(
@@ -69,14 +19,7 @@ def group_costs(
     prompts: Sequence[Criterion],
     tasks: Callable[[Sequence[Criterion]], tuple[Task, ...]],
 ) -> tuple[GroupCost, ...]:
-    """A row for each group whose criteria were all asked together and alone.
-
-    Args:
-        judge: The name of the judge.
-        questions: What it was asked; the journal holds the answers.
-        prompts: All prompts that it was asked.
-        tasks: The tasks of some of them.
-    """
+    """A row for each group whose criteria were all asked together and alone."""
     asked = {prompt.digest: prompt for prompt in prompts}
     groups: dict[tuple[str, ...], list[Criterion]] = {}
     for prompt in prompts:

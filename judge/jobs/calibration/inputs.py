@@ -164,18 +164,7 @@ class CalibrationInputs(NamedTuple):
 def read_inputs(
     plan: CalibrationPlan, steps: Steps = quiet, pool: Pool | None = None, known: Sequence[StrPath] = ()
 ) -> CalibrationInputs:
-    """Read the gold, prompts and topics of a plan.
-
-    Args:
-        plan: The plan.
-        steps: Is told what is read.
-        pool: The responses that models are asked about, where they are not those of the plan.
-        known: Journals that hold paid answers to the same questions.
-
-    Raises:
-        UsageError: A scale or a prompt cannot be used.
-        InputError: A file is bad; every problem is listed.
-    """
+    """Read the gold, prompts and topics of a plan."""
     plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
     options = CalibrationOptions(
         requirements=tuple(map(parse_requirement, plan.requirements)),
@@ -221,12 +210,7 @@ def judged_criteria(sources: Sequence[LabelSource]) -> set[str]:
 def make_comparison(
     inputs: CalibrationInputs, rows: Sequence[GoldRow], sources: Sequence[LabelSource]
 ) -> tuple[tuple[Panel, ...], int]:
-    """Gold and labels side by side, and the number of gold grades without a pooled response.
-
-    Raises:
-        UsageError: Nothing was both graded and judged, or the scale of the grades is not known.
-        InputError: Grades are off their scale or contradict each other; every problem is listed.
-    """
+    """Gold and labels side by side, and the number of gold grades without a pooled response."""
     plan, name = inputs.plan, str(inputs.plan.gold[0])
     columns = any(labels.prompt is None for source in sources for labels in source.labels)
     criteria = {row.criterion for row in rows}
@@ -247,11 +231,7 @@ def make_comparison(
 
 
 def gold_scale(inputs: CalibrationInputs, criterion: str) -> Scale:
-    """The scale that the gold of a criterion is on.
-
-    Raises:
-        UsageError: It is not known, or the prompts of the criterion have different ones.
-    """
+    """The scale that the gold of a criterion is on."""
     if inputs.plan.gold_scale is not None:
         prompt = find_criterion(inputs.plan.gold_scale)
         if prompt.name == criterion:

@@ -31,7 +31,7 @@ from judge.io.line_stream import jsonl_bytes
 from judge.io.paths import published
 from judge.io.safe import shown
 from judge.io.stored import sha256
-from judge.jobs.calibration.costs import JudgesBeside, group_costs
+from judge.jobs.calibration.costs import group_costs
 from judge.jobs.calibration.inputs import (
     ASKING,
     CalibrationInputs,
@@ -75,13 +75,7 @@ class LabeledGold(NamedTuple):
 
 
 def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
-    """The gold rows, and the labels of the plan's files together with the baseline.
-
-    Raises:
-        UsageError: A prompt is not known, is about another unit, or the gold does not go with the sealed grades.
-        InputError: A file is bad; every problem is listed.
-        OperationalError: The ledger of the sealed grades cannot be written.
-    """
+    """The gold rows, and the labels of the plan's files together with the baseline."""
     plan, prompts = inputs.plan, inputs.prompts
     pool = plan.pool
     # Where labels off the scale count as missing, files of columns are read with all of their grades.
@@ -171,7 +165,8 @@ class CalibrationJudges(NamedTuple):
     prompts: tuple[Criterion, ...]
     judges: tuple[Judge, ...]
     """A judge for each model."""
-    cascades: JudgesBeside
+    cascades: Any
+    """The cascades of the plan (`PlannedCascades`); None without any."""
     dev: tuple[GoldRow, ...]
     """The gold that is not held out."""
     seal: Seal | None
@@ -194,18 +189,7 @@ class CalibrationJudges(NamedTuple):
 def open_judges(
     inputs: CalibrationInputs, progress: JobProgress | None = None, *, dry: bool = False
 ) -> CalibrationJudges:
-    """Open the models of a plan, and check everything that would stop the calibration after calls.
-
-    Args:
-        inputs: What is compared; the plan names models.
-        progress: Is told how far the asking is.
-        dry: Whether no model is asked.
-
-    Raises:
-        UsageError: A model cannot be asked the prompts, nothing that is graded would be judged, prompts have different
-            scales, or the gold does not go with the sealed grades.
-        InputError: The pool, the gold or the sealed grades are bad, or the output folder holds other results.
-    """
+    """Open the models of a plan, and check everything that would stop the calibration after calls."""
     plan, gold = inputs.plan, inputs.gold.rows
     if plan.pool is None or plan.out is None:
         raise UsageError(ASKING)
@@ -226,10 +210,10 @@ def open_judges(
     options, settings = plan.options, plan.settings
     models = [open_one(name, options, prompts, settings, keys=keys) for name in names]
     judges = tuple(Judge((model,), options, settings) for model in models)
-    cascades = JudgesBeside()
+    cascades = None
     if plan.cascades:
         cascades = need("cascades.calibrate", "--cascade")(plan, prompts, judges, keys=keys)
-    check_prices(plan.models, [*models, *cascades.asked], settings)
+    check_prices(plan.models, [*models, *(cascades.asked if cascades else ())], settings)
     dev = tuple(row for row in gold if row.split != "test")
     unjudged = (Labels(plan.models[0], prompt.prompt_id, prompt.digest, "", "", ()) for prompt in prompts)
     make_comparison(inputs, dev, [LabelSource(tuple(unjudged), pool)])
@@ -244,13 +228,7 @@ def open_judges(
 
 
 def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
-    """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades.
-
-    Raises:
-        UsageError: As for `open_judges`.
-        InputError: As for `open_judges`, or the sealed grades cannot be used.
-        OperationalError: Asking stopped early; the same call goes on from there.
-    """
+    """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades."""
     opened = open_judges(inputs, progress)
     judges, cascades, wanted = opened.judges, opened.cascades, opened.tasks(opened.dev, opened.prompts)
     results: list[Judgment | Failure] = []
@@ -266,13 +244,14 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         for judge in judges:
             answers = asking.ask(judge, wanted)
             results += answers
-            results += cascades.beside(asking, judge, wanted, answers)
+            if cascades:
+                results += cascades.beside(asking, judge, wanted, answers)
             if inputs.plan.cascade_grid:
                 bounds += cascades.bounds(judge, wanted, answers, compared)
             questions = asking.questions(judge.models[0])
             costs += group_costs(judge.name, questions, opened.prompts, lambda group: opened.tasks(opened.dev, group))
         chosen = [column for panel in opened.panels(results) if (column := _chosen(panel))]
-        by_name = {judge.name: judge for judge in judges} | dict(cascades.judges)
+        by_name = {judge.name: judge for judge in judges} | (cascades.judges if cascades else {})
         endpoints = {judge.name: model.endpoint for judge in judges for model in judge.models if model.endpoint}
         asked = _asked(inputs, chosen, endpoints)
 
@@ -297,7 +276,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         tried=tried,
         costs=costs,
         bounds=bounds,
-        cascade_costs=cascades.costs,
+        cascade_costs=cascades.costs if cascades else {},
         accounts=asking.accounts,
         endpoints=endpoints,
     )
@@ -326,17 +305,13 @@ def forecast_models(inputs: CalibrationInputs) -> JobForecast:
 
     Of the responses with test grades only the chosen judges are asked, so their calls come on top, `test_judgments` at
     most. The checkers of cascades come last.
-
-    Raises:
-        UsageError: As for `open_judges`.
-        InputError: As for `open_judges`.
     """
     opened = open_judges(inputs, dry=True)
     plan, gold, prompts = inputs.plan, inputs.gold.rows, opened.prompts
     wanted = opened.tasks(opened.dev, prompts)
     with opened.asking as asking:
         rows = tuple(row for judge in opened.judges for row in asking.forecast(judge, wanted).rows)
-        rows += opened.cascades.forecast(asking, wanted)
+        rows += opened.cascades.forecast(asking, wanted) if opened.cascades else ()
     criteria = {prompt.name: prompt for prompt in prompts}
     if opened.seal is None:
         held_out = len(opened.tasks([row for row in gold if row.split == "test"], tuple(criteria.values())))

@@ -41,11 +41,7 @@ class LookRecord(NamedTuple):
 
 
 def check_dev(rows: Sequence[GoldRow]) -> None:
-    """Refuse gold that does not go with sealed grades.
-
-    Raises:
-        UsageError: The gold is not the dev part alone.
-    """
+    """Refuse gold that does not go with sealed grades."""
     if any(row.split != "dev" for row in rows):
         raise UsageError("--test goes with the dev.jsonl that `judge gold split` wrote beside it (--gold)")
 
@@ -67,11 +63,6 @@ def open_test(
         sources: The labels so far.
         judged: From the held-out rows to the labels of all rows; it may ask a judge.
         tried: The panels of other bounds of a cascade, which the look counts.
-
-    Raises:
-        UsageError: The gold is not the dev part alone.
-        InputError: The sealed grades cannot be used, or too few are compared.
-        OperationalError: The ledger cannot be written.
     """
     test, dev = inputs.plan.test, inputs.gold.rows
     seal = seal_of(test, inputs.plan.seal)
@@ -119,10 +110,6 @@ def log_look(inputs: CalibrationInputs, now: datetime, look: Look) -> LookRecord
     """Put a look at unsealed gold on record beside each gold file, else in the output folder; None if neither can be.
 
     Of several ledgers the longest counts.
-
-    Raises:
-        InputError: A ledger is damaged.
-        OperationalError: The ledger in the output folder cannot be written.
     """
     openings = []
     for path in dict.fromkeys(Path(path).resolve() for path in inputs.plan.gold):

@@ -10,7 +10,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -52,7 +52,6 @@ class CheckReport(Record, frozen=True):
         return all(finding.state != "fails" for finding in self.findings)
 
 
-_OLDEST = (3, 11)
 _PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "krippendorff")
 """The packages that reading, counting, asking and statistics rest on."""
 _COUNTED = ("It's 7:30 p.m., isn't it?", 5, 9, 5)
@@ -64,19 +63,19 @@ _LITTLE_MEMORY = 2 << 30
 _NARROW = 80
 _MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _MEMORY = Path("/proc/meminfo")
+_Finding = tuple[CheckState, str, str | None]
+"""State, what was found, advice."""
 
 
-def python(folder: Path) -> CheckFinding:
+def python(folder: Path) -> _Finding:
     """The version of Python, the system, and that of judge."""
     # Not platform(), which starts a process.
     system = f"{platform.system()} {platform.release()} ({platform.machine()})"
     found = f"{platform.python_version()} on {system}, judge {__version__}"
-    if sys.version_info < _OLDEST:
-        return CheckFinding("python", "fails", found, f"judge needs Python {'.'.join(map(str, _OLDEST))} or newer")
-    return CheckFinding("python", "ok", found)
+    return "ok", found, None
 
 
-def packages(folder: Path) -> CheckFinding:
+def packages(folder: Path) -> _Finding:
     """The versions of the packages that matter."""
     versions: dict[str, str] = {}
     for name in _PACKAGES:
@@ -85,11 +84,11 @@ def packages(folder: Path) -> CheckFinding:
     missing = [name for name in _PACKAGES if name not in versions]
     found = ", ".join(f"{name} {version}" for name, version in versions.items())
     if missing:
-        return CheckFinding("packages", "fails", f"not installed: {', '.join(missing)}", "install judge anew with pip")
-    return CheckFinding("packages", "ok", found)
+        return "fails", f"not installed: {', '.join(missing)}", "install judge anew with pip"
+    return "ok", found, None
 
 
-def extras(folder: Path) -> CheckFinding:
+def extras(folder: Path) -> _Finding:
     """Which extras are installed, and how to get the others."""
     here: list[str] = []
     missing: list[str] = []
@@ -101,13 +100,12 @@ def extras(folder: Path) -> CheckFinding:
         else:
             missing.append(name)
     found = f"installed: {', '.join(here) or 'none'}"
-    if not missing:
-        return CheckFinding("extras", "ok", found)
-    found += f"; not installed: {', '.join(missing)}"
-    return CheckFinding("extras", "ok", found, "`pip install 'judge[NAME]'` adds one")
+    if missing:
+        return "ok", f"{found}; not installed: {', '.join(missing)}", "`pip install 'judge[NAME]'` adds one"
+    return "ok", found, None
 
 
-def keys(folder: Path) -> CheckFinding:
+def keys(folder: Path) -> _Finding:
     """Which keys the environment holds, by name."""
     names = sorted(name for name in os.environ if name.endswith("_API_KEY"))
     set_keys: list[str] = []
@@ -118,29 +116,24 @@ def keys(folder: Path) -> CheckFinding:
         except UsageError:
             bad.append(name)
     if bad:
-        return CheckFinding(
-            "keys",
-            "warning",
-            f"empty, or with characters that no key has: {', '.join(bad)}",
-            "set them anew, or unset them",
-        )
+        return "warning", f"empty, or with characters that no key has: {', '.join(bad)}", "set them anew, or unset them"
     if not set_keys:
-        return CheckFinding("keys", "ok", "none is set; local/… and baseline/… need none")
-    return CheckFinding("keys", "ok", f"set: {', '.join(set_keys)}")
+        return "ok", "none is set; local/… and baseline/… need none", None
+    return "ok", f"set: {', '.join(set_keys)}", None
 
 
-def environment(folder: Path) -> CheckFinding:
+def environment(folder: Path) -> _Finding:
     """The variables that decide where and how a judge is asked."""
     try:
         refuse_unrecorded(os.environ)
     except UsageError as error:
-        return CheckFinding("environment", "fails", str(error), "unset it")
+        return "fails", str(error), "unset it"
     names = ("JUDGE_MODEL", "JUDGE_CACHE", "OPENAI_BASE_URL", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
     there = [name for name in names if os.environ.get(name) or os.environ.get(name.lower())]
-    return CheckFinding("environment", "ok", f"set: {', '.join(there)}" if there else "nothing moves a judge elsewhere")
+    return "ok", f"set: {', '.join(there)}" if there else "nothing moves a judge elsewhere", None
 
 
-def tokens(folder: Path) -> CheckFinding:
+def tokens(folder: Path) -> _Finding:
     """Whether the token limit can be counted here, offline, and as everywhere."""
     text, *expected = _COUNTED
     try:
@@ -148,35 +141,26 @@ def tokens(folder: Path) -> CheckFinding:
         counts = counter(text)
         versions = ", ".join(f"{name} {version}" for name, version in counter.versions.items())
     except (JudgeError, ImportError, OSError, importlib.metadata.PackageNotFoundError) as error:
-        return CheckFinding("tokens", "fails", f"they cannot be counted: {error}", "install judge anew with pip")
+        return "fails", f"they cannot be counted: {error}", "install judge anew with pip"
     found = [counts.bare, counts.english, counts.whitespace]
     if found != expected:
-        return CheckFinding(
-            "tokens",
-            "fails",
-            f"{versions} counts {found}, expected {expected}",
-            "install the spaCy that judge asks for",
-        )
-    return CheckFinding("tokens", "ok", f"counted offline by all three rules, {versions}")
+        return "fails", f"{versions} counts {found}, expected {expected}", "install the spaCy that judge asks for"
+    return "ok", f"counted offline by all three rules, {versions}", None
 
 
-def disk(folder: Path) -> CheckFinding:
+def disk(folder: Path) -> _Finding:
     """Free space, and how long the disk takes until a small write is safe."""
     try:
         free = shutil.disk_usage(folder).free
         seconds = _sync_time(folder)
     except OSError as error:
-        return CheckFinding(
-            "disk", "warning", f"nothing can be written here: {error.strerror or error}", "name a folder with --out"
-        )
+        return "warning", f"nothing can be written here: {error.strerror or error}", "name a folder with --out"
     found = f"{free / (1 << 30):.1f} GiB free, an fsync takes {seconds * 1000:.1f} ms"
     if free < _LITTLE_SPACE:
-        return CheckFinding("disk", "warning", found, "free some space: journal and results need it")
+        return "warning", found, "free some space: journal and results need it"
     if seconds > _SLOW_DISK:
-        return CheckFinding(
-            "disk", "warning", found, "put the output folder on a faster disk: every reply waits for it"
-        )
-    return CheckFinding("disk", "ok", found)
+        return "warning", found, "put the output folder on a faster disk: every reply waits for it"
+    return "ok", found, None
 
 
 def _sync_time(folder: Path) -> float:
@@ -192,16 +176,16 @@ def _sync_time(folder: Path) -> float:
     return statistics.median(taken)
 
 
-def memory(folder: Path) -> CheckFinding:
+def memory(folder: Path) -> _Finding:
     """The memory that is free for this process, and the cores that it may use."""
     cores = count(usable_cores(), "core")
     free = min(_free_memory(), default=None)
     if free is None:
-        return CheckFinding("memory", "ok", f"this system does not say how much is free; {cores}")
+        return "ok", f"this system does not say how much is free; {cores}", None
     found = f"{free / (1 << 30):.1f} GiB free, {cores}"
     if free < _LITTLE_MEMORY:
-        return CheckFinding("memory", "warning", found, "local models and large runs may need more than 2 GiB")
-    return CheckFinding("memory", "ok", found)
+        return "warning", found, "local models and large runs may need more than 2 GiB"
+    return "ok", found, None
 
 
 def _free_memory() -> Iterator[int]:
@@ -214,38 +198,32 @@ def _free_memory() -> Iterator[int]:
             yield int(path.read_text(encoding="ascii"))
 
 
-def terminal(folder: Path) -> CheckFinding:
+def terminal(folder: Path) -> _Finding:
     """The width of the terminal, and whether it can show every character."""
     encoding = (getattr(sys.stdout, "encoding", None) or "none").lower()
     width = shutil.get_terminal_size((_NARROW, 24)).columns
     found = f"{count(width, 'column')}, output in {encoding}, locale in {locale.getpreferredencoding(False).lower()}"
     if encoding.replace("-", "") != "utf8":
-        return CheckFinding("terminal", "warning", found, "set PYTHONUTF8=1: other characters are shown as escapes")
+        return "warning", found, "set PYTHONUTF8=1: other characters are shown as escapes"
     if width < _NARROW:
-        return CheckFinding("terminal", "warning", found, f"tables fit into {_NARROW} columns")
-    return CheckFinding("terminal", "ok", found)
+        return "warning", found, f"tables fit into {_NARROW} columns"
+    return "ok", found, None
 
 
-def weights(folder: Path) -> CheckFinding:
+def weights(folder: Path) -> _Finding:
     """Which local models are fetched."""
     try:
         cache = cache_folder()
     except UsageError as error:
-        return CheckFinding("weights", "warning", str(error), "set JUDGE_CACHE to use local models")
+        return "warning", str(error), "set JUDGE_CACHE to use local models"
     here = [weights.name for weights in CATALOG.values() if is_here(weights, cache)]
-    return CheckFinding("weights", "ok", f"fetched: {', '.join(here)}" if here else "no local model is fetched")
+    return "ok", f"fetched: {', '.join(here)}" if here else "no local model is fetched", None
 
 
-MACHINE_CHECKS: tuple[Callable[[Path], CheckFinding], ...] = (
-    python,
-    packages,
-    extras,
-    environment,
-    keys,
-    weights,
-    tokens,
-    disk,
-    memory,
-    terminal,
-)
-"""The checks in their order; each gets the folder that results would be written to."""
+MACHINE_CHECKS = (python, packages, extras, environment, keys, weights, tokens, disk, memory, terminal)
+"""The checks in their order, under their names; each gets the folder that results would be written to."""
+
+
+def examine_machine(folder: Path) -> tuple[CheckFinding, ...]:
+    """What each check finds."""
+    return tuple(CheckFinding(check.__name__, *check(folder)) for check in MACHINE_CHECKS)

@@ -21,7 +21,7 @@ from judge.io.stored import file_sha256
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.manifest import RECORD, UNFINISHED, read_manifest, reported
 from judge.jobs.options import OwnPrompts
-from judge.jobs.release.contents import README, Texts, bundle_files, prompt_parts, readme, without_addresses
+from judge.jobs.release.contents import README, bundle_files, left_out, prompt_parts, readme, without_addresses
 from judge.jobs.release.names import (
     Pseudonyms,
     check_pseudonyms,
@@ -100,9 +100,10 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     names = _names(judged, before, keep=plan.keep_names)
     if private is not None:
         check_pseudonyms(private, names)
-    texts = Texts(passages=plan.passage_text, rationales=plan.rationales)
-    files = bundle_files(public, names, texts, own, steps)
-    files = {README: readme(files, public, texts, hidden=private is not None, license=plan.license), **files}
+    texts = {"passage_text": plan.passage_text, "rationales": plan.rationales}
+    files = bundle_files(public, names, own, steps, **texts)
+    lacking = left_out(public.pool.unit, hidden=private is not None, **texts)
+    files = {README: readme(files, public, lacking, plan.license), **files}
     steps(Step("looking for names"))
     left = () if plan.keep_names else tuple(remaining(files, (*names.hidden, *_places(judged, names))))
     if left and not plan.allow_names:
@@ -122,11 +123,7 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse a folder that is not finished, or whose files are not those that `judge run` wrote.
-
-    Raises:
-        InputError: It is one of these; every changed file is listed.
-    """
+    """Refuse a folder that is not finished, or whose files are not those that `judge run` wrote."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.get("status") == UNFINISHED:
         raise InputError(f"{folder}: no finished run there: expected an output folder of `judge run`")
@@ -149,11 +146,7 @@ def _beside(out: Path) -> Path:
 
 
 def _check_out(plan: ReleasePlan, folder: Path, out: Path, private: Path | None) -> None:
-    """Refuse an output folder that holds the input or files of others, and a private file inside the bundle.
-
-    Raises:
-        UsageError: It is one of these.
-    """
+    """Refuse an output folder that holds the input or files of others, and a private file inside the bundle."""
     check_apart(out, [folder])
     if same_place(out.parent, folder) or folder.resolve() in out.resolve().parents:
         raise UsageError(f"{out}: this is inside {folder}; give a folder outside it")

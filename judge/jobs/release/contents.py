@@ -24,7 +24,7 @@ from judge.jobs.folder import FILES, listed_files, pool_records, result_lines
 from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import MANIFEST, RECORD
 from judge.jobs.recheck import RECHECK
-from judge.jobs.release.names import Pseudonyms, renamed
+from judge.jobs.release.names import Pseudonyms
 from judge.pool.bank import TURNS, stored_pool
 from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.records import JudgedUnit
@@ -46,34 +46,23 @@ _SELF_JUDGED = f"{SELF_JUDGING}: runs and members of the jury are of one family;
 _ADDRESS = re.compile(r"\w+://[^\s'\",;)}]+")
 
 
-class Texts(msgspec.Struct, frozen=True):
-    """Which texts of others a bundle holds."""
-
-    passages: bool = False
-    """Whether the passages are in it, which the license of many collections forbids."""
-    rationales: bool = False
-    """Whether the judge's own words are in it, which may quote passages: reasons, and replies that failed."""
-
-
 def bundle_files(
-    judged: JudgedFolder, names: Pseudonyms, texts: Texts, prompts: Mapping[str, Path], steps: Steps
+    judged: JudgedFolder,
+    names: Pseudonyms,
+    prompts: Mapping[str, Path],
+    steps: Steps,
+    *,
+    passage_text: bool,
+    rationales: bool,
 ) -> dict[str, FileContent]:
-    """The files by name, without README and list of digests.
-
-    Args:
-        judged: The folder.
-        names: Whom each run and team is called.
-        texts: Which texts of others are in it.
-        prompts: Prompt id to the file of a prompt of the user.
-        steps: Called as the leaderboard is made.
-    """
+    """The files by name, without README and list of digests."""
     pool = renamed_pool(judged.pool, names)
-    if not texts.passages:
+    if not passage_text:
         pool = msgspec.structs.replace(pool, passages={})
     steps(Step("making the leaderboard anew"))
     return {
         **_tables(msgspec.structs.replace(judged, pool=pool)),
-        **_results(judged, texts),
+        **_results(judged, rationales),
         **pool_records(pool),
         **{name: read_stored(judged.path / name) for name in _COPIED if (judged.path / name).is_file()},
         **_prompt_files(judged, prompts),
@@ -90,15 +79,14 @@ def renamed_pool(pool: Pool, names: Pseudonyms) -> Pool:
         pool,
         responses=tuple(_renamed_response(response, names) for response in pool.responses),
         exclusions=tuple(
-            msgspec.structs.replace(exclusion, run_id=renamed(names.runs, exclusion.run_id))
-            for exclusion in pool.exclusions
+            msgspec.structs.replace(exclusion, run_id=names.runs[exclusion.run_id]) for exclusion in pool.exclusions
         ),
         runs=tuple(sorted((_renamed_run(run, names) for run in pool.runs), key=lambda run: natural_key(run.run_id))),
     )
 
 
 def _renamed_response(response: PooledResponse, names: Pseudonyms) -> PooledResponse:
-    entries = (msgspec.structs.replace(run, run_id=renamed(names.runs, run.run_id)) for run in response.runs)
+    entries = (msgspec.structs.replace(run, run_id=names.runs[run.run_id]) for run in response.runs)
     return msgspec.structs.replace(
         response, runs=tuple(sorted(entries, key=lambda run: (natural_key(run.run_id), run.rank)))
     )
@@ -106,13 +94,13 @@ def _renamed_response(response: PooledResponse, names: Pseudonyms) -> PooledResp
 
 def _renamed_run(run: PooledRun, names: Pseudonyms) -> PooledRun:
     return msgspec.structs.replace(
-        run, run_id=renamed(names.runs, run.run_id), team=renamed(names.teams, run.team), digest=""
+        run, run_id=names.runs[run.run_id], team=run.team and names.teams[run.team], digest=""
     )
 
 
-def _published(result: Judgment | Failure, texts: Texts) -> Judgment | Failure:
+def _published(result: Judgment | Failure, rationales: bool) -> Judgment | Failure:
     """The result without the judge's words, unless they are published."""
-    if texts.rationales:
+    if rationales:
         return result
     if isinstance(result, Judgment):
         return msgspec.structs.replace(result, rationale=None)
@@ -132,7 +120,7 @@ def _tables(public: JudgedFolder) -> dict[str, bytes]:
     return public.tables.files(public.banner, public.criteria, notes)
 
 
-def _results(judged: JudgedFolder, texts: Texts) -> dict[str, FileContent]:
+def _results(judged: JudgedFolder, rationales: bool) -> dict[str, FileContent]:
     files: dict[str, FileContent] = {}
     folder = judged.path
     for criterion in judged.criteria:
@@ -143,7 +131,7 @@ def _results(judged: JudgedFolder, texts: Texts) -> dict[str, FileContent]:
         if "jury" in sidecar:
             sidecar["jury"] = _jury(sidecar["jury"])
         files[f"{name}.json"] = json_bytes(sidecar)
-    shown = partial(_published, texts=texts)
+    shown = partial(_published, rationales=rationales)
     files |= result_lines(judged.results, JUDGMENTS, FAILURES, shown)
     if (folder / MEMBERS).is_file():
         votes = read_replies(folder)
@@ -173,10 +161,6 @@ def _without_addresses(value: Any) -> Any:
 
 def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tuple[str, Path | None]]:
     """The prompts behind the results, those of a jury's members and of a group each, by id.
-
-    Args:
-        judged: The folder.
-        own: Prompt id to the file of a prompt of the user.
 
     Yields:
         The id; the file, None where it is not the one that was judged with.
@@ -217,11 +201,11 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
     configuration["pooling"] = pooling
     # Whoever knows the names could try them out on the digest of a pool that has them.
     configuration["pool"] = content_digest(stored_pool(pool)["pool.jsonl"])
-    configuration["runs"] = {renamed(names.runs, run): "" for run in sorted(configuration.get("runs", {}))}
+    configuration["runs"] = {names.runs[run]: "" for run in sorted(configuration.get("runs", {}))}
     runs = [
         {
-            "run_id": renamed(names.runs, str(run["run_id"])),
-            "team": renamed(names.teams, run.get("team")),
+            "run_id": names.runs[str(run["run_id"])],
+            "team": run.get("team") and names.teams[run["team"]],
             **{key: run[key] for key in _RUN_KEPT if key in run},
         }
         for run in manifest.get("runs", ())
@@ -257,16 +241,8 @@ _FILES = tuple(
 """A file or a pattern of files, and what it holds; the most wanted first."""
 
 
-def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: bool, license: str | None) -> bytes:
-    """The page.
-
-    Args:
-        names: The other files.
-        judged: The folder that the bundle was made of.
-        texts: Which texts of others are in it.
-        hidden: Whether runs and teams have pseudonyms.
-        license: The terms of use; None where none are named.
-    """
+def readme(names: Iterable[str], judged: JudgedFolder, left_out: Iterable[str], license: str | None) -> bytes:
+    """The page."""
     held = {*names, RECORD}
     unit = judged.pool.unit
     rows = listed_files(_FILES, held, unit)
@@ -278,7 +254,7 @@ def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: 
         f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",
         f"**{markdown_cell(judged.banner)}**",
         *map(markdown_cell, settled_notes(judged.results)),
-        *_left_out(texts, unit, hidden),
+        *left_out,
         f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
         "\n".join(("| file | content |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in rows))),
         "`judge leaderboard .` makes the leaderboard again from these files, and `judge report .` a page for the "
@@ -287,14 +263,15 @@ def readme(names: Iterable[str], judged: JudgedFolder, texts: Texts, *, hidden: 
     return ("\n\n".join(paragraphs) + "\n").encode()
 
 
-def _left_out(texts: Texts, unit: JudgedUnit, hidden: bool) -> Iterable[str]:
+def left_out(unit: JudgedUnit, *, hidden: bool, passage_text: bool, rationales: bool) -> Iterator[str]:
+    """What a bundle does not hold, a paragraph each."""
     if hidden:
         yield "Runs and teams have pseudonyms. Whoever made this bundle keeps the list of their names."
-    if not texts.passages:
+    if not passage_text:
         yield (
             "The texts of the passages are left out: `passages.jsonl` is empty, and `pool.jsonl` has their ids. After "
             "a `#`, an id has the SHA-256 of a text that the run itself gave."
         )
-    if not texts.rationales:
+    if not rationales:
         yield "The judge's own words are left out, since they may quote passages: reasons, and replies that failed."
     yield worded("A response has the text that a run submitted, so it may quote passages.", unit)

@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -21,7 +20,6 @@ from judge.records import Problem
 _PSEUDONYM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 _OWNER_ONLY = 0o600
 _CHANCE = secrets.SystemRandom()
-_Name = TypeVar("_Name", str, str | None)
 
 
 class Pseudonyms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,11 +36,7 @@ class Pseudonyms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_pseudonyms(path: Path) -> Pseudonyms:
-    """The pseudonyms in a private file; none if the file is not there.
-
-    Raises:
-        InputError: The file cannot be read, or two names have one pseudonym; every problem is listed.
-    """
+    """The pseudonyms in a private file; none if the file is not there."""
     if not os.path.lexists(path):
         return Pseudonyms()
     try:
@@ -69,15 +63,7 @@ def _faults(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 
 def check_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
-    """Refuse a pseudonym that is the name of another run or team: readers would believe the wrong thing of it.
-
-    Args:
-        path: The private file.
-        pseudonyms: Those of every name.
-
-    Raises:
-        InputError: There are such pseudonyms; every one is listed.
-    """
+    """Refuse a pseudonym that is the name of another run or team: readers would believe the wrong thing of it."""
     problems = []
     for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams)):
         named: dict[str, set[str]] = {}
@@ -92,11 +78,7 @@ def check_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
 
 
 def write_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
-    """Write the private file, readable by its owner only; every bundle made with it uses the same pseudonyms.
-
-    Raises:
-        OperationalError: The file cannot be written.
-    """
+    """Write the private file, readable by its owner only; every bundle made with it uses the same pseudonyms."""
     write_atomic(path, json_bytes(pseudonyms), mode=_OWNER_ONLY)
 
 
@@ -109,12 +91,6 @@ def completed(
     """The pseudonyms with new ones for the names that have none.
 
     New ones are numbered in an order by chance: a seed would let everybody who knows the names make them again.
-
-    Args:
-        pseudonyms: Those given before, which stay.
-        runs: Run ids.
-        teams: Teams.
-        shuffle: Puts names into an order by chance.
     """
     return Pseudonyms(
         _with_new("run", pseudonyms.runs, sorted(set(runs)), shuffle),
@@ -135,11 +111,6 @@ def _with_new(
     return {**given, **dict(zip(new, free, strict=False))}
 
 
-def renamed(names: Mapping[str, str], name: _Name) -> _Name:
-    """The pseudonym of a name; None stays None."""
-    return name if name is None else names[name]
-
-
 SHORTEST = 4
 """Characters of a name that is looked for; a shorter one is part of too many texts."""
 
@@ -149,10 +120,6 @@ def remaining(files: Mapping[str, FileContent], names: Iterable[str]) -> Iterato
 
     Fields with ids are renamed where they are written; this finds the names that stand in texts. A name of fewer than
     four characters, or of digits only, is not looked for.
-
-    Args:
-        files: Names and contents.
-        names: What must not stand in them.
     """
     sought = {form.casefold(): name for name in names if _telling(name) for form in _forms(name)}
     if not sought:

@@ -24,8 +24,7 @@ from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.gold.rows import GoldRow
 from judge.io.paths import file_in
 from judge.io.plan import Option
-from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
-from judge.jobs.calibration.session import forecast_calibration
+from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Estimate

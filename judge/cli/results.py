@@ -1,0 +1,238 @@
+"""What judged folders say: leaderboards, reports, bundles, and the next collection planned by them."""
+
+import sys
+from pathlib import Path
+
+from judge.cli.declared import JsonOutput
+from judge.cli.printing import USUAL, print_json, print_listed, print_table, print_text, progress, say
+from judge.cli.tables import print_corrected, print_leaderboard
+from judge.errors import UsageError
+from judge.io.cells import count, decimals, fold, interval, number
+from judge.jobs.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
+from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.planning import TopicsPlan, plan_topics
+from judge.jobs.release import ReleasePlan, release_folder
+from judge.jobs.token_limit import TokenView, under_each_token_rule, under_token_rule
+from judge.report.job import ReportPlan, write_report
+from judge.results.corrected_tables import change_text
+from judge.results.leaderboard import reading
+from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
+from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
+from judge.results.sensitivity import explained, sensitivity_cells, sensitivity_header
+from judge.stats.tables import Undefined
+
+SCHEMA = 2
+"""Version of what --gold --json prints."""
+
+
+def leaderboard(plan: CorrectionPlan, view: TokenView, output: JsonOutput) -> int:
+    """The leaderboard of a folder that `judge run` wrote; with --gold, corrected by grades that people gave.
+
+    With --over-limit exclude or --token-sensitivity, it leaves out the responses over the token limit.
+
+    Gold for a random part of the responses is enough: the judge's grades carry it over to the others. The gold has to
+    say how that part was drawn: `judge gold plan` records it, `judge gold import --inclusion P` declares it. --test
+    opens sealed grades and logs the opening.
+    """
+    with_gold = bool(plan.gold) or plan.test is not None
+    if with_gold and view.first:
+        raise UsageError(
+            f"{view.first} and --gold do not go together: the correction is of the pool as it was judged; to correct "
+            "without the long responses, judge the runs with --over-limit exclude into another folder"
+        )
+    if view.token_sensitivity:
+        plan.refuse_unused(["cluster"], "--token-sensitivity shows no intervals")
+    if with_gold or plan.seal is not None:
+        _correct(plan, output)
+        return 0
+    if (plan.out and not view.first) or plan.fallback or plan.target != "pool":
+        raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
+    plan.refuse_unused(["families"], "they are about a correction, which needs --gold")
+    with progress("reading judgments"):
+        judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
+    for warning in judged.warnings:
+        say(warning)
+    if view.first:
+        _show(judged, view, plan.out, output)
+    elif output.as_json:
+        print_json(judged.leaderboard)
+    else:
+        tables = judged.tables
+        print_leaderboard(tables.leaderboard, judged.criteria, judged.banner, tables.differences, judged.clustered)
+    return 0
+
+
+def _correct(plan: CorrectionPlan, output: JsonOutput) -> None:
+    with progress("correcting means by gold"):
+        outcome = correct_leaderboard(plan)
+    for warning in outcome.warnings:
+        say(warning)
+    if not output.as_json:
+        _print_corrected(outcome)
+        if plan.out is not None:
+            say(f"the corrected leaderboard is in {plan.out}")
+        return
+    for caution in outcome.cautions:
+        say(f"Warning: {caution}")
+    seal = {} if outcome.seal is None else {"seal": outcome.seal}
+    clustered = {"clustered": outcome.clustered} if outcome.clustered else {}
+    head = {"schema": SCHEMA, "target": plan.target, "gold": outcome.gold, **seal, **clustered}
+    print_json({**head, "cautions": outcome.cautions, "rows": outcome.rows})
+
+
+def _print_corrected(outcome: CorrectionOutcome) -> None:
+    for caution in outcome.cautions:
+        print_text(f"! {caution}", "warning")
+    for line in outcome.clustered:
+        print()
+        print_text(line)
+    for criterion in outcome.criteria:
+        rows = [row for row in outcome.rows if row.criterion == criterion.name]
+        print()
+        print_text(reading(criterion), "heading")
+        print_corrected(rows)
+        print_text(change_text(outcome.changes[criterion.name]))
+    flags = flag_lines(outcome.rows, folder_unit(outcome.criteria), CORRECTED_FLAGS)
+    print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)
+
+
+def _show(judged: JudgedFolder, view: TokenView, out: Path | None, output: JsonOutput) -> None:
+    """The leaderboard under one token rule, or under each."""
+    never_judged = sum(exclusion.reason == "over_limit" for exclusion in judged.pool.exclusions)
+    if never_judged:
+        say(f"Warning: {never_judged} responses over the limit were never judged; they are out under every rule")
+    if view.token_sensitivity:
+        _show_each_rule(judged, view, out, output)
+        return
+    seen = under_token_rule(judged, view, out)
+    if output.as_json:
+        print_json({"rule": seen.rule, "limit": seen.limit, "over_limit": seen.over_limit, "rows": seen.rows})
+    else:
+        print_leaderboard(seen.rows, judged.criteria, judged.banner, clustered=judged.clustered)
+        print()
+        print_text(seen.note)
+
+
+def _show_each_rule(judged: JudgedFolder, view: TokenView, out: Path | None, output: JsonOutput) -> None:
+    sensitivity, limit = under_each_token_rule(judged, view.token_limit, out)
+    if output.as_json:
+        print_json(sensitivity)
+        return
+    print_text(judged.banner)
+    print()
+    print_text(explained(limit))
+    for criterion in judged.criteria:
+        print()
+        print_text(f"{criterion.name}, prompt {criterion.prompt_id}")
+        header = sensitivity_header(limit)
+        joined = [place for place, name in enumerate(header) if name in ("mean", "rank") and place > 1]
+        print_table(header, sensitivity_cells(sensitivity, criterion.name), joined=joined)
+
+
+def report(plan: ReportPlan) -> int:
+    """Write a report on output folders: one page to open in a browser, and the same as Markdown with pictures.
+
+    OUT is a folder of `judge run` or `judge calibrate`; several are set side by side. The page needs no network and
+    asks for nothing. With --gold, people's grades stand beside the judge's: agreement and corrected means; the look at
+    the gold is put on record beside it, as by `judge calibrate`.
+    """
+    with progress("reading folders") as steps:
+        outcome = write_report(plan, steps)
+    for warning in outcome.warnings:
+        say(f"warning: {warning}")
+    print(outcome.page)
+    more = len(outcome.files) - 1
+    if more:
+        say(f"and {count(more, 'file')} beside it; report.sha256 lists them")
+    return 0
+
+
+def release(plan: ReleasePlan) -> int:
+    """Write the bundle that a track may publish: a folder of `judge run` without what is private or not ours to give.
+
+    Runs and teams get pseudonyms, the same in every file and in every later bundle; a private file beside the bundle
+    says whose they are. The texts of passages and the judge's own words are left out unless an option says otherwise.
+    Journal, command line, paths and addresses never go along. A name that is left in a text is refused, with its place.
+    """
+    with progress("reading the folder") as steps:
+        outcome = release_folder(plan, steps)
+    for warning in outcome.warnings:
+        say(f"warning: {warning}")
+    for problem in outcome.remaining:
+        print_listed(f"accepted: {problem.file}: {problem.path}: {problem.message}")
+    print(outcome.out)
+    say(f"{count(len(outcome.files), 'file')}; {outcome.out / 'README.md'} says what each is")
+    if outcome.names is not None:
+        say(f"keep {outcome.names} private: it says whose the pseudonyms are, and the next bundle uses it again")
+    return 0
+
+
+COMPONENTS = ("source", "variance", "share")
+DESIGNS = ("topics", "labels", "grades", "mean +-", "difference +-", "found", "E rho2", "phi")
+
+
+def plan(plan: TopicsPlan, output: JsonOutput) -> int:
+    """How many topics the next comparison of runs needs, with a judged folder as the pilot.
+
+    Prints why grades differ (variance components of run, topic and turn), and for numbers of topics how wide intervals
+    are, which difference of two runs is found with probability .8, and how reliable the order of the runs is. With
+    --gold the same for the assessors' grades, topics against labels of a response, and how far judge and assessors
+    disagree.
+    """
+    with progress("planning"):
+        outcome = plan_topics(plan)
+    for warning in outcome.warnings:
+        say(f"Warning: {warning}")
+    if output.as_json:
+        print_json(outcome)
+        return 0
+    for place, pilot in enumerate(outcome.pilots):
+        print("\n" if place else "", end="")
+        _print_pilot(pilot)
+    return 0
+
+
+def _print_pilot(pilot: Pilot) -> None:
+    of = pilot.variance
+    if isinstance(of, Undefined):
+        print_text(f"{pilot.criterion}, {pilot.graders}: {of.reason}")
+        return
+    counts = ((of.runs, "run"), (of.topics, "topic"), (of.turns, "turn"), (of.grades, "grade"))
+    print_text(f"{pilot.criterion}, {pilot.graders}: {', '.join(count(*counted) for counted in counts)}")
+    total = sum(row.variance for row in of.components)
+    print_table(
+        COMPONENTS,
+        [(row.source, number(row.variance), f"{decimals(100 * row.variance / total, 0)} %") for row in of.components],
+    )
+    if pilot.graders == "judge - assessors":
+        # What the judge adds to a run on every topic stays, however many topics there are.
+        lasting = (2 * of.variance("run")) ** 0.5
+        print_text(f"Over any number of topics the judge moves a difference of two runs by {number(lasting)} (one sd).")
+        return
+    if pilot.reason:
+        print_text(f"No plan: {pilot.reason}.")
+        return
+    print(f"\nPlanned, with {decimals(pilot.turns_per_topic, 1)} turns a topic:")
+    print_table(DESIGNS, [_cells(design) for design in pilot.designs], words=0)
+    for needed in pilot.needed:
+        print_text(_sentence(needed))
+
+
+def _cells(design: PlannedDesign) -> tuple[str, ...]:
+    of = design.reliability
+    shares = ("-" if isinstance(share, Undefined) else number(share) for share in (of.relative, of.absolute))
+    return (
+        *map(str, (design.topics, design.labels, design.grades)),
+        *map(number, (design.mean, design.difference, design.detectable)),
+        *shares,
+    )
+
+
+def _sentence(needed: TopicsNeeded) -> str:
+    goal = "An interval of +-" if needed.goal == "half_width" else "A difference of "
+    topics = interval(needed.topics, 0) if needed.topics.value is not None else "no number of topics"
+    reason = f" ({needed.topics.reason})" if needed.topics.reason else ""
+    return f"{goal}{needed.size:g} with {count(needed.labels, 'label')} a response: topics {topics}{reason}"
+
+
+COMMANDS = {"leaderboard": leaderboard, "report": report, "release": release, "plan": plan}
