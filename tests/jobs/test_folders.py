@@ -291,7 +291,7 @@ def _no_pictures() -> Iterator[None]:
             patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"svg", b"png"))
         patch.setattr("judge.extra.probe.card.interval_plot", lambda *drawn, **options: (b"svg", b"png"))
         for name in ("interval_plot", "curve_plot"):
-            patch.setattr(f"judge.extra.evaluate.pictures.{name}", lambda *drawn: (b"svg", b"png"))
+            patch.setattr(f"judge.extra.evaluate.breakdown.{name}", lambda *drawn: (b"svg", b"png"))
         patch.setattr("judge.extra.evaluate.jobs.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
         for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
             patch.setattr(f"judge.report.markdown.{name}", lambda *drawn: (b"svg", b"png"))

@@ -1,15 +1,12 @@
 """Judges on public labels by people: their cards, cards side by side, and the datasets."""
 
-from typing import Any
-
 from judge.ask.asking import JobForecast
 from judge.ask.options import ASKING
 from judge.cli.declared import FileOfOptions
 from judge.cli.printing import TableFormat, print_fact, print_grids, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
 from judge.errors import UsageError
-from judge.extra.bench.card import JudgeCard
-from judge.extra.bench.job import BenchOutcome, BenchPlan, bench_judges, forecast_bench
+from judge.extra.bench.job import BenchPlan, bench_judges, forecast_bench
 from judge.extra.bench.listing import DatasetsPlan, list_datasets
 from judge.extra.bench.page import CardsPlan, ReadCard, card_grids, compare_bench, judge_grids, verdict
 from judge.io.cells import count
@@ -47,8 +44,19 @@ def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: Ta
         say_lacking_log(plan.out)
     with progress("reading datasets") as line:
         outcome = bench_judges(plan, progress=line)
-    print_grids(_grids(outcome), output.format)
-    return _close(plan, outcome)
+    cards = outcome.cards
+    grids = card_grids(cards[0]) if len(cards) == 1 else judge_grids([ReadCard(card, None) for card in cards])
+    print_grids(grids, output.format)
+    say_accounts(outcome.accounts)
+    for card in cards:
+        for note in card.notes:
+            say(f"note: {note}")
+        if card.rungs and not backend_facts(card.judge).baseline:
+            say(f"{card.judge}: {verdict(card)}")
+    say(f"{count(len(cards), 'judge card')} in {plan.out}")
+    if asks_again(failure.reason for failure in outcome.failures):
+        return 3
+    return 0 if any(dataset.answered for card in cards for dataset in card.datasets) else 1
 
 
 def compare(plan: CardsPlan, output: TableFormat) -> int:
@@ -74,30 +82,6 @@ def datasets(plan: DatasetsPlan, output: TableFormat) -> int:
 
 
 COMMANDS = {"bench": bench, "bench compare": compare, "bench datasets": datasets}
-
-
-def _grids(outcome: BenchOutcome) -> tuple[Table[Any], ...]:
-    if len(outcome.cards) == 1:
-        return card_grids(outcome.cards[0])
-    return judge_grids([ReadCard(card, None) for card in outcome.cards])
-
-
-def _close(plan: BenchPlan, outcome: BenchOutcome) -> int:
-    say_accounts(outcome.accounts)
-    for card in outcome.cards:
-        _say_verdict(card)
-    say(f"{count(len(outcome.cards), 'judge card')} in {plan.out}")
-    answered = any(dataset.answered for card in outcome.cards for dataset in card.datasets)
-    if asks_again(failure.reason for failure in outcome.failures):
-        return 3
-    return 0 if answered else 1
-
-
-def _say_verdict(card: JudgeCard) -> None:
-    for note in card.notes:
-        say(f"note: {note}")
-    if card.rungs and not backend_facts(card.judge).baseline:
-        say(f"{card.judge}: {verdict(card)}")
 
 
 def _print_forecast(forecast: JobForecast) -> None:

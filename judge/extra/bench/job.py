@@ -17,7 +17,7 @@ from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
-from judge.extra.bench.card import CARD, ITEMS, PAGE, Basis, BenchItem, Expense, JudgeCard, parse_card
+from judge.extra.bench.card import CARD, ITEMS, PAGE, BenchItem, Expense, JudgeCard, parse_card
 from judge.extra.bench.datasets import Dataset
 from judge.extra.bench.listing import Drawn, bench_pool, choose_datasets, read_dataset
 from judge.extra.bench.making import Answers, asked_items, basis, dataset_card, items_bytes, rung_cards, stored_items
@@ -185,18 +185,6 @@ def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> _Overlap:
     return {drawn.dataset.name: (asked_items(drawn, under, results)[0], under) for drawn, under in graded}
 
 
-def _answers(
-    drawn: Drawn,
-    items: tuple[BenchItem, ...],
-    compared: Basis,
-    overlap: _Overlap,
-    expected: int = 0,
-    prompt: Criterion | None = None,
-) -> Answers:
-    words, under = overlap.get(drawn.dataset.name, (None, None))
-    return Answers(drawn, items, compared, expected, prompt, words, under)
-
-
 def bench_judges(
     plan: BenchPlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False
 ) -> BenchOutcome:
@@ -244,7 +232,9 @@ def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
     answers = []
     for drawn, prompt in inputs.sets:
         items, expected = asked_items(drawn, prompt, by_id)
-        answers.append(_answers(drawn, items, basis(drawn.dataset, prompt.scale), overlap, expected, prompt))
+        words, under = overlap.get(drawn.dataset.name, (None, None))
+        compared = basis(drawn.dataset, prompt.scale)
+        answers.append(Answers(drawn, items, compared, words, under, expected, prompt))
     counted = took.counted == took.completions
     card = _card(
         judge.name,
@@ -299,7 +289,9 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     names = safe_names(judges)
     for judge in stepped("making cards", judges, steps):
         answers = [
-            _answers(drawn, *stored_items(drawn, stored[judge]), overlap) for drawn, stored in sets if judge in stored
+            Answers(drawn, *stored_items(drawn, stored[judge]), *overlap.get(drawn.dataset.name, (None, None)))
+            for drawn, stored in sets
+            if judge in stored
         ]
         cards.append(_card(judge, "stored", plan, answers))
         made = card_files(cards[-1], answers)

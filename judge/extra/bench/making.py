@@ -217,12 +217,12 @@ class Answers(Record, frozen=True):
     drawn: Drawn
     items: tuple[BenchItem, ...]
     compared: Basis
-    expected: int = 0
-    prompt: Criterion | None = None
-    """None for stored labels, which are on the scale of the dataset."""
     overlap: tuple[BenchItem, ...] | None = None
     """Word overlap on the same items; None where it cannot grade them, or is the judge."""
     overlap_prompt: Criterion | None = None
+    expected: int = 0
+    prompt: Criterion | None = None
+    """None for stored labels, which are on the scale of the dataset."""
 
 
 def dataset_card(answers: Answers, seed: int) -> DatasetCard:

@@ -1,7 +1,7 @@
 """Evaluate: the measures that the tracks publish, over runs and grades.
 
 scores            one run under one measure, over which turns, with the value of every turn
-breakdown         runs taken apart by topic, depth of the turn, and whether it needs the user's PTKB; pictures: drawn
+breakdown         runs taken apart by topic, depth of the turn, and need of the user's PTKB, as tables and pictures
 paired            every two runs on the same turns, and the letters that tied runs share
 graded            runs of responses under the grades of a criterion
 intake            runs as rankings of passages or of PTKB statements, from the formats of the tracks and from TREC runs

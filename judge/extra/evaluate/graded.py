@@ -18,10 +18,10 @@ from judge.extra.evaluate.breakdown import (
     Reading,
     TurnFacts,
     best_first,
+    breakdown_pictures,
     stacked,
 )
 from judge.extra.evaluate.paired import PairedRuns, RunTable, breakdown, comparison
-from judge.extra.evaluate.pictures import breakdown_pictures
 from judge.extra.evaluate.scores import MeasuredRun, Over, TurnOrder, measured_run
 from judge.io.cells import count
 from judge.io.ids import Cluster, natural_key, topic_of

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -29,11 +29,16 @@ from judge.runs.records import Topic, Turn
 _NO_RUN = "neither JSON nor a TREC run, so not read as a run"
 
 
-class RankedRun(Record, frozen=True):
-    """A run as one ranking a turn."""
+class NamedRun(Record, frozen=True):
+    """A run as it was read for some measure."""
 
     run_id: str
     file: str
+
+
+class RankedRun(NamedRun, frozen=True):
+    """A run as one ranking a turn."""
+
     team: str | None
     ranking: dict[str, list[tuple[str, float]]]
     """As `judge.runs.ranking.ranking` gives it."""
@@ -78,18 +83,6 @@ def ranked_runs(
     for run in named_once(files, lambda path: _ranked(path, rank), problems, steps):
         if not isinstance(run, str):
             yield run
-
-
-class NamedRun(Protocol):
-    """A run as it was read for some measure."""
-
-    @property
-    def run_id(self) -> str:
-        """Its name."""
-
-    @property
-    def file(self) -> str:
-        """Its file."""
 
 
 _Run = TypeVar("_Run", bound=NamedRun)

@@ -39,15 +39,6 @@ _SEED = 0
 _EXAMPLES = 3
 
 
-class Assessment(Record, frozen=True):
-    """Grades by one group of assessors."""
-
-    name: str
-    """The file that holds them."""
-    grades: Mapping[str, Mapping[str, int]]
-    """By turn id and item id."""
-
-
 class Asked(Record, frozen=True):
     """Which measures are computed, and how."""
 
@@ -68,19 +59,15 @@ class Asked(Record, frozen=True):
         return f"{self.item.capitalize()}s"
 
 
-def ask(
-    measures: Sequence[str],
-    main: str,
-    *,
-    relevant: int = 1,
-    over: Convention = "qrels",
-    cluster: Cluster = "topic",
-    item: str = "passage",
-) -> Asked:
-    """Which measures are computed, each once, in the spelling of ir_measures."""
+def ask(measures: Sequence[str], main: str, relevant: int = 1, **more: Any) -> Asked:
+    """Which measures are computed, each once, in the spelling of ir_measures; more fields of `Asked` may be given.
+
+    Raises:
+        UsageError: A measure cannot be computed.
+    """
     main = measure_name(main, relevant)
     names = dict.fromkeys([*(measure_name(name, relevant) for name in measures), main])
-    return Asked(tuple(names), main, relevant, over, cluster, item)
+    return Asked(tuple(names), main, relevant, **more)
 
 
 class EvaluatedRun(Record, frozen=True):
@@ -131,35 +118,39 @@ class Evaluation(Record, frozen=True):
 
 
 class Evaluator:
-    """The measures over one assessment; runs are added one at a time, so that their rankings need not be kept."""
+    """The measures over one assessment; runs are added one at a time, so that their rankings need not be kept.
 
-    def __init__(self, assessment: Assessment, asked: Asked) -> None:
+    An assessment is grades by one group of assessors, by turn id and item id; its name is that of its file.
+    """
+
+    def __init__(self, assessment: str, grades: Mapping[str, Mapping[str, int]], asked: Asked) -> None:
         """Prepare the measures."""
         self._assessment = assessment
-        self._measures = Measures(asked.measures, assessment.grades)
+        self._grades = grades
+        self._measures = Measures(asked.measures, grades)
         self._asked = asked
         self._runs: list[EvaluatedRun] = []
-        self._years = possible_years(assessment.grades)
+        self._years = possible_years(grades)
 
     def problem(self, run: RankedRun) -> Problem | None:
         """Why the run cannot be measured: it has no turn of the grades, or is of another year."""
-        grades, item = self._assessment.grades, self._asked.item
+        grades, item = self._grades, self._asked.item
         answered = {turn_id for turn_id, items in run.ranking.items() if items}
         if not answered:
             message = f"names no {item} for any turn"
         elif answered.isdisjoint(grades):
-            message = f"answers none of the {count(len(grades), 'turn')} of {self._assessment.name}: it has "
+            message = f"answers none of the {count(len(grades), 'turn')} of {self._assessment}: it has "
             message += f"{_some(answered)}, the qrels {_some(grades)}"
         elif run.years and self._years and run.years.isdisjoint(self._years):
             ours, theirs = (" or ".join(map(str, sorted(years))) for years in (run.years, self._years))
-            message = f"has turns of {ours}, {self._assessment.name} those of {theirs}; equal turn ids are other turns"
+            message = f"has turns of {ours}, {self._assessment} those of {theirs}; equal turn ids are other turns"
         else:
             return None
         return Problem("other_turns", "error", run.file, None, "", message)
 
     def add(self, run: RankedRun) -> None:
         """Measure a run."""
-        grades, asked = self._assessment.grades, self._asked
+        grades, asked = self._grades, self._asked
         values = self._measures.values(run.ranking)
         answered = {turn_id for turn_id, items in run.ranking.items() if items}
 
@@ -187,10 +178,10 @@ class Evaluator:
         main = [score for run in self._runs for score in run.scores if score.measure == asked.main]
         reading = Reading(bounds, cluster=asked.cluster)
         return Evaluation(
-            assessment=self._assessment.name,
+            assessment=self._assessment,
             asked=asked,
-            turns=len(self._assessment.grades),
-            barren=sum(max(rows.values()) < asked.relevant for rows in self._assessment.grades.values()),
+            turns=len(self._grades),
+            barren=sum(max(rows.values()) < asked.relevant for rows in self._grades.values()),
             bounds=bounds,
             runs=tuple(by_id[run.run_id] for run in best_first(main, reading)),
             compared=comparison(main, np.random.default_rng(_SEED), reading),

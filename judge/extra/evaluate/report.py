@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from judge.calibrate.intake import same_grades
 from judge.errors import JudgeError
 from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
@@ -107,69 +105,41 @@ def _sheet(
     return Table(lines, columns, title, [worded(sentence, unit)], 2, plot)
 
 
-class _Compared(msgspec.Struct, frozen=True):
-    """Two folders under one criterion."""
-
-    first: str
-    second: str
-    """The folders' names in the report."""
-    criterion: str
-    agreement: SetsAgreement | str
-    """How far the grades agree, or why they cannot be compared."""
-    binary: bool
-    """Whether the grades are compared as positive or not, since the scales differ."""
-    unit: JudgedUnit
-    """What both graded."""
-
-
 def between(folders: Sequence[ReportedFolder]) -> dict[str, list[ReportPart]]:
     """By criterion, how far the grades of the first folder of `judge run` agree with those of each other one."""
     parts: dict[str, list[ReportPart]] = {}
-    for pair in _compared([folder for folder in folders if isinstance(folder, RunFolder)]):
-        parts.setdefault(pair.criterion, []).extend(_agreement(pair))
-    return parts
-
-
-def _compared(folders: Sequence[RunFolder]) -> Iterator[_Compared]:
-    for other in folders[1:]:
-        first = folders[0]
+    runs = [folder for folder in folders if isinstance(folder, RunFolder)]
+    for other in runs[1:]:
         theirs = {criterion.name: criterion for criterion in other.judged.criteria}
-        for ours in first.judged.criteria:
+        for ours in runs[0].judged.criteria:
             if ours.name in theirs:
-                scales = ours.scale, theirs[ours.name].scale
-                binary = not same_grades(*scales)
-                positive = (_worst_positive(scales[0]), _worst_positive(scales[1])) if binary else None
-                agreement = _found(first, other, ours.name, positive)
-                yield _Compared(first.name, other.name, ours.name, agreement, binary, ours.unit)
+                parts.setdefault(ours.name, []).extend(_agreement(runs[0], other, ours, theirs[ours.name].scale))
+    return parts
 
 
 def _worst_positive(scale: Scale) -> int:
     return min(scale.positive) if scale.polarity == "higher" else max(scale.positive)
 
 
-def _found(first: RunFolder, other: RunFolder, criterion: str, positive: tuple[int, int] | None) -> SetsAgreement | str:
+def _agreement(first: RunFolder, other: RunFolder, ours: Criterion, scale: Scale) -> Iterator[ReportPart]:
+    """How far the grades of two folders agree under a criterion, which has `scale` in the other one."""
+    binary = not same_grades(ours.scale, scale)
     plan = QrelsPlan(
         a=first.judged.path,
         b=other.judged.path,
-        criterion=criterion,
-        positive=positive,
+        criterion=ours.name,
+        positive=(_worst_positive(ours.scale), _worst_positive(scale)) if binary else None,
         cluster=first.judged.cluster,
     )
     try:
-        return compare_qrels(plan).agreement
+        found = compare_qrels(plan).agreement
     except JudgeError as error:
         # Two pools are no reason to refuse the rest of the report.
         said = str(error)
         for folder in (first, other):
             said = said.replace(str(folder.judged.path), folder.name)
-        return said
-
-
-def _agreement(pair: _Compared) -> Iterator[ReportPart]:
-    if isinstance(pair.agreement, str):
-        yield Said(f"The grades of {pair.first} and {pair.second} are not compared: {capped(pair.agreement)}", "warn")
+        yield Said(f"The grades of {first.name} and {other.name} are not compared: {capped(said)}", "warn")
         return
-    found = pair.agreement
     # Of two grades, weighting changes nothing.
     left_out = "wkappa" if len(found.a.scale) == 2 else "kappa"
     names = [name for name in _STATISTICS if name in found.statistics and name != left_out]
@@ -178,29 +148,29 @@ def _agreement(pair: _Compared) -> Iterator[ReportPart]:
     low = min([0.0, *(value for name in names[1:-1] if (value := found.statistics[name].low) is not None)])
     weighted = "; weighted, so that a grade two off counts four times one off" if "wkappa" in names else ""
     reading = (
-        ("The scales differ, so grades count as positive (1) or not (0). " if pair.binary else "")
-        + f"Of the {count(found.items, pair.unit)} that both graded. Same grade: the share with equal grades. Kappa: "
-        f"agreement beyond chance, 1 is perfect{weighted}. Difference: the mean of {pair.second} less that of "
-        f"{pair.first}."
+        ("The scales differ, so grades count as positive (1) or not (0). " if binary else "")
+        + f"Of the {count(found.items, ours.unit)} that both graded. Same grade: the share with equal grades. Kappa: "
+        f"agreement beyond chance, 1 is perfect{weighted}. Difference: the mean of {other.name} less that of "
+        f"{first.name}."
     )
-    title = f"{pair.first} and {pair.second}: how far the grades agree"
+    title = f"{first.name} and {other.name}: how far the grades agree"
     yield Table(lines, ("measure", "value"), title, [reading], 2, Plot("drawn", low, 1.0, marks))
-    yield _table(pair, found)
+    yield _confusion(first.name, other.name, ours.unit, found)
 
 
-def _table(pair: _Compared, found: SetsAgreement) -> Table[Any]:
+def _confusion(first: str, second: str, unit: JudgedUnit, found: SetsAgreement) -> Table[Any]:
     totals = [sum(counts) for counts in found.confusion]
     lines: list[tuple[Cell, ...]] = [
-        (f"{pair.first}: {grade}", *counts, total)
+        (f"{first}: {grade}", *counts, total)
         for grade, counts, total in zip(found.a.scale, found.confusion, totals, strict=True)
     ]
     shares = tuple(
         (None, *(n / total if total else None for n in counts), None)
         for counts, total in zip(found.confusion, totals, strict=True)
     )
-    columns = ("grade", *(f"{pair.second}: {grade}" for grade in found.b.scale), "in all")
+    columns = ("grade", *(f"{second}: {grade}" for grade in found.b.scale), "in all")
     reading = (
-        f"A line for each grade of {pair.first}, a column for each of {pair.second}: how many {pair.unit}s have both. "
+        f"A line for each grade of {first}, a column for each of {second}: how many {unit}s have both. "
         "On the diagonal they agree; the list of judgments begins with those on which they do not."
     )
-    return Table(lines, columns, f"Grades of {pair.first} beside those of {pair.second}", [reading], shares=shares)
+    return Table(lines, columns, f"Grades of {first} beside those of {second}", [reading], shares=shares)

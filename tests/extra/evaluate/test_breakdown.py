@@ -9,6 +9,7 @@ from judge.extra.evaluate.breakdown import (
     Reading,
     average_run,
     best_first,
+    breakdown_pictures,
     by_group,
     by_ptkb,
     by_run_and_group,
@@ -19,7 +20,6 @@ from judge.extra.evaluate.breakdown import (
     turn_facts,
 )
 from judge.extra.evaluate.paired import by_pair, comparison
-from judge.extra.evaluate.pictures import breakdown_pictures
 from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
 from judge.io.table import Table
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn

@@ -1,5 +1,6 @@
 """Agreement of two sets of grades, by hand and against scikit-learn."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,19 @@ from judge.io.trec import parse_qrels
 SCALE = (0, 1, 2, 3)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _few_draws() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("judge.extra.evaluate.sets.grades.REPLICATES", 200)
+        yield
+
+
 def of(rows: dict[str, dict[str, int]], scale: tuple[int, ...] = SCALE, name: str = "qrels") -> GradeSet:
     return GradeSet(name, rows, scale)
 
 
 def compared(a: GradeSet, b: GradeSet) -> SetsAgreement:
-    return sets_agreement(a, b, cluster="topic", rng=lambda: np.random.default_rng(1), replicates=200)
+    return sets_agreement(a, b, "topic")
 
 
 A = of({"1_1": {"p": 0, "q": 3, "r": 1}, "1_2": {"p": 2, "q": 2}, "2_1": {"p": 1}, "3_1": {"p": 1}})

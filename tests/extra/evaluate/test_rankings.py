@@ -15,7 +15,6 @@ from judge.extra.evaluate.rankings import (
     MAIN_OF_PASSAGES,
     PASSAGE_MEASURES,
     Asked,
-    Assessment,
     Evaluation,
     Evaluator,
     ask,
@@ -43,7 +42,7 @@ def ranked(run_id: str, **turns: str) -> RankedRun:
 def evaluated(
     *runs: RankedRun, asked: Asked | None = None, grades: Mapping[str, Mapping[str, int]] = GRADES
 ) -> Evaluation:
-    evaluator = Evaluator(Assessment("some.qrels", grades), asked or ask(PASSAGE_MEASURES, MAIN_OF_PASSAGES))
+    evaluator = Evaluator("some.qrels", grades, asked or ask(PASSAGE_MEASURES, MAIN_OF_PASSAGES))
     for run in runs:
         assert evaluator.problem(run) is None
         evaluator.add(run)
@@ -129,7 +128,7 @@ def test_what_cannot_be_computed_is_refused(wrong: str) -> None:
     ],
 )
 def test_a_run_without_a_turn_of_the_grades_is_a_problem(run: RankedRun, message: str) -> None:
-    problem = Evaluator(Assessment("some.qrels", GRADES), ask(["AP"], "RR")).problem(run)
+    problem = Evaluator("some.qrels", GRADES, ask(["AP"], "RR")).problem(run)
     assert problem is not None
     assert message in problem.message
 
@@ -138,7 +137,7 @@ def test_a_run_of_another_year_is_a_problem_though_ids_are_equal() -> None:
     grades = {f"{topic}_{n}": {"a": 1} for topic in ("9-1", "10-1", "11-1") for n in (1, 2)}  # of 2023
     later = [f"9-1_{n}" for n in range(1, 12)] + ["1-1_1"]  # of 2025
     run = RankedRun("r", "r.run", None, {turn: [("a", 1.0)] for turn in later}, years=frozenset({2025}))
-    problem = Evaluator(Assessment("2023.qrels", grades), ask(["AP"], "RR")).problem(run)
+    problem = Evaluator("2023.qrels", grades, ask(["AP"], "RR")).problem(run)
     assert problem is not None
     assert problem.message.startswith("has turns of 2025, 2023.qrels those of 2023")
 

@@ -1,7 +1,7 @@
 """Runs ranked by two sets of grades: scores by ir_measures, swaps, holes and their bounds, by hand."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import ir_measures
 import numpy as np
@@ -24,11 +24,16 @@ def run(run_id: str, **turns: str) -> OrderedRun:
     return OrderedRun(run_id, {turn: tuple(items) for turn, items in turns.items()})
 
 
-def ranked(runs: Sequence[OrderedRun], a: GradeSet, b: GradeSet, measure: str = MEAN, flips: int = 999) -> RankedBySets:
-    return ranked_by_sets(
-        runs, a, b, common_turns(a, b), measure,
-        cluster="topic", rng=lambda: np.random.default_rng(1), replicates=200, flips=flips,
-    )  # fmt: skip
+@pytest.fixture(autouse=True, scope="module")
+def _few_draws() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("judge.extra.evaluate.sets.rankings.REPLICATES", 200)
+        patch.setattr("judge.extra.evaluate.sets.rankings.FLIPS", 999)
+        yield
+
+
+def ranked(runs: Sequence[OrderedRun], a: GradeSet, b: GradeSet, measure: str = MEAN) -> RankedBySets:
+    return ranked_by_sets(runs, a, b, common_turns(a, b), measure, "topic")
 
 
 A = of({"t1": {"p": 3, "q": 0}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})

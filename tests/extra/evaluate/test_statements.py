@@ -8,7 +8,7 @@ import pytest
 
 from judge.errors import InputError
 from judge.extra.evaluate.intake import RankedRun, own_assessment, ranked_runs, statement_ranking
-from judge.extra.evaluate.rankings import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Assessment, Evaluator, ask
+from judge.extra.evaluate.rankings import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Evaluator, ask
 from judge.pool.intake import turns_by_id
 from judge.pool.lists import read_grades
 from judge.records import Problem
@@ -116,7 +116,7 @@ def test_the_links_of_the_topics_are_an_assessment() -> None:
 def test_measures_by_hand(tmp_path: Path) -> None:
     run = statements(tmp_path, run_2025(["I said so.", "I am vegan.", "I run."]))
     asked = ask(STATEMENT_MEASURES, MAIN_OF_STATEMENTS, item="statement")
-    evaluator = Evaluator(Assessment("org", {"1-1_1": {"1": 0, "2": 1, "3": 1}, "1-1_2": {"1": 1}}), asked)
+    evaluator = Evaluator("org", {"1-1_1": {"1": 0, "2": 1, "3": 1}, "1-1_2": {"1": 1}}, asked)
     evaluator.add(run)
     # Ranks: none, relevant, not; one of the two relevant statements is named. The other turn counts 0.
     found = {score.measure: score.turns["1-1_1"] for score in evaluator.result().scores}
@@ -152,7 +152,7 @@ def test_a_submitted_run_of_2025_by_sets_counted_here(shared: Path) -> None:
     file = shared / "ikat/2025/runs/cfda-ikat2025-auto-1.jsonl"
     problems: list[Problem] = []
     (run,) = ranked_runs(file, statement_ranking(turns), problems)
-    evaluator = Evaluator(Assessment("org", own_assessment(topics)), ask(["SetP", "SetR", "SetF"], "AP"))
+    evaluator = Evaluator("org", own_assessment(topics), ask(["SetP", "SetR", "SetF"], "AP"))
     evaluator.add(run)
     found = {score.measure: score.estimate.value for score in evaluator.result().scores}
     sums = {"SetP": 0.0, "SetR": 0.0, "SetF": 0.0}

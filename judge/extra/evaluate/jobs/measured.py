@@ -7,17 +7,14 @@ from typing import Annotated, Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.breakdown import TurnFacts, stacked, turn_facts
+from judge.extra.evaluate.breakdown import TurnFacts, breakdown_pictures, stacked, turn_facts
 from judge.extra.evaluate.intake import Rank, RankedRun, own_assessment, passage_ranking, ranked_runs, statement_ranking
 from judge.extra.evaluate.paired import TABLES, RunTable, unknown_facts
-from judge.extra.evaluate.pictures import breakdown_pictures
 from judge.extra.evaluate.rankings import (
     MAIN_OF_PASSAGES,
     MAIN_OF_STATEMENTS,
     PASSAGE_MEASURES,
     STATEMENT_MEASURES,
-    Asked,
-    Assessment,
     Convention,
     Evaluation,
     Evaluator,
@@ -43,6 +40,8 @@ from judge.runs.ranking import looks_like_trec_run
 from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics
 
+Grades = dict[str, dict[str, int]]
+"""Turn id to item id to grade."""
 _HIGHEST_GRADE = 10_000
 """The highest grade; trec_eval keeps a place in memory for each up to the highest, for each turn."""
 
@@ -121,11 +120,10 @@ def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutco
         UsageError: A measure cannot be computed, or the folder is that of an input.
         InputError: An input is bad, or a run has no turn of the grades; every problem is listed.
     """
-    asked = _asked(plan, PASSAGE_MEASURES, "passage")
-    topics = read_topics(plan.topics) if plan.topics is not None else None
     problems: list[Problem] = []
+    topics = read_topics(plan.topics) if plan.topics is not None else None
     assessments = _read_assessments([plan.qrels], problems)
-    return _measure_runs(plan, passage_ranking, assessments, asked, topics, problems, [plan.qrels], steps)
+    return _measure_runs(plan, passage_ranking, assessments, topics, problems, steps)
 
 
 def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsOutcome:
@@ -137,7 +135,6 @@ def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsO
     """
     if not plan.qrels and plan.topics is None:
         raise UsageError("no assessment of statements: expected --qrels FILE, or --topics FILE whose links are one")
-    asked = _asked(plan, STATEMENT_MEASURES, "statement")
     topics = read_topics(plan.topics) if plan.topics is not None else None
     problems: list[Problem] = []
     assessments = _read_assessments(plan.qrels, problems)
@@ -145,27 +142,15 @@ def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsO
         grades = own_assessment(topics)
         if not grades:
             raise InputError(f"{plan.topics}: links no PTKB statement to any turn: --qrels FILE is needed")
-        assessments = (Assessment(Path(str(plan.topics)).name, grades),)
+        assessments = [(Path(str(plan.topics)).name, grades)]
     rank = statement_ranking(turns_by_id(topics) if topics is not None else None)
-    return _measure_runs(plan, rank, assessments, asked, topics, problems, plan.qrels, steps)
+    return _measure_runs(plan, rank, assessments, topics, problems, steps)
 
 
-def _asked(plan: PassagesPlan | StatementsPlan, measures: Sequence[str], item: str) -> Asked:
-    """The measures of a track and those of the plan."""
-    return ask(
-        (*measures, *plan.measures),
-        plan.main,
-        relevant=plan.relevant,
-        over=plan.over,
-        cluster=plan.cluster,
-        item=item,
-    )
-
-
-def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> tuple[Assessment, ...]:
+def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> list[tuple[str, Grades]]:
     """The grades of qrels files, each named by its file; what cannot be read is added to the problems."""
     names = [path.name for path in files]
-    assessments = []
+    assessments: list[tuple[str, Grades]] = []
     for path, name in zip(files, names, strict=True):
         try:
             grades = read_grades(path)
@@ -181,33 +166,40 @@ def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> tuple[A
             message = f"grade {highest}: expected at most {_HIGHEST_GRADE}"
             problems.append(Problem("unreadable_qrels", "error", str(path), None, "", message))
             continue
-        assessments.append(Assessment(name if names.count(name) == 1 else str(path), grades))
-    return tuple(assessments)
+        assessments.append((name if names.count(name) == 1 else str(path), grades))
+    return assessments
 
 
 def _measure_runs(
-    plan: RankingsPlan,
+    plan: PassagesPlan | StatementsPlan,
     rank: Rank,
-    assessments: Sequence[Assessment],
-    asked: Asked,
+    assessments: Sequence[tuple[str, Grades]],
     topics: Sequence[Topic] | None,
     problems: list[Problem],
-    qrels: Sequence[Path],
     steps: Steps,
 ) -> RankingsOutcome:
     """Read and measure runs one at a time, compare them, and write the tables if the plan names a folder.
 
     An interactive run without a graded turn is left out, where another run is measured.
     """
+    measures, item, qrels = (
+        (PASSAGE_MEASURES, "passage", (plan.qrels,))
+        if isinstance(plan, PassagesPlan)
+        else (STATEMENT_MEASURES, "statement", plan.qrels)
+    )
+    asked = ask((*measures, *plan.measures), plan.main, plan.relevant, over=plan.over, cluster=plan.cluster, item=item)
     if plan.out is not None:
         check_outside(plan.out, plan.runs)
         check_apart(plan.out, plan.runs)
     turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
-    for assessment in assessments:
-        problems += _unknown(assessment.grades, assessment.name, turns)
-        _check_relevant(assessment, asked)
-    graded = {turn_id for assessment in assessments for turn_id in assessment.grades}
-    evaluators = [Evaluator(assessment, asked) for assessment in assessments]
+    for name, grades in assessments:
+        problems += _unknown(grades, name, turns)
+        highest = max(grade for rows in grades.values() for grade in rows.values())
+        if highest < plan.relevant:
+            # Every measure would be 0.
+            raise UsageError(f"{name}: no {item} has grade {plan.relevant} or more; the highest is {highest}")
+    graded = {turn_id for _, grades in assessments for turn_id in grades}
+    evaluators = [Evaluator(name, grades, asked) for name, grades in assessments]
     warnings = _add_runs(evaluators, ranked_runs(plan.runs, rank, problems, steps), graded, turns, problems)
     steps(Step("comparing runs"))
     evaluations = tuple(evaluator.result() for evaluator in evaluators)
@@ -218,7 +210,7 @@ def _measure_runs(
     if plan.out is not None:
         inputs = [file for file in (*qrels, plan.topics) if file is not None]
         inputs += find_runs(plan.runs, also=looks_like_trec_run)[0]
-        replace_folder(plan.out, _files(outcome, steps), f"{asked.item}s.sha256", inputs=inputs)
+        replace_folder(plan.out, _files(outcome, steps), f"{item}s.sha256", inputs=inputs)
     return outcome
 
 
@@ -256,15 +248,6 @@ def _add_runs(
         names = ", ".join(map(shown, sorted(ungraded, key=natural_key)))
         warnings.append(f"left out, because no grade is of a turn of their conversations: {names} (interactive)")
     return warnings
-
-
-def _check_relevant(assessment: Assessment, asked: Asked) -> None:
-    """Refuse grades of which none is relevant: every measure would be 0."""
-    highest = max(grade for rows in assessment.grades.values() for grade in rows.values())
-    if highest < asked.relevant:
-        raise UsageError(
-            f"{assessment.name}: no {asked.item} has grade {asked.relevant} or more; the highest is {highest}"
-        )
 
 
 def _unknown(turn_ids: Mapping[str, object], file: str, turns: Mapping[str, Turn] | None) -> list[Problem]:

@@ -5,7 +5,6 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 from pydantic import Field
 
 from judge.calibrate.intake import OffScale
@@ -37,13 +36,10 @@ from judge.io.table import Table
 from judge.jobs.options import ClusterUnit
 from judge.pool.selection import DEFAULT_MEASURE
 from judge.records import Problem
-from judge.results.tables import SEED
 from judge.runs.topics import read_topics
 
 RECORD = "sets.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
-REPLICATES = 2000
-FLIPS = 10_000
 
 
 class QrelsPlan(ClusterUnit):
@@ -129,16 +125,12 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     usual = MEAN if responses or any(one.criterion is not None for one in read) else DEFAULT_MEASURE
     measures = _measures(plan, usual if runs else None, higher_is_better=a.higher_is_better)
 
-    def rng() -> np.random.Generator:
-        return np.random.default_rng(SEED)
-
     rankings = tuple(
-        ranked_by_sets(runs, a, b, turns, measure, cluster=plan.cluster, rng=rng, replicates=REPLICATES, flips=FLIPS)
-        for measure in stepped("ranking runs", measures, steps)
+        ranked_by_sets(runs, a, b, turns, measure, plan.cluster) for measure in stepped("ranking runs", measures, steps)
     )
     steps(Step("comparing grades"))
     outcome = QrelsOutcome(
-        agreement=sets_agreement(a, b, cluster=plan.cluster, rng=rng, replicates=REPLICATES),
+        agreement=sets_agreement(a, b, plan.cluster),
         rankings=rankings,
         warnings=(
             *warnings,

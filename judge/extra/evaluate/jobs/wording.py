@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.intake import named_once, remarks_on
+from judge.extra.evaluate.intake import NamedRun, named_once, remarks_on
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.io.cells import count
 from judge.io.folder import check_apart, check_outside, replace_folder
@@ -126,11 +126,9 @@ LONGEST = 4000
 """The most words of a text; the longest common subsequence of two takes time and memory by their product."""
 
 
-class RunTexts(Record, frozen=True):
+class RunTexts(NamedRun, frozen=True):
     """A run as one text a turn."""
 
-    run_id: str
-    file: str
     texts: dict[str, str]
     """Turn to the text of the response that the run ranks first; turns without a text are left out."""
     remarks: tuple[str, ...] = ()

@@ -1,16 +1,19 @@
 """A set of grades, by assessors or a judge, and how far two sets agree on the items that both graded. Pure."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.records import Estimate, Record
+from judge.results.tables import SEED
 from judge.stats.marginals import MarginalTest, bowker, stuart_maxwell
 from judge.stats.resampling import resampled
 from judge.stats.tables import topic_tables
 
+REPLICATES = 2000
+"""Draws of topics behind an interval."""
 COMPARED = {
     "percent": "equal grades",
     "kappa": "Cohen's kappa",
@@ -108,13 +111,8 @@ def common_turns(a: GradeSet, b: GradeSet) -> tuple[str, ...]:
     return tuple(sorted(a.grades.keys() & b.grades.keys(), key=natural_key))
 
 
-def sets_agreement(
-    a: GradeSet, b: GradeSet, *, cluster: Cluster, rng: Callable[[], np.random.Generator], replicates: int
-) -> SetsAgreement:
-    """Compare two sets of one scale that have an item in common.
-
-    `rng` makes the source of randomness, so that every statistic gets the same draws.
-    """
+def sets_agreement(a: GradeSet, b: GradeSet, cluster: Cluster) -> SetsAgreement:
+    """Compare two sets of one scale that have an item in common; every statistic gets the same draws."""
     turns = common_turns(a, b)
     items = [(turn_id, item_id) for turn_id in turns for item_id in a.grades[turn_id].keys() & b.grades[turn_id].keys()]
     code = {grade: place for place, grade in enumerate(a.scale)}
@@ -129,6 +127,9 @@ def sets_agreement(
         len(names),
     )
     C = tables.sum(axis=0)
+
+    def resample(name: str) -> Estimate:
+        return resampled(name, tables, a.scale, np.random.default_rng(SEED), replicates=REPLICATES).estimate
 
     def beside(own: GradeSet, other: GradeSet, grades: list[int]) -> SetOfTwo:
         return SetOfTwo(
@@ -148,7 +149,7 @@ def sets_agreement(
         items=len(items),
         turns=len(turns),
         topics=len(names),
-        statistics={name: resampled(name, tables, a.scale, rng(), replicates=replicates).estimate for name in COMPARED},
+        statistics={name: resample(name) for name in COMPARED},
         confusion=tuple(tuple(row) for row in C.tolist()),
         marginals=(bowker(C), stuart_maxwell(C)),
     )

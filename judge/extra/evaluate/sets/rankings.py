@@ -1,13 +1,13 @@
 """The runs ranked by each of two sets of grades: agreement, pairs that swap; and the tables of two sets. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
-from judge.extra.evaluate.sets.grades import COMPARED, GradeSet, SetsAgreement
+from judge.extra.evaluate.sets.grades import COMPARED, REPLICATES, GradeSet, SetsAgreement
 from judge.extra.evaluate.sets.holes import (
     MEAN,
     OrderedRun,
@@ -23,6 +23,7 @@ from judge.io.cells import count
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Cell, Table, p_cell
 from judge.records import Estimate, Record
+from judge.results.tables import SEED
 from judge.stats.run_differences import run_differences
 from judge.stats.system_agreement import system_agreement
 from judge.stats.tables import Floats
@@ -30,6 +31,8 @@ from judge.stats.tied_ranking import TIED
 
 ALPHA = 0.05
 """Adjusted p up to which a difference of two runs is significant."""
+FLIPS = 10_000
+"""Draws of signs of topics."""
 
 
 class RunBySets(Record, frozen=True):
@@ -91,16 +94,7 @@ class RankedBySets(Record, frozen=True):
 
 
 def ranked_by_sets(
-    runs: Sequence[OrderedRun],
-    a: GradeSet,
-    b: GradeSet,
-    turns: Sequence[str],
-    measure: str,
-    *,
-    cluster: Cluster,
-    rng: Callable[[], np.random.Generator],
-    replicates: int,
-    flips: int,
+    runs: Sequence[OrderedRun], a: GradeSet, b: GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
 ) -> RankedBySets:
     """Rank the runs by each set under a measure.
 
@@ -132,12 +126,12 @@ def ranked_by_sets(
         higher_is_better=higher,
         runs=tuple(rows[place] for place in order),
         statistics=system_agreement(
-            *(sums_a, counts_a, sums_b, counts_b, rng()),
+            *(sums_a, counts_a, sums_b, counts_b, np.random.default_rng(SEED)),
             higher_is_better=higher,
-            replicates=replicates,
+            replicates=REPLICATES,
             statistics=TIED,
         ),
-        pairs=_paired([runs[place].run_id for place in ranked], rows_of, units, ranks, rng, flips),
+        pairs=_paired([runs[place].run_id for place in ranked], rows_of, units, ranks),
         holes=tuple(holes[place] for place in order),
         tau_b=tau_range(holes, list(zip(*means, strict=True)), facts.strict),
     )
@@ -184,12 +178,10 @@ def _paired(
     values: Sequence[Floats],
     units: Sequence[str],
     ranks: Sequence[Sequence[int]],
-    rng: Callable[[], np.random.Generator],
-    flips: int,
 ) -> tuple[PairBySets, ...]:
     if len(names) < 2:
         return ()
-    by_a, by_b = (run_differences(side, units, rng(), flips=flips) for side in values)
+    by_a, by_b = (run_differences(side, units, np.random.default_rng(SEED), flips=FLIPS) for side in values)
     return tuple(
         PairBySets(
             run_a=names[of_a.a],
