@@ -40,8 +40,8 @@ from judge.runs.ranking import looks_like_trec_run
 from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics
 
-Grades = dict[str, dict[str, int]]
-"""Turn id to item id to grade."""
+_Assessments = list[tuple[str, dict[str, dict[str, int]]]]
+"""Names with grades by turn id and item id."""
 _HIGHEST_GRADE = 10_000
 """The highest grade; trec_eval keeps a place in memory for each up to the highest, for each turn."""
 
@@ -147,10 +147,10 @@ def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsO
     return _measure_runs(plan, rank, assessments, topics, problems, steps)
 
 
-def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> list[tuple[str, Grades]]:
+def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> _Assessments:
     """The grades of qrels files, each named by its file; what cannot be read is added to the problems."""
     names = [path.name for path in files]
-    assessments: list[tuple[str, Grades]] = []
+    assessments: _Assessments = []
     for path, name in zip(files, names, strict=True):
         try:
             grades = read_grades(path)
@@ -173,7 +173,7 @@ def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> list[tu
 def _measure_runs(
     plan: PassagesPlan | StatementsPlan,
     rank: Rank,
-    assessments: Sequence[tuple[str, Grades]],
+    assessments: _Assessments,
     topics: Sequence[Topic] | None,
     problems: list[Problem],
     steps: Steps,
