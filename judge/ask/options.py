@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from judge.ask.budget import EVERY_OTHER
 from judge.ask.settings import Settings
 from judge.io.plan import AboveZero, Amount, Option, Options, Positive
-from judge.judges.journal import check_database
+from judge.judges.journal_store import check_database
 from judge.judges.model import ModelOptions, Price
 from judge.judges.prices import read_prices
 

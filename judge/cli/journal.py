@@ -68,7 +68,7 @@ class ExportFile(Options):
     """Where completions are written."""
 
     out: Annotated[Path | None, Option(short="o", metavar="FILE")] = None
-    """A new file, Parquet if it is named .parquet (default, as with -: JSON lines to standard output)."""
+    """A new file (default, as with -: standard output)."""
 
 
 def verify(plan: JournalPath, output: JsonOutput) -> int:
@@ -149,7 +149,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def export(plan: JournalPath, file: ExportFile) -> int:
-    """Write the completions as JSON lines or Parquet, without keys."""
+    """Write the completions as JSON lines, without keys."""
     if file.out not in (None, Path("-")):
         number = export_journal(plan.path, file.out)
         say(f"{count(number, 'completion')} in {file.out}")

@@ -1,6 +1,6 @@
 """The replies of a judged folder, read again by today's parser: what `judge journal reparse` does, from Python."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +35,7 @@ class ReparsePlan(OwnPrompts):
 
 
 class Reread(msgspec.Struct, frozen=True):
-    """One judgment that would be another today."""
+    """One judgment that would be another today, by grade, `unable`, or the reason why it is missing."""
 
     response_id: str
     turn_id: str
@@ -44,9 +44,8 @@ class Reread(msgspec.Struct, frozen=True):
     judge: str
     sample: int
     before: str
-    """The grade, `unable`, or the reason why it is missing."""
     after: str
-    """The same by today's parser, or ASKED_AGAIN."""
+    """By today's parser, or ASKED_AGAIN."""
 
 
 class ReparseOutcome(msgspec.Struct, frozen=True):
@@ -63,9 +62,8 @@ class ReparseOutcome(msgspec.Struct, frozen=True):
     @property
     def counts(self) -> dict[tuple[str, str], int]:
         """How many judgments change, by criterion and by before and after in words."""
-        return dict(
-            sorted(Counter((change.criterion, f"{change.before} → {change.after}") for change in self.changes).items())
-        )
+        counts = Counter((change.criterion, f"{change.before} → {change.after}") for change in self.changes)
+        return dict(sorted(counts.items()))
 
 
 def reparse(plan: ReparsePlan) -> ReparseOutcome:
@@ -75,13 +73,16 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
         InputError: The folder has no judgments or no journal, or one of them is damaged.
         UsageError: Its prompts cannot be found.
     """
-    folder = plan.folder
-    results = read_replies(folder)
+    path = plan.folder / JOURNAL
+    results = read_replies(plan.folder)
     prompts, warnings = _prompts(results, plan.prompts)
-    responses = {response.response_id: response for response in read_earlier_pool(folder).responses}
+    responses = {response.response_id: response for response in read_earlier_pool(plan.folder).responses}
+    if not path.is_file() and "journal" in earlier_options(plan.folder):
+        hint = f"`judge journal merge URL -o {path}` brings the completions of its shared journal here"
+        raise InputError(f"{path}: no such journal; {hint}")
     changes: list[Reread] = []
     read = 0
-    with _journal(folder / JOURNAL) as journal:
+    with JournalView([path]) as journal:
         for result in results:
             first = _first(journal, result.request_digest) if result.request_digest else None
             response = responses.get(result.response_id)
@@ -89,19 +90,11 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
                 continue
             read += 1
             before = _said(result)
-            after = _read_again(first, prompts[_prompt_id(result)], response, journal)
+            after = _read_again(first, prompts[f"{result.criterion}/{result.variant}"], response, journal)
             if before != after:
                 whose = (result.response_id, result.turn_id, result.criterion, result.variant)
                 changes.append(Reread(*whose, result.judge, result.sample, before, after))
     return ReparseOutcome(read, len(results) - read, tuple(changes), warnings)
-
-
-def _journal(path: Path) -> JournalView:
-    if path.is_file():
-        return JournalView([path])
-    shared = "journal" in earlier_options(path.parent)
-    hint = f"; `judge journal merge URL -o {path}` brings the completions of its shared journal here"
-    raise InputError(f"{path}: no such journal{hint if shared else ''}")
 
 
 def _first(journal: JournalView, digest: str) -> Recorded | None:
@@ -114,18 +107,14 @@ def _first(journal: JournalView, digest: str) -> Recorded | None:
     return journal.find(request_digest(last.judge, last.parameters, first))
 
 
-def _prompt_id(result: Judgment | Failure) -> str:
-    return f"{result.criterion}/{result.variant}"
-
-
 def _prompts(
     results: Sequence[Judgment | Failure], own: Sequence[Path]
 ) -> tuple[dict[str, Criterion], tuple[str, ...]]:
     """The prompts behind the results by `criterion/variant`, and a warning for each that has changed since."""
     given = {prompt.prompt_id: prompt for prompt in map(find_criterion, own)}
-    digests: dict[str, set[str]] = {}
+    digests: dict[str, set[str]] = defaultdict(set)
     for result in results:
-        digests.setdefault(_prompt_id(result), set()).add(result.criterion_digest)
+        digests[f"{result.criterion}/{result.variant}"].add(result.criterion_digest)
     try:
         prompts = {name: given.get(name) or find_criterion(name) for name in sorted(digests)}
     except UsageError as error:

@@ -9,7 +9,6 @@ wait for the disk. A journal is a file that one process writes, or a database th
 
 import asyncio
 import contextlib
-import functools
 import itertools
 import queue
 import threading
@@ -18,23 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.io.installed import need_extra
+from judge.errors import InputError, JudgeError, OperationalError
 from judge.io.paths import StrPath
-from judge.judges.journal_rows import (
-    NAMES,
-    OLDER_VERSION,
-    SET_META,
-    Recorded,
-    Row,
-    completion_of,
-    is_database,
-    new_row,
-    recorded,
-)
-from judge.judges.journal_store import FileStore, Mode, Store, check_version, paged
+from judge.judges.journal_rows import NAMES, SET_META, Recorded, Row, completion_of, new_row, recorded
+from judge.judges.journal_store import check_database, open_store, paged
 from judge.judges.records import Completion, Request
-from judge.plugins import need
 
 _TOGETHER = 1000
 """Completions that are taken over in one transaction."""
@@ -65,19 +52,12 @@ class JournalView:
     """Hashes of all digests, a third of the memory of these; None where they were not read."""
 
     def __init__(self, places: Iterable[StrPath]) -> None:
-        self._stores: list[Store] = []
-        try:
-            for place in places:
-                store = open_store(place, "live")
-                if store.version is None:
-                    # Nothing was recorded there yet.
-                    store.close()
-                else:
-                    self._stores.append(store)
+        with contextlib.ExitStack() as opened:
+            stores = [opened.enter_context(contextlib.closing(open_store(place, "live"))) for place in places]
+            # Without a version, nothing was recorded there yet.
+            self._stores = [store for store in stores if store.version is not None]
             self._some = any(store.query("SELECT 1 FROM completion LIMIT 1") for store in self._stores)
-        except JudgeError:
-            self.close()
-            raise
+            self.close = opened.pop_all().close
 
     def __enter__(self) -> Self:
         return self
@@ -89,22 +69,13 @@ class JournalView:
         """Whether they held any completion when they were opened."""
         return self._some
 
-    def close(self) -> None:
-        """Release the places."""
-        for store in self._stores:
-            store.close()
-
     def meta(self, key: str) -> str | None:
         """A fact kept beside the completions; None if it is in no journal."""
         values = (store.meta(key) for store in self._stores)
         return next((value for value in values if value is not None), None)
 
     def get(self, digest: str) -> Completion | None:
-        """The completion recorded under a digest, or None.
-
-        Raises:
-            InputError: A journal is damaged at this completion.
-        """
+        """The completion recorded under a digest, or None; an InputError if a journal is damaged there."""
         return self._find(digest, completion_of)
 
     def find(self, digest: str) -> Recorded | None:
@@ -137,10 +108,10 @@ class JournalView:
         for page in paged(items, _AHEAD):
             wanted = [digest for item in page for digest in digests(item) if self._may_hold(digest)] if shared else []
             for store in shared:
-                store.fetch(wanted)
+                store.fetched = dict.fromkeys(wanted) | store.rows(wanted)
             yield from page
         for store in shared:
-            store.fetch(())
+            store.fetched = {}
 
     def sample(self, judge: str, most: int) -> list[Recorded]:
         """What a judge was asked and what came back, of at most `most` calls; the same ones each time."""
@@ -161,8 +132,7 @@ class _Job(NamedTuple):
 
     future: "asyncio.Future[Any]"
     digests: tuple[str, ...]
-    row: Callable[[], Row] | None = None
-    """Makes the row of the completion."""
+    row: Row | None = None
 
 
 class Journal(JournalView):
@@ -176,9 +146,8 @@ class Journal(JournalView):
     _known: set[int]
 
     def __init__(self, place: StrPath | None, max_wait: float = 300.0) -> None:
-        super().__init__(())
         self.store = open_store(place, "write", max_wait)
-        self._stores.append(self.store)
+        self._stores = [self.store]
         try:
             # A question that only seems known is looked up.
             self._known = set(map(hash, self.store.digests()))
@@ -216,7 +185,7 @@ class Journal(JournalView):
         self.store.max_wait = min(self.store.max_wait, _HURRY)
         self._queue.put(None)
         self._thread.join()
-        super().close()
+        self.store.close()
 
     def check_there(self) -> None:
         """Refuse results that the journal would not give again.
@@ -234,11 +203,7 @@ class Journal(JournalView):
             )
 
     def set_meta(self, key: str, value: str) -> None:
-        """Record a fact beside the completions, on the disk.
-
-        Raises:
-            OperationalError: The disk cannot be written.
-        """
+        """Record a fact beside the completions, on the disk; an OperationalError if that cannot be written."""
         self.store.change(SET_META, [(key, value)])
 
     def record(self, rows: Iterable[Row]) -> int:
@@ -269,8 +234,12 @@ class Journal(JournalView):
 
         `parameters` are everything that was sent beside the messages.
         """
-        row = functools.partial(new_row, digest, judge, parameters, request, completion)
-        return self._begin((digest,), row)
+        job = _Job(asyncio.get_running_loop().create_future(), (digest,))
+        try:
+            self._queue.put(job._replace(row=new_row(digest, judge, parameters, request, completion)))
+        except (TypeError, UnicodeError) as error:
+            job.future.set_exception(self._in_words(error))
+        return job.future
 
     def lease(self, *digests: str) -> "asyncio.Future[tuple[str, Completion] | None]":
         """Lease a question before it is asked; needed only where several processes share the journal.
@@ -284,7 +253,9 @@ class Journal(JournalView):
             question is ours to ask, until the completion of the first request is written or until `release`. It raises
             HeldElsewhere where another process is asking, and a JudgeError where the journal cannot be reached.
         """
-        return self._begin(digests)
+        job = _Job(asyncio.get_running_loop().create_future(), digests)
+        self._queue.put(job)
+        return job.future
 
     def release(self, digest: str) -> None:
         """Let go of a question, named by its first digest."""
@@ -293,19 +264,14 @@ class Journal(JournalView):
 
     # ---------------------------------------------------------------- the thread
 
-    def _begin(self, digests: tuple[str, ...], row: Callable[[], Row] | None = None) -> "asyncio.Future[Any]":
-        job = _Job(asyncio.get_running_loop().create_future(), digests, row)
-        self._queue.put(job)
-        return job.future
-
     def _work(self) -> None:
         due, group = time.monotonic() + self.store.period, list[_Job | str | None]()
         while None not in group:
             group = self._gathered(max(0.0, due - time.monotonic()))
-            jobs = [job for job in group if isinstance(job, _Job)]
-            writes = [(job, self._row(job.row)) for job in jobs if job.row]
+            jobs = [item for item in group if isinstance(item, _Job)]
+            rows = [job.row for job in jobs if job.row]
             try:
-                if rows := [row for _, row in writes if isinstance(row, tuple)]:
+                if rows:
                     # Where the connection broke as the transaction ended, the rows that are there may be ours.
                     self._replaced += self._add(rows)[1]
                 if time.monotonic() >= due:
@@ -313,21 +279,14 @@ class Journal(JournalView):
                     self.store.tick()
             except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
                 self._failure = self._failure or self._in_words(error)
-            self._tell([(job, self._failure if isinstance(row, tuple) else row) for job, row in writes])
-            released = {item for item in group if isinstance(item, str)} | {job.digests[0] for job, _ in writes}
+            self._tell([(job, self._failure) for job in jobs if job.row])
+            released = {item for item in group if isinstance(item, str)} | {row[0] for row in rows}
             if self.shared and released:
                 # A server that is away for so long ends the run, and with it every lease.
                 with contextlib.suppress(JudgeError):
                     self.store.release(sorted(released))
             if leases := [job for job in jobs if not job.row]:
                 self._tell(self._leased(leases))
-
-    def _row(self, make: Callable[[], Row]) -> Row | JudgeError:
-        """The row of a completion; an error where it holds what cannot be written."""
-        try:
-            return make()
-        except Exception as error:  # noqa: BLE001 - as in `_work`
-            return self._in_words(error)
 
     def _gathered(self, timeout: float) -> list[_Job | str | None]:
         """What came, after a wait for it."""
@@ -407,37 +366,6 @@ class Journal(JournalView):
                 job.future.set_result(answer)
 
 
-def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.0) -> Store:
-    """Open a journal.
-
-    Args:
-        place: A file, or the address of a database; None for a journal in memory.
-        mode: How it is used.
-        max_wait: Most seconds for which a database that is away is waited for.
-
-    Raises:
-        UsageError: The address cannot be read, or the server refuses the user or the database.
-        InputError: The place holds no journal of this version, is a link, or another process holds the file.
-        OperationalError: The database cannot be reached.
-    """
-    store: Store
-    if is_database(place):
-        store = _database().DatabaseStore(place, max_wait, writing=mode == "write")
-    elif mode == "write" or (place is not None and Path(place).is_file()):
-        store = FileStore(None if place is None else Path(place), mode)
-    else:
-        raise InputError(f"{place}: no such journal")
-    try:
-        if store.version is None and (mode == "read" or (mode == "salvage" and store.shared)):
-            raise InputError(f"{store.name}: no journal is in this {'database' if store.shared else 'file'}")
-        if mode != "salvage" or store.version != OLDER_VERSION:
-            check_version(store.name, store.version)
-    except InputError:
-        store.close()
-        raise
-    return store
-
-
 def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300.0) -> Journal:
     """Open the journal that a job writes.
 
@@ -453,23 +381,3 @@ def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300
             journal.adopt(file)
         opened.pop_all()
     return journal
-
-
-def check_database(shared: str | None) -> None:
-    """Refuse an address with which no shared journal can be opened; nothing is sent; None is a journal in a file.
-
-    Raises:
-        UsageError: It is no address, it cannot be read, or psycopg is not installed.
-    """
-    if shared is None:
-        return
-    if not is_database(shared):
-        raise UsageError("the address of a shared journal must begin with postgresql://")
-    _database().read_database(shared)
-
-
-def _database() -> Any:
-    """The module of journals in a database: `DatabaseStore`, and `read_database`, which checks an address."""
-    what = "a journal in PostgreSQL"
-    need_extra("postgres", what)
-    return need("journals.postgresql", what)

@@ -5,7 +5,6 @@ signature, because whoever rewrites a row can rewrite its checksum.
 """
 
 import hashlib
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeGuard, TypeVar
@@ -18,7 +17,7 @@ from judge.records import Record
 
 SCHEMA_VERSION = "3"
 OLDER_VERSION = "2"
-"""The schema version that is converted: it had the address of a judge in the digest, and another checksum."""
+"""The version that `judge journal salvage` converts: its digests hold the address of the judge."""
 
 
 class RowLine(msgspec.Struct):
@@ -50,12 +49,9 @@ SCHEMA = (
 INSERT = f"INSERT INTO completion ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (digest) DO NOTHING"  # noqa: S608 - names of columns only
 SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 ADD_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
-_SAID = ("text", "finish_reason", "model", "system_fingerprint", "raw")
-"""The texts of a completion that are of the provider."""
-_MOST_TOKENS = 2**53
-"""Above this, a count is no count."""
 
 _Kind = TypeVar("_Kind")
+_FIELDS, _EMPTY = msgspec.structs.fields(Completion), Completion(text="", finish_reason=None, model=None)
 encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -86,6 +82,7 @@ def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Req
     Raises:
         UnicodeEncodeError: The request holds what is no text.
     """
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
     return sealed(
         (
             digest,
@@ -98,13 +95,13 @@ def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Req
             request.turn_id,
             request.response_id,
             msgspec.json.encode(completion).decode(),
-            datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z",
+            f"{now}Z",
         )
     )
 
 
 def sealed(values: Row) -> Row:
-    """A row from its values, the last of which is the checksum of the others."""
+    """A row from its values without the checksum, which is its last one."""
     return (*values, _checksum(values))
 
 
@@ -115,11 +112,7 @@ def _checksum(row: Row) -> str:
 
 
 def check_row(row: Row) -> None:
-    """Refuse a row that is not what was recorded.
-
-    Raises:
-        DamagedRow: The row contradicts its checksum, or has none.
-    """
+    """Raise DamagedRow if a row contradicts its checksum, or has none."""
     if row[-1] is None:
         raise DamagedRow("it has no checksum")
     if row[-1] != _checksum(row):
@@ -127,29 +120,24 @@ def check_row(row: Row) -> None:
 
 
 def completion_of(row: Row) -> Completion:
-    """The completion of a row. Errors are those of `decoded`."""
-    return decoded(row[9], Completion)
+    """The completion of a row, or a DamagedRow."""
+    return _decoded(row[9], Completion)
 
 
 def recorded(row: Row) -> Recorded:
-    """What a row holds. Errors are those of `decoded`."""
+    """What a row holds, or a DamagedRow."""
     return Recorded(
         digest=row[0],
         judge=row[1],
-        parameters=decoded(row[2], dict[str, Any]),
-        messages=decoded(row[3], tuple[Message, ...]),
+        parameters=_decoded(row[2], dict[str, Any]),
+        messages=_decoded(row[3], tuple[Message, ...]),
         sample=row[4],
         form=row[5],
         completion=completion_of(row),
     )
 
 
-def decoded(text: str, kind: type[_Kind]) -> _Kind:
-    """What JSON of a row holds.
-
-    Raises:
-        DamagedRow: It is of another form.
-    """
+def _decoded(text: str, kind: type[_Kind]) -> _Kind:
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError) as error:
@@ -157,67 +145,40 @@ def decoded(text: str, kind: type[_Kind]) -> _Kind:
 
 
 def is_database(place: object) -> TypeGuard[str]:
-    """Whether a journal's place is the address of a database, not a path.
-
-    >>> is_database("postgresql://localhost/judge"), is_database("out/journal.sqlite")
-    (True, False)
-    """
+    """Whether a journal's place is the address of a database, not a path."""
     return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
 
 
 def storable(completion: Completion) -> Completion:
-    """The completion with None for each fact that no provider can have meant, and with text that UTF-8 can hold.
+    """The completion without the facts that no provider can have meant, and with text that UTF-8 can hold.
 
     A reply is paid for whatever it says of itself: a count of 1.5 tokens or a probability of nan costs no grade.
     """
-    prompt, cached = _count(completion.prompt_tokens), _count(completion.cached_tokens)
-    return msgspec.structs.replace(
-        completion,
-        text=_text(completion.text) or "",
-        finish_reason=_text(completion.finish_reason),
-        model=_text(completion.model),
-        system_fingerprint=_text(completion.system_fingerprint),
-        prompt_tokens=prompt,
-        completion_tokens=_count(completion.completion_tokens),
-        # Of a prompt, no more than all of it is cached.
-        cached_tokens=None if prompt is not None and cached is not None and cached > prompt else cached,
-        cost=_amount(completion.cost),
-        latency=_amount(completion.latency),
-        probabilities=_probabilities(completion.probabilities),
-        endpoint=_text(completion.endpoint),
-        raw=_text(completion.raw),
-    )
+    facts = msgspec.structs.asdict(completion)
+    for name, value in facts.items():
+        # A reply cut within an emoji ends in a lone surrogate.
+        if isinstance(value, str) and not value.isascii():
+            facts[name] = value.encode("utf-8", "replace").decode()
+    try:
+        kept = msgspec.convert(facts, Completion)
+    except msgspec.ValidationError:
+        kept = Completion(**{field.name: _meant(facts[field.name], field) for field in _FIELDS})
+    # Of a prompt, no more than all of it is cached.
+    if kept.prompt_tokens is not None and kept.cached_tokens is not None and kept.cached_tokens > kept.prompt_tokens:
+        return msgspec.structs.replace(kept, cached_tokens=None)
+    return kept
+
+
+def _meant(value: object, field: msgspec.structs.FieldInfo) -> Any:
+    try:
+        # 15.0 is a count of 15; "15" is none.
+        return msgspec.convert(value, field.type, strict=not isinstance(value, float))
+    except msgspec.ValidationError:
+        return getattr(_EMPTY, field.name)
 
 
 def without_secrets(completion: Completion, secrets: Secrets | None = None) -> Completion:
     """The completion, storable, with a mask for every secret, the known ones if None: a server may repeat the key."""
     kept, scrub = storable(completion), (secrets or known_secrets()).scrub
-    said = {name: scrub(value) for name in _SAID if (value := getattr(kept, name)) is not None}
-    return msgspec.structs.replace(kept, **said)
-
-
-def _text(value: object) -> str | None:
-    if not isinstance(value, str):
-        return None
-    # A reply cut within an emoji ends in a lone surrogate.
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
-
-
-def _count(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if 0 <= value <= _MOST_TOKENS and value == int(value) else None
-
-
-def _amount(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
-
-
-def _probabilities(values: object) -> dict[str, float] | None:
-    if not isinstance(values, dict):
-        return None
-    amounts = {label: _amount(value) for label, value in values.items() if isinstance(label, str)}
-    # Part of the labels would be another distribution.
-    return amounts if len(amounts) == len(values) and None not in amounts.values() else None  # type: ignore[return-value]
+    facts = msgspec.structs.asdict(kept)
+    return msgspec.structs.replace(kept, **{name: scrub(fact) for name, fact in facts.items() if isinstance(fact, str)})

@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from judge.errors import InputError, JudgeError, OperationalError
+from judge.errors import InputError, JudgeError, OperationalError, UsageError
+from judge.io.installed import need_extra
 from judge.io.paths import StrPath
 from judge.judges.journal_rows import (
     ADD_META,
@@ -25,23 +26,17 @@ from judge.judges.journal_rows import (
     DamagedRow,
     Row,
     check_row,
+    is_database,
 )
+from judge.plugins import need
 
 Mode = Literal["write", "read", "live", "salvage"]
 """write: for this process alone, which makes the tables. read: a journal that nobody writes. live: the same although a
 process may be writing it. salvage: of any version, and what can still be read of a damaged file."""
-CHECKPOINT = 1.0
-"""Seconds after which committed completions go from the `-wal` file into the journal itself."""
 _SUM = "digests"
 """The key, among a file's facts, of the sum of all digests as numbers."""
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises; the second where it quotes what is damaged."""
-_NO_ROOM = {"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"}
-"""SQLite's names of errors of a full disk; the second is of its `-shm` file."""
-_WIDE_CACHE = "PRAGMA cache_size = -65536"
-"""64 MiB of pages for a connection that writes: digests are inserted in no order, so each needs another page."""
-_WAL_MODE = 2
-"""Byte 18 of a journal that is in use, or was when its process was killed."""
 _SMALLEST = 300
 """Bytes that a row takes at least: more rows than this allows cannot be in a file and its `-wal` file."""
 _TOGETHER, _MANY = 500, 20_000
@@ -58,29 +53,22 @@ class Store:
     """The place for messages, without credentials."""
     version: str | None = None
     """The schema version; None where nothing was recorded yet."""
-    shared: bool
+    shared = False
     """Whether several processes may write at once, so that what is asked must be leased."""
-    many: str
-    """A table with a column `value`, from one parameter: a list of texts as JSON."""
-    mark = "?"
-    """What stands for a parameter in a statement."""
-    period: float
-    """Seconds after which `tick` is due."""
-    pause: float
-    """Seconds for which completions are gathered into one commit."""
-    max_wait = 0.0
-    """Most seconds for which a server that is away is waited for."""
+    mark, many = "?", "json_each(?)"
+    """A parameter of a statement, and a table with a column `value` from one: a list of texts as JSON."""
+    pause, period, max_wait = 0.02, 1.0, 0.0
+    """Seconds for which completions are gathered into one commit, after which `tick` is due, and for which a server
+    that is away is waited for."""
 
     def __init__(self) -> None:
-        self._fetched: dict[str, Row | None] = {}
-        """What `fetch` found."""
+        self.fetched: dict[str, Row | None] = {}
+        """Rows that `find` need not look for, by digest; None for one that is not there."""
 
     def run(self, work: Callable[[Any], _Result], wrong: type[JudgeError] = InputError) -> _Result:
-        """Do work with the connection in a transaction of its own, which is on the disk then.
+        """Do work with the connection in a transaction of its own, which is on the disk then; else raise `wrong`.
 
-        Args:
-            work: Gets the connection. To do it twice must be to do it once.
-            wrong: The error where it cannot be done; OperationalError for what writes.
+        To do the work twice must be to do it once. What writes is wrong by an OperationalError.
         """
         raise NotImplementedError
 
@@ -92,38 +80,27 @@ class Store:
         """Let go of questions."""
 
     def tick(self) -> None:
-        """What is to be done now and then while the journal is written, and before its results count.
-
-        Raises:
-            OperationalError: The journal is not at its place any more.
-        """
+        """What is due now and then while the journal is written; OperationalError if it is not at its place."""
 
     def close(self) -> None:
         """Release the place."""
 
     def query(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """The rows that a statement gives."""
-        return self.run(lambda one: one.execute(self._marked(statement), values).fetchall())
+        return self.run(lambda one: one.execute(statement.replace("?", self.mark), values).fetchall())
 
     def change(self, statement: str, values: Sequence[Sequence[object]]) -> int:
-        """Carry out a statement for each of the values, all or none, and give how many rows it changed.
-
-        Raises:
-            OperationalError: They cannot be written.
-        """
+        """Carry out a statement for each of the values, all or none, and give how many rows it changed."""
 
         def work(connection: Any) -> int:
             cursor = connection.cursor()
-            cursor.executemany(self._marked(statement), values)
+            cursor.executemany(statement.replace("?", self.mark), values)
             return int(cursor.rowcount)
 
         return self.run(work, OperationalError) if values else 0
 
-    def _marked(self, statement: str) -> str:
-        return statement.replace("?", self.mark)
-
     def insert(self, rows: Sequence[Row]) -> int:
-        """Add the rows whose digests are new, and give how many these are; errors are those of `change`."""
+        """Add the rows whose digests are new, and give how many these are."""
         # In their order, so that no two processes wait for each other.
         return self.change(INSERT, sorted(rows))
 
@@ -132,27 +109,18 @@ class Store:
         return (str(row[0]) for page in self.pages("digest", _MANY) for row in page)
 
     def find(self, digest: str, content: Callable[[Row], _Result]) -> _Result | None:
-        """The content of the row of a digest; None if there is none.
-
-        Raises:
-            InputError: It is not what was recorded.
-        """
-        if digest in self._fetched:
-            found = self._fetched[digest]
-            return None if found is None else self.sound(found, content)
+        """The content of the row of a digest, or None; an InputError if it is not what was recorded."""
+        query = f"SELECT {NAMES} FROM completion WHERE digest = {self.mark}"  # noqa: S608 - names of columns only
 
         def work(connection: Any) -> _Result | None:
-            query = f"SELECT {NAMES} FROM completion WHERE digest = {self.mark}"  # noqa: S608 - names of columns only
             row = connection.execute(query, (digest,)).fetchone()
             # Under the digest that was asked for: a damaged index leads to the row of another question.
             return None if row is None else self.sound((digest, *row[1:]), content)
 
-        return self.run(work)
-
-    def fetch(self, digests: Iterable[str]) -> None:
-        """Keep the rows of digests in memory for `find`, in place of those that were kept before."""
-        wanted = list(digests)
-        self._fetched = dict.fromkeys(wanted) | self.rows(wanted)
+        if digest not in self.fetched:
+            return self.run(work)
+        row = self.fetched[digest]
+        return None if row is None else self.sound(row, content)
 
     def rows(self, digests: Iterable[str], columns: str = NAMES) -> dict[str, Row]:
         """The rows of those digests that are recorded, by digest, unchecked; `columns` begin with the digest."""
@@ -161,24 +129,16 @@ class Store:
         return {row[0]: row for page in pages for row in self.query(query, (page,))}
 
     def sound(self, row: Row, content: Callable[[Row], _Result]) -> _Result:
-        """The content of a row.
-
-        Raises:
-            InputError: It is not what was recorded.
-        """
+        """The content of a row; an InputError if it is not what was recorded."""
         try:
             check_row(row)
             return content(row)
         except DamagedRow as error:
-            raise self.damaged(row[0], error) from error
-
-    def damaged(self, digest: str, error: Exception) -> InputError:
-        """The error about a row that is not what was recorded."""
-        hint = "delete this row, and the same command asks again" if self.shared else salvage_hint(self.name)
-        return InputError(f"{self.name}: damaged at the completion {digest}: {error}; {hint}")
+            hint = "delete this row, and the same command asks again" if self.shared else salvage_hint(self.name)
+            raise InputError(f"{self.name}: damaged at the completion {row[0]}: {error}; {hint}") from error
 
     def sound_rows(self) -> Iterator[Row]:
-        """Every row in the order of the digests; errors are those of `sound`."""
+        """Every row in the order of the digests; an InputError at one that is not what was recorded."""
         return (self.sound(row, tuple) for page in self.pages() for row in page)
 
     def pages(self, columns: str = NAMES, size: int = _TOGETHER) -> Iterator[list[Row]]:
@@ -204,24 +164,15 @@ class Store:
 
 
 class FileStore(Store):
-    """A journal in a file of SQLite, which only one process writes; `Store` describes the methods.
-
-    Args:
-        path: The file; None for a journal in memory.
-        mode: How it is used.
+    """A journal in a file of SQLite, which only one process writes; None is a journal in memory.
 
     Raises:
         InputError: The file is no journal, or another process holds it.
     """
 
-    many = "json_each(?)"
-    shared = False
-    pause = 0.02
-
     def __init__(self, path: Path | None, mode: Mode) -> None:
         super().__init__()
         self.name = "the journal in memory" if path is None else str(path)
-        self.period = CHECKPOINT
         self._path, self._mode = path, mode
         self._lock = threading.Lock()
         try:
@@ -240,23 +191,18 @@ class FileStore(Store):
         try:
             # Exclusive: a second process on the same journal would pay for the same calls again.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                check_version(self.name, _version(connection))
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", *SCHEMA):
                 connection.execute(statement)
             with connection:
                 connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
-            self.version = SCHEMA_VERSION
+            self.version = _version(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _opened(self, *, unlocked: bool = False) -> sqlite3.Connection:
-        """The file to be read, without a change to it and to its `-wal` file.
-
-        Where a process was killed that wrote the journal, SQLite leaves a `-shm` file, which holds no completion.
-        """
+        """The file to be read, without a change to it and to its `-wal` file."""
         # SQLite would make a `-wal` file where there is none, and nobody could tell any more that it is missing.
         how = "immutable=1" if unlocked or lacks_log(self.name) else "mode=ro"
         connection = _connected(f"{Path(self.name).absolute().as_uri()}?{how}")
@@ -277,16 +223,6 @@ class FileStore(Store):
             # No lock is asked for, which the other process would not give.
             return self._opened(unlocked=True)
         return connection
-
-    def _check_there(self) -> None:
-        """Refuse to go on where the file was moved, removed or replaced: what is written now would be lost."""
-        with contextlib.suppress(OSError):
-            if self._path is None or self._status is None or os.path.samestat(self._path.stat(), self._status):
-                return
-        raise OperationalError(
-            f"{self.name}: was moved, removed or replaced while it was in use, so nothing more is asked; the "
-            "completions that were paid for are where the file went"
-        )
 
     def run(self, work: Callable[[Any], _Result], wrong: type[JudgeError] = InputError) -> _Result:
         """Do work with the connection in a transaction of its own, which is on the disk then."""
@@ -319,19 +255,15 @@ class FileStore(Store):
         return InputError(f"{self.name}: cannot be {what} as a journal: {why}")
 
     def digests(self) -> Iterator[str]:
-        """Every digest in its order, by the index that finds a completion.
-
-        Raises:
-            InputError: Table and index differ, so that a paid completion would not be found.
-        """
+        """Every digest in its order by the index; an InputError if it differs from the table, and misses a row."""
         last, ordered, total = "", True, 0
         for page in self.pages("digest", _MANY):
             digests = [str(row[0]) for row in page]
             ordered = ordered and all(map(operator.lt, (last, *digests), digests))
             last, total = digests[-1], total + _sum(digests)
             yield from digests
-        # Only now: the look at the whole index would fill it with pages that nobody needs again.
-        self.query(_WIDE_CACHE)
+        # 64 MiB of pages, because digests are inserted in no order; what the look above read is needed no more.
+        self.query("PRAGMA cache_size = -65536")
         if not ordered or self.meta(_SUM) != f"{total:x}":
             # Another program may have changed the table and its index alike; else the index is damaged.
             for problem in self.problems(1):
@@ -360,27 +292,22 @@ class FileStore(Store):
         return [line for (line,) in lines if line != "ok"]
 
     def scan(self) -> Iterator[Row]:
-        """Every row that SQLite can read, unchecked, past what is damaged.
-
-        Raises:
-            InputError: The file cannot be read for another reason than damage.
-        """
+        """Every row that SQLite can read, unchecked, past what is damaged."""
         files = (Path(self.name), Path(f"{self.name}-wal"))
         last = sum(file.stat().st_size for file in files if file.exists()) // _SMALLEST
-        query = f"SELECT {NAMES} FROM completion NOT INDEXED WHERE rowid >= ? AND rowid < ?"  # noqa: S608 - names of columns only
-
-        def between(first: int, after: int) -> list[Row]:
+        query = f"SELECT rowid, {NAMES} FROM completion NOT INDEXED WHERE rowid >= ?"  # noqa: S608 - names of columns only
+        begin = 1
+        while begin <= last:
             try:
-                return self._connection.execute(query, (first, after)).fetchall()
+                for number, *row in self._connection.execute(query, (begin,)):
+                    begin = number
+                    yield tuple(row)
+                return
             except _UNREADABLE as error:
                 if "locked" in str(error) or _is_full(error):
                     raise self._unreadable(error) from error
-            # Where they cannot be read together, each that can be.
-            alone = range(first, after) if after - first > 1 else ()
-            return [row for number in alone for row in between(number, number + 1)]
-
-        for first in range(1, last + 1, _TOGETHER):
-            yield from between(first, min(first + _TOGETHER, last + 1))
+            # Past the row after the last one that could be read.
+            begin += 1
 
     def tick(self) -> None:
         """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
@@ -389,12 +316,67 @@ class FileStore(Store):
         with contextlib.suppress(sqlite3.Error), self._lock:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
+    def _check_there(self) -> None:
+        """Refuse to go on where the file was moved, removed or replaced: what is written now would be lost."""
+        with contextlib.suppress(OSError):
+            if self._path is None or self._status is None or os.path.samestat(self._path.stat(), self._status):
+                return
+        raise OperationalError(
+            f"{self.name}: was moved, removed or replaced while it was in use, so nothing more is asked; the "
+            "completions that were paid for are where the file went"
+        )
+
     def close(self) -> None:
         """Release the file; one that was written is a single plain file again, which can be copied."""
         if self._mode == "write":
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
+
+
+def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.0) -> Store:
+    """Open a journal in a file or database, or in memory (None).
+
+    Raises:
+        UsageError: The address cannot be read, or the server refuses the user or the database.
+        InputError: The place holds no journal of this version, is a link, or another process holds the file.
+        OperationalError: The database cannot be reached.
+    """
+    store: Store
+    if is_database(place):
+        store = _database().DatabaseStore(place, max_wait, writing=mode == "write")
+    elif mode == "write" or (place is not None and Path(place).is_file()):
+        store = FileStore(None if place is None else Path(place), mode)
+    else:
+        raise InputError(f"{place}: no such journal")
+    try:
+        if store.version is None and (mode == "read" or (mode == "salvage" and store.shared)):
+            raise InputError(f"{store.name}: no journal is in this {'database' if store.shared else 'file'}")
+        if store.version not in (None, SCHEMA_VERSION) and (mode != "salvage" or store.version != OLDER_VERSION):
+            way = f": `judge journal salvage {store.name} -o NEW` converts it" if store.version == OLDER_VERSION else ""
+            raise InputError(
+                f"{store.name}: journal of schema version {store.version}, this version of judge reads and writes "
+                f"{SCHEMA_VERSION}{way}"
+            )
+    except InputError:
+        store.close()
+        raise
+    return store
+
+
+def check_database(shared: str | None) -> None:
+    """Raise a UsageError for an address of no shared journal, or without psycopg; None is a journal in a file."""
+    if shared is not None:
+        if not is_database(shared):
+            raise UsageError("the address of a shared journal must begin with postgresql://")
+        _database().read_database(shared)
+
+
+def _database() -> Any:
+    """The module of journals in a database: `DatabaseStore`, and `read_database`, which checks an address."""
+    what = "a journal in PostgreSQL"
+    need_extra("postgres", what)
+    return need("journals.postgresql", what)
 
 
 def _connected(address: str) -> sqlite3.Connection:
@@ -411,21 +393,8 @@ def _sum(digests: Iterable[str]) -> int:
 
 
 def _is_full(error: BaseException) -> bool:
-    return getattr(error, "sqlite_errorname", "") in _NO_ROOM
-
-
-def check_version(name: str, version: str | None) -> None:
-    """Refuse a journal of another version.
-
-    Raises:
-        InputError: The message names the command that converts an older one.
-    """
-    if version in (None, SCHEMA_VERSION):
-        return
-    way = f": `judge journal salvage {name} -o NEW` converts it" if version == OLDER_VERSION else ""
-    raise InputError(
-        f"{name}: journal of schema version {version}, this version of judge reads and writes {SCHEMA_VERSION}{way}"
-    )
+    # The second is of the `-shm` file.
+    return getattr(error, "sqlite_errorname", "") in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 
 
 def lacks_log(path: StrPath) -> bool:
@@ -433,18 +402,15 @@ def lacks_log(path: StrPath) -> bool:
     path = Path(path)
     try:
         with path.open("rb") as file:
-            in_use = file.read(19)[18:] == bytes([_WAL_MODE])
+            # In use, or it was when its process was killed.
+            in_use = file.read(19)[18:] == b"\x02"
     except OSError:
         return False
     return in_use and not path.with_name(f"{path.name}-wal").exists()
 
 
 def paged(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    """The items in lists of a size.
-
-    >>> list(paged("abc", 2))
-    [['a', 'b'], ['c']]
-    """
+    """The items in lists of a size."""
     rest = iter(items)
     while page := list(itertools.islice(rest, size)):
         yield page

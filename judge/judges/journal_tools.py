@@ -1,13 +1,14 @@
 """What is done with journals that nobody is writing: check, rescue and convert, export, join, and add up.
 
 The released form of a journal has a line of JSON for each completion. Parameters, messages and completion stand in a
-line as the journal holds them, so that its checksum still proves them. A Parquet file has the same fields as columns.
+line as the journal holds them, so that its checksum still proves them.
 """
 
 import contextlib
 import hashlib
+import itertools
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,48 +18,36 @@ import msgspec
 from judge.errors import InputError, OperationalError, UsageError
 from judge.io.folder import Pieces, temporary_name, write_atomic
 from judge.io.ids import natural_key
-from judge.io.installed import need_extra
 from judge.io.paths import StrPath
-from judge.io.tabular import SUFFIX, Schema, is_parquet, write_parquet
 from judge.judges.address import without_credentials
-from judge.judges.journal import Journal, open_store
+from judge.judges.journal import Journal
 from judge.judges.journal_rows import (
     COLUMNS,
-    SCHEMA_VERSION,
     DamagedRow,
     Recorded,
     Row,
     RowLine,
     check_row,
     completion_of,
-    decoded,
     encoder,
     is_database,
     recorded,
     request_digest,
     sealed,
+    without_secrets,
 )
-from judge.judges.journal_store import FileStore, Store, lacks_log, paged
-from judge.judges.records import Completion
+from judge.judges.journal_store import FileStore, Store, lacks_log, open_store, paged
 from judge.judges.secrets import known_secrets
 from judge.judges.spending import CallSum, Spending
 
 LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
-_BEGINNING = 4
-"""Bytes by which an exported file is known."""
 _TOGETHER = 1000
 """Completions of one transaction."""
-_WORDS = ("forms", "finish_reasons", "models", "fingerprints")
-"""What completions are counted by: fields of `JournalSpending`."""
 _SHOWN = 10
 """Most problems of structure that SQLite is asked for."""
 _ADDRESS = ("base_url", "api_base", "replicas", "environment")
 """Parameters of older journals that say where a judge was asked; the others say what it was asked."""
-
-
-# ---------------------------------------------------------------- reading
-
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(RowLine).decode
@@ -77,56 +66,36 @@ def placed_rows(place: StrPath) -> Iterator[tuple[str | int, Row]]:
     Raises:
         InputError: A row is damaged; other errors are those of `open_store`.
     """
-    if is_exported(place):
-        yield from _lines(Path(place))
+    if not is_exported(place):
+        with contextlib.closing(open_store(place)) as store:
+            yield from ((row[0], row) for row in store.sound_rows())
         return
-    with contextlib.closing(open_store(place)) as store:
-        yield from ((row[0], row) for row in store.sound_rows())
+    number = begin = 0
+    try:
+        with Path(place).open("rb") as file:
+            while text := file.readline(LONGEST):
+                number += 1
+                yield begin, read_line(text)
+                begin += len(text)
+    except DamagedRow as error:
+        raise InputError(
+            f"{place}: line {number}: no completion as `judge journal export` writes it: {error}"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}") from error
 
 
 def is_exported(place: StrPath) -> bool:
-    """Whether a journal is a file that begins as an exported one does.
-
-    Raises:
-        InputError: It is a Parquet file, which is for data frames alone.
-    """
-    if is_database(place):
-        return False
+    """Whether a journal is a file that begins as an exported one does."""
     try:
         with Path(place).open("rb") as file:
-            begins = file.read(_BEGINNING)
+            return file.read(1) == b"{"
     except OSError:
         return False
-    if is_parquet(begins):
-        raise InputError(
-            f"{place}: a Parquet file: only journals and their JSON lines can be merged and replayed; "
-            "`judge journal export PATH -o FILE.jsonl` writes these"
-        )
-    return begins.startswith(b"{")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, Row]]:
-    number = place = 0
-    try:
-        with path.open("rb") as file:
-            while text := file.readline(LONGEST):
-                number += 1
-                yield place, read_line(text)
-                place += len(text)
-    except DamagedRow as error:
-        raise InputError(
-            f"{path}: line {number}: no completion as `judge journal export` writes it: {error}"
-        ) from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def read_line(text: bytes) -> Row:
-    """The row in a line of an exported file, checked.
-
-    Raises:
-        DamagedRow: It is no completion, or not what was recorded.
-    """
+    """The row in a line of an exported file; a DamagedRow if it is none, or not what was recorded."""
     try:
         values = msgspec.structs.astuple(_decode(text))
         row = tuple(bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in values)
@@ -135,9 +104,6 @@ def read_line(text: bytes) -> Row:
     check_row(row)
     recorded(row)
     return row
-
-
-# ---------------------------------------------------------------- checking, rescuing and converting
 
 
 class JournalReport(NamedTuple):
@@ -160,7 +126,7 @@ def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
         kept: list[Row] = []
         for row in page:
             try:
-                kept.append(_todays_row(row, store.version))
+                kept.append(_todays_row(row))
                 sound.add(hash(row[0]))
             except DamagedRow as error:
                 problems.setdefault(str(row[0]), str(error))
@@ -173,30 +139,19 @@ def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
     return JournalReport(len(sound), tuple(lost))
 
 
-def _todays_row(row: Row, version: str | None) -> Row:
-    """A row of a journal of a schema version, checked, as this version of judge records it.
-
-    Args:
-        row: The row.
-        version: None where a damaged file does not tell.
-
-    Raises:
-        DamagedRow: The row is not what was recorded.
-    """
+def _todays_row(row: Row) -> Row:
+    """A row, checked, as this version of judge records it: the older one had the address of the judge in the digest."""
     try:
         check_row(row)
     except DamagedRow:
-        if version == SCHEMA_VERSION or row[-1] != hashlib.sha256(encoder.encode(row[:10])).hexdigest():
+        if row[-1] != hashlib.sha256(encoder.encode(row[:10])).hexdigest():
             raise
     else:
         recorded(row)
         return row
     old = recorded(row)
     parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
-    address = next((old.parameters[name] for name in _ADDRESS if old.parameters.get(name)), None)
-    if isinstance(address, dict):
-        # Variables of the environment that moved a judge of litellm.
-        address = ", ".join(f"{name}={value}" for name, value in address.items())
+    address = next((str(old.parameters[name]) for name in _ADDRESS if old.parameters.get(name)), None)
     completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
     texts = encoder.encode(parameters).decode(), msgspec.json.encode(completion).decode()
     digest = request_digest(old.judge, parameters, old)
@@ -223,11 +178,7 @@ def verify_journal(place: StrPath) -> JournalReport:
 
 
 def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
-    """Write what is sound in a journal into a new one of this version; the old one is not changed.
-
-    Args:
-        path: The journal, damaged or of an older version, or the address of a shared one.
-        new: Where the new one goes; nothing may be there.
+    """Write what is sound in a journal, damaged or of an older version, into a new one; the old one is not changed.
 
     Raises:
         UsageError: There is something at `new`.
@@ -246,12 +197,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
 
 @contextlib.contextmanager
 def _new_journal(path: StrPath) -> Iterator[Journal]:
-    """A journal that is at its place once it is complete.
-
-    Raises:
-        UsageError: There is something at the place.
-        OperationalError: It cannot be written.
-    """
+    """A journal that is at its place once it is complete."""
     path = _new(path)
     temporary = path.with_name(temporary_name(path.name))
     try:
@@ -272,12 +218,14 @@ def _new(path: StrPath) -> Path:
     return Path(path)
 
 
-# ---------------------------------------------------------------- exporting
-
-
 def exported_lines(place: StrPath) -> Iterator[bytes]:
     """The completions of a journal by their digests, a line each, without keys. Errors are those of `placed_rows`."""
-    for row in _exported_rows(place):
+    secrets = known_secrets()
+    for _, row in placed_rows(place):
+        completion = completion_of(row)
+        # A row that held a key gets the checksum of the rest.
+        if (clean := without_secrets(completion, secrets)) != completion:
+            row = sealed((*row[:9], msgspec.json.encode(clean).decode(), row[10]))
         values = dict(zip(COLUMNS, row, strict=True))
         for name in ("parameters", "messages", "completion"):
             values[name] = msgspec.Raw(values[name])
@@ -285,25 +233,14 @@ def exported_lines(place: StrPath) -> Iterator[bytes]:
 
 
 def export_journal(place: StrPath, out: StrPath) -> int:
-    """Write the completions of a journal without keys and passwords, and give their number.
-
-    Args:
-        place: The journal.
-        out: A new file: Parquet if it ends with `.parquet` in any case, else a line of JSON for each completion.
+    """Write the completions of a journal without keys and passwords, a line of JSON each, and give their number.
 
     Raises:
-        UsageError: There is something at `out`, or Parquet is asked for and polars is not installed.
+        UsageError: There is something at `out`, or it is named as a Parquet file.
         OperationalError: The file cannot be written; other errors are those of `placed_rows`.
     """
-    out = _new(out)
-    if out.suffix.lower() == SUFFIX:
-        need_extra("crowd", f"{out}: a Parquet file")
-        import polars as pl
-
-        schema: Schema = {name: pl.Int64 if name == "sample" else pl.String for name in COLUMNS}
-        with contextlib.suppress(OSError):
-            out.parent.mkdir(parents=True, exist_ok=True)
-        return write_parquet(out, schema, _exported_rows(place))
+    if Path(out).suffix.lower() == ".parquet":
+        raise UsageError(f"{out}: a journal is exported as JSON lines, which polars, pandas and DuckDB make Parquet of")
     count = 0
 
     def lines() -> Iterator[bytes]:
@@ -312,22 +249,8 @@ def export_journal(place: StrPath, out: StrPath) -> int:
             count += 1
             yield line
 
-    write_atomic(out, Pieces(lines))
+    write_atomic(_new(out), Pieces(lines))
     return count
-
-
-def _exported_rows(place: StrPath) -> Iterator[Row]:
-    """The rows without secrets in what came back; a row that held one gets the checksum of what is left."""
-    scrub = known_secrets().scrub
-    names = ("text", "finish_reason", "model", "system_fingerprint", "endpoint", "raw")
-    for _, row in placed_rows(place):
-        completion = completion_of(row)
-        said = {name: scrub(value) for name in names if (value := getattr(completion, name)) is not None}
-        clean = msgspec.structs.replace(completion, **said)
-        yield row if clean == completion else sealed((*row[:9], msgspec.json.encode(clean).decode(), row[10]))
-
-
-# ---------------------------------------------------------------- joining
 
 
 class Conflict(NamedTuple):
@@ -352,11 +275,7 @@ class MergeReport(NamedTuple):
 
 
 def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
-    """Write the completions of several journals into a new one; none of them is changed.
-
-    Args:
-        places: The journals, addresses of shared ones, or files exported from journals, the one that wins first.
-        new: Where the new one goes; nothing may be there.
+    """Write the completions of journals and exported files into a new journal; the first one named wins.
 
     Raises:
         UsageError: There is something at `new`.
@@ -387,80 +306,50 @@ def _answer(row: Row) -> tuple[object, ...]:
     return completion.text, completion.finish_reason, completion.probabilities
 
 
-# ---------------------------------------------------------------- adding up
-
-
 class JournalSpending(Spending, frozen=True):
     """What all completions of a judge in a journal took."""
 
     first: str
     """When the first completion was recorded, and when the last was: UTC, as `2025-01-31T12:00:00.000Z`."""
     last: str
-    seconds_p50: float | None = None
+    seconds_p50: float | None
     """Half of the timed calls took this long or less; None if no call is timed."""
-    seconds_p95: float | None = None
-    forms: Mapping[str, int] = {}
-    """Completions by the form in which an answer was asked for."""
-    finish_reasons: Mapping[str, int] = {}
-    """Completions by why their texts end, in the words of the provider; an empty word where it gave none."""
-    models: Mapping[str, int] = {}
-    """Completions by the model that the provider names."""
-    fingerprints: Mapping[str, int] = {}
-    """Completions by the provider's fingerprint of what it runs."""
-
-
-class _JudgeSum(msgspec.Struct):
-    """The completions of one judge in a journal, added up as they are read."""
-
-    calls: CallSum = msgspec.field(default_factory=CallSum)
-    first: str = "~"
-    last: str = ""
-    words: dict[str, Counter[str]] = msgspec.field(default_factory=lambda: {name: Counter() for name in _WORDS})
+    seconds_p95: float | None
+    forms: Mapping[str, int]
+    """Completions by the form of the answer, and by what the provider says; an empty word where it says nothing."""
+    finish_reasons: Mapping[str, int]
+    models: Mapping[str, int]
+    fingerprints: Mapping[str, int]
 
 
 def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
-    """What each judge's completions took, in natural order of the judges' names.
-
-    Args:
-        place: A journal that no process is writing, or the address of a shared one.
+    """What each judge's completions in a journal took, in natural order of the judges' names.
 
     Raises:
         InputError: A completion is damaged; other errors are those of `open_store`.
     """
-    sums: dict[str, _JudgeSum] = {}
+    sums: dict[str, CallSum] = defaultdict(CallSum)
+    words: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    times: dict[str, tuple[str, str]] = {}
     with contextlib.closing(open_store(place)) as store:
-        for page in store.pages("digest, judge, completion, form, recorded"):
-            for digest, judge, text, form, recorded_at in page:
-                try:
-                    call = decoded(text, Completion)
-                except DamagedRow as error:
-                    raise store.damaged(digest, error) from error
-                one = sums.setdefault(judge, _JudgeSum())
-                one.calls.add(call)
-                one.first, one.last = min(one.first, recorded_at), max(one.last, recorded_at)
-                said = form, call.finish_reason, call.model, call.system_fingerprint
-                for counts, word in zip(one.words.values(), said, strict=True):
-                    counts[word or ""] += 1
-    return tuple(_spending(judge, sums[judge]) for judge in sorted(sums, key=natural_key))
+        for row in itertools.chain.from_iterable(store.pages()):
+            judge, form, recorded_at, call = row[1], row[5], row[10], store.sound(row, completion_of)
+            sums[judge].add(call)
+            first, last = times.get(judge, (recorded_at, recorded_at))
+            times[judge] = min(first, recorded_at), max(last, recorded_at)
+            told = {"forms": form, "finish_reasons": call.finish_reason, "models": call.model}
+            for name, word in {**told, "fingerprints": call.system_fingerprint}.items():
+                words[judge][name][word or ""] += 1
+    return tuple(_spending(judge, sums[judge], times[judge], words[judge]) for judge in sorted(sums, key=natural_key))
 
 
-def _spending(judge: str, one: _JudgeSum) -> JournalSpending:
-    seconds = sorted(one.calls.seconds)
-    counts: dict[str, Any] = {name: dict(sorted(words.items())) for name, words in one.words.items()}
+def _spending(
+    judge: str, calls: CallSum, times: tuple[str, str], words: Mapping[str, Mapping[str, int]]
+) -> JournalSpending:
+    seconds = sorted(calls.seconds)
+    least = {percent: seconds[-(-len(seconds) * percent // 100) - 1] if seconds else None for percent in (50, 95)}
+    counts: dict[str, Any] = {name: dict(sorted(numbers.items())) for name, numbers in words.items()}
+    spending = msgspec.structs.asdict(calls.spending(judge))
     return JournalSpending(
-        **msgspec.structs.asdict(one.calls.spending(judge)),
-        first=one.first,
-        last=one.last,
-        seconds_p50=_percentile(seconds, 50),
-        seconds_p95=_percentile(seconds, 95),
-        **counts,
+        **spending, first=times[0], last=times[1], seconds_p50=least[50], seconds_p95=least[95], **counts
     )
-
-
-def _percentile(ordered: list[float], percent: int) -> float | None:
-    """The least value that so many percent of the values do not exceed; None of no values.
-
-    >>> _percentile([1.0, 2.0, 3.0, 4.0], 50), _percentile([1.0, 2.0, 3.0, 4.0], 95)
-    (2.0, 4.0)
-    """
-    return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None

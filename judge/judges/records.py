@@ -1,6 +1,9 @@
 """Records of a call: what is sent to a judge, and what comes back. Pure."""
 
-from typing import Literal
+import math
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from judge.records import Record, Scale
 
@@ -12,6 +15,8 @@ NO_SCORE = "no_score"
 """The finish reason of a checker's reply from which no score can be read, and of a completion that ends with one."""
 STOPPED = frozenset(("refusal", "content_filter", NO_SCORE))
 """Finish reasons of replies that hold no answer."""
+_Count = Annotated[int, Meta(ge=0, le=2**53)]
+_Amount = Annotated[float, Meta(ge=0, le=math.nextafter(math.inf, 0))]
 
 
 class Message(Record, frozen=True):
@@ -69,17 +74,17 @@ class Completion(Record, frozen=True):
     model: str | None
     """The model, as the provider names it."""
     system_fingerprint: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+    cached_tokens: _Count | None = None
     """Tokens of the prompt that the provider read from its cache; part of `prompt_tokens`."""
-    cost: float | None = None
+    cost: _Amount | None = None
     """US dollars; None when the price is unknown."""
-    latency: float | None = None
+    latency: _Amount | None = None
     """Seconds of the successful attempt."""
     attempts: int = 1
     """Attempts that the loop made, the successful one included; 0 where the completion is made of other ones."""
-    probabilities: dict[str, float] | None = None
+    probabilities: dict[str, _Amount] | None = None
     """Label to probability, normalized over the labels; None where the judge gives none."""
     support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()
     """Of a checker, for each sentence the highest probability of support, and the numbers of the passages that support

@@ -51,47 +51,9 @@ def test_what_is_exported_is_what_is_recorded(path: Path, tmp_path: Path) -> Non
     assert [one.name for one in out.parent.iterdir()] == ["journal.jsonl"]
 
 
-def test_a_parquet_export_has_the_columns_of_the_journal(path: Path, tmp_path, monkeypatch) -> None:
-    pl = pytest.importorskip("polars")
-    monkeypatch.setenv("SOME_API_KEY", "so and so 4711")
-    filled(path, {"secret": Completion(text="Grade: 2", finish_reason="stop", model="by so and so 4711")})
-    first, second = tmp_path / "new" / "j.parquet", tmp_path / "j.parquet"
-    assert export_journal(path, first) == export_journal(path, second) == 5
-    assert first.read_bytes() == second.read_bytes()
-    lines = [json.loads(line) for line in exported_lines(path)]
-    rows = pl.read_parquet(first).to_dicts()
-    for row in rows:
-        row |= {name: json.loads(row[name]) for name in ("parameters", "messages", "completion")}
-    assert rows == lines
-    assert {row["completion"]["model"] for row in rows} == {"m", "by ***"}
-    assert [one.name for one in first.parent.iterdir()] == ["j.parquet"]
-    with pytest.raises(UsageError, match="is there already"):
-        export_journal(path, first)
-
-
-def test_the_name_of_a_parquet_file_may_be_in_capitals(path: Path, tmp_path: Path) -> None:
-    pl = pytest.importorskip("polars")
-    assert export_journal(path, tmp_path / "J.PARQUET") == len(pl.read_parquet(tmp_path / "J.PARQUET")) == 4
-
-
-def test_a_parquet_export_is_neither_merged_nor_replayed(tmp_path: Path) -> None:
-    exported = tmp_path / "j.parquet"
-    exported.write_bytes(b"PAR1 and more")
-    with pytest.raises(InputError, match="a Parquet file: only journals and their JSON lines can be merged and repl"):
-        merge_journals([exported], tmp_path / "new.sqlite")
-    with pytest.raises(InputError, match=r"-o FILE\.jsonl"):
-        open_model(f"replay/{exported}", ModelOptions())
-    assert [one.name for one in tmp_path.iterdir()] == ["j.parquet"]
-
-
-def test_a_damaged_journal_leaves_no_parquet_file(path: Path, tmp_path: Path) -> None:
-    pytest.importorskip("polars")
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE completion SET judge = 'other' WHERE rowid = 3")
-    connection.close()
-    with pytest.raises(InputError, match="damaged at the completion"):
-        export_journal(path, tmp_path / "new" / "j.parquet")
-    assert not list((tmp_path / "new").iterdir())
+def test_no_lines_are_written_into_a_file_that_is_named_as_parquet(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="exported as JSON lines"):
+        export_journal(path, tmp_path / "J.PARQUET")
 
 
 def test_an_export_is_replayed(path: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from judge.io.paths import StrPath
 from judge.io.steps import Step, Steps, quiet
 from judge.io.stored import read_stored
 from judge.judges.connection import longest_reply
-from judge.judges.journal import check_database
+from judge.judges.journal_store import check_database
 
 BATCHES = "batches.json"
 LOCK = ".batches.lock"

@@ -88,6 +88,8 @@ _DEFAULTS: dict[str, Any] = {
 }
 """What the address leaves open."""
 _SETTINGS = {
+    # A completion counts only once it is on the disk.
+    "synchronous_commit": "on",
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "20s",
     "tcp_keepalives_idle": "15",
@@ -95,11 +97,6 @@ _SETTINGS = {
     "tcp_keepalives_count": "3",
 }
 """Of every session: one whose machine is gone or stands still must not hold rows that others wait for."""
-_ON_DISK = """
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
-"""
-_LONGEST_PAUSE = 2.0
-"""Most seconds between two attempts to reach the server."""
 _WORDS_OF_REFUSAL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "permission denied",
                      "no password supplied", "not permitted")  # fmt: skip
 """What a server says that will not take this user; libpq gives no code for it."""
@@ -112,11 +109,8 @@ _Result = TypeVar("_Result")
 def read_database(url: str) -> tuple[str, dict[str, str]]:
     """The name of a database for messages, without credentials, and what libpq connects with, from its address.
 
-    Args:
-        url: `postgresql://user:password@host:port/name`.
-
     Raises:
-        UsageError: The address cannot be read or has a password behind the `?`.
+        UsageError: The address cannot be read, or may show its password.
     """
     try:
         query = urlsplit(url).query
@@ -146,10 +140,7 @@ def read_database(url: str) -> tuple[str, dict[str, str]]:
 class DatabaseStore(Store):
     """The tables in a database, by one connection that is made again where it breaks; `Store` describes the methods.
 
-    Args:
-        url: The address of the database.
-        max_wait: Most seconds for which a server that is away is waited for.
-        writing: Make the tables where they are missing, and take leases; else every change is refused.
+    Only one that is writing makes the tables where they are missing, takes leases, and may change anything.
 
     Raises:
         UsageError: The address cannot be read, or the server refuses the user or the database.
@@ -157,8 +148,7 @@ class DatabaseStore(Store):
         OperationalError: The server cannot be reached.
     """
 
-    many = "json_array_elements_text(%s::json)"
-    mark = "%s"
+    mark, many = "%s", "json_array_elements_text(?::json)"
     shared = True
     pause = 0.0
 
@@ -198,7 +188,7 @@ class DatabaseStore(Store):
                 return None
             for statement in _CREATE:
                 connection.execute(statement)
-            connection.execute(self._marked(SET_META), ("schema", SCHEMA_VERSION))
+            connection.execute(SET_META.replace("?", self.mark), ("schema", SCHEMA_VERSION))
             return SCHEMA_VERSION
         version = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() if all(there) else None
         if version is None:
@@ -264,7 +254,7 @@ class DatabaseStore(Store):
                     self._away = None
                     return done
                 time.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, 2.0)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -281,11 +271,9 @@ class DatabaseStore(Store):
         try:
             # A lease is sound only where each statement sees what was committed before it.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-            for name, value in _SETTINGS.items():
-                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            settings = json.dumps(_SETTINGS)
+            connection.execute("SELECT set_config(key, value, false) FROM json_each_text(%s::json)", (settings,))
             connection.read_only = None if self._writing else True
-            # A completion counts only once it is on the disk.
-            connection.execute(_ON_DISK)
             if connection.execute("SELECT current_setting('server_encoding')").fetchone() != ("UTF8",):
                 raise InputError(f"{self.name}: the database's encoding must be UTF8, so that it holds every text")
         except BaseException:
