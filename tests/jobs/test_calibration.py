@@ -39,7 +39,7 @@ from tests.calibration_world import (
     write_pool,
 )
 from tests.conftest import PROJECT
-from tests.mock import start_mock
+from tests.mock import Mock, start_mock
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
 
@@ -122,12 +122,8 @@ def test_stored_judgments_meet_gold_and_baselines(gold: Path, judgments: Path) -
     ]  # fmt: skip
     (verdict,) = found.calibration.verdicts
     assert (verdict.judge, verdict.word, found.trusted) == ("server/good graded", "TRUSTED", True)
-
-
-def test_a_certificate_has_an_entry_a_verdict(gold: Path, judgments: Path) -> None:
-    found = tried(gold=[gold], judgments=[judgments]).certificate
-    (one,) = found.certified
-    assert (found.date, one.judge, one.prompt, one.tried) == ("2026-03-01", "server/good", GRADED, 2)
+    (one,) = found.certificate.certified
+    assert (found.certificate.date, one.judge, one.prompt, one.tried) == ("2026-03-01", "server/good", GRADED, 2)
     assert (one.verdict, one.prompt_digest) == ("TRUSTED", find_criterion(GRADED).digest)
     assert (one.parameters, one.models_returned) == (None, ("m-2026",))
     assert (one.seal, one.binary) == (None, False)
@@ -175,18 +171,14 @@ def test_the_chosen_judge_is_set_against_the_baseline_that_costs_nothing(gold: P
             assert any(f"groundedness: server/m graded {text}" in one for one in found.warnings)
 
 
-def test_white_space_under_a_schema_is_a_warning(gold: Path, tmp_path: Path) -> None:
-    with start_mock("--fault", "white-space=1.0") as mock:
-        write_pool(tmp_path / "pool", pool(WORLD))
-        asking = {"prompts": [GRADED], "pool": tmp_path / "pool", "out": tmp_path / "out"}
-        plan = {"gold": [gold], "models": ["server/mock"], "base_url": mock.base_url, **asking}
-        told = "server/mock: replies to the JSON schema were white space up to the token limit"
-        asked = None
-        # The second time, the journal answers and remembers.
-        for _ in range(2):
-            assert any(told in warning for warning in tried(**plan).calibration.warnings)
-            asked = asked or mock.stats()["requests"]
-            assert mock.stats()["requests"] == asked
+def test_white_space_under_a_schema_is_a_warning_of_the_journal_too(mock: Mock, gold: Path, tmp_path: Path) -> None:
+    mock.config(faults={"white-space": 1.0})
+    plan = asking(tmp_path, gold, models=["server/mock"], base_url=mock.base_url)
+    told = "server/mock: replies to the JSON schema were white space up to the token limit"
+    assert any(told in warning for warning in tried(**plan).calibration.warnings)
+    asked = mock.stats()["requests"]
+    assert any(told in warning for warning in tried(**plan).calibration.warnings)
+    assert mock.stats()["requests"] == asked
 
 
 def test_one_candidate_was_not_chosen_and_so_has_no_optimism(gold: Path, split: Path, tmp_path: Path) -> None:
@@ -210,13 +202,6 @@ def test_warnings_are_about_the_items_that_were_judged(tmp_path: Path, gold: Pat
     assert found.warnings[0].startswith("groundedness: 60 judged gold items on 12 topics; 100 on 20 are the least")
 
 
-def test_warnings_are_about_the_split_of_the_verdict(split: Path, judgments: Path) -> None:
-    test = read_gold(split / "test.jsonl")
-    topics = len({one.topic_id for one in test})
-    found = tried(gold=[split / "dev.jsonl"], test=split / "test.jsonl", judgments=[judgments]).calibration
-    assert found.warnings[0].startswith(f"groundedness: {len(test)} judged gold items on {topics} topics;")
-
-
 def test_parameters_and_versions_are_those_of_the_manifest_beside_the_judgments(gold: Path, judgments: Path) -> None:
     configuration = {"options": {**dict.fromkeys(PARAMETERS), "temperature": 0.7, "depth": 1}, "parser": 41,
                      "renderer": 42}  # fmt: skip
@@ -227,10 +212,7 @@ def test_parameters_and_versions_are_those_of_the_manifest_beside_the_judgments(
     assert (one.parser, one.renderer) == (41, 42)
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    ["{", "[]", '{"schema": 99, "configuration": {}}', '{"schema": 2, "configuration": {"options": 7, "parser": "x"}}'],
-)
+@pytest.mark.parametrize("manifest", ["{", '{"schema": 2, "configuration": {"options": 7, "parser": "x"}}'])
 def test_a_strange_manifest_beside_judgments_certifies_nothing(gold: Path, judgments: Path, manifest: str) -> None:
     judgments.with_name("manifest.json").write_text(manifest, encoding="utf-8")
     (one,) = tried(gold=[gold], judgments=[judgments]).certificate.certified
@@ -358,19 +340,10 @@ def test_judgments_under_a_prompt_of_ones_own_ask_for_its_file(tmp_path: Path, g
     own.write_bytes((PROJECT / "prompts" / "groundedness" / "graded.md").read_bytes())
     found = tried(gold=[gold], judgments=[judgments], prompts=[str(own)])
     assert found.calibration.verdicts[0].judge == "server/good mine"
-
-
-def test_two_files_of_one_prompt_name_are_refused(tmp_path: Path, gold: Path, judgments: Path) -> None:
-    own = tmp_path / "graded.md"
-    own.write_bytes((PROJECT / "prompts" / "groundedness" / "graded.md").read_bytes() + b"\n")
+    own = own.rename(tmp_path / "graded.md")
+    own.write_bytes(own.read_bytes() + b"\n")
     with pytest.raises(UsageError, match="both called groundedness/graded"):
         tried(gold=[gold], judgments=[judgments], prompts=[GRADED, str(own)])
-
-
-def test_gold_that_meets_no_judgment_is_an_error(tmp_path: Path, judgments: Path) -> None:
-    rows = gold_rows(WORLD, criterion="relevance")
-    with pytest.raises(UsageError, match="no grade of a response under a criterion that was judged"):
-        tried(gold=[write_gold(tmp_path / "gold.jsonl", rows)], judgments=[judgments])
 
 
 def test_nothing_is_written_if_labels_are_off_their_scale(tmp_path: Path, gold: Path) -> None:
@@ -417,14 +390,8 @@ def test_nothing_of_an_earlier_calibration_stays_beside_another(tmp_path: Path, 
         ({"judgments": ["x"], "models": ["baseline/overlap"]}, "either existing judgments"),
         ({"models": ["baseline/overlap"]}, "asking needs --prompt, --pool"),
         ({"judgments": ["x"], "epsilon": 1.0}, "epsilon: expected a number below 1, found 1.0"),
-        ({"judgments": ["x"], "epsilon": float("nan")}, "epsilon: expected "),
-        ({"judgments": ["x"], "samples": 0}, "samples: expected 1 or more, found 0"),
         ({"judgments": ["x"], "samples": 1001}, "samples: expected 1,000 or less, found 1001"),
-        ({"judgments": ["x"], "samples": -1}, "samples: expected 1 or more"),
-        ({"judgments": ["x"], "resampling_seed": -1}, "resampling-seed: expected 0 or more"),
         ({"judgments": ["x"], "replicates": 199}, "replicates: expected 200 or more, found 199"),
-        ({"judgments": ["x"], "replicates": 1_000_001}, "replicates: expected 1,000,000 or less"),
-        ({"judgments": ["x"], "permutations": 199}, "permutations: expected 200 or more, found 199"),
         ({"judgments": ["x"], "permutations": 1_000_001}, "permutations: expected 1,000,000 or less"),
         ({"judgments": ["x"], "requirements": ["wkappa>=1"]}, "a point estimate is no gate"),
         ({"judgments": ["x"], "scale": "3"}, "expected the lowest and the highest grade"),
@@ -444,6 +411,9 @@ def test_the_chosen_judge_is_reported_on_sealed_grades_and_each_question_counts(
     options: dict[str, Any] = {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", "judgments": [judgments]}
     first, again = tried(**options), tried(LATER, **options)
     assert first.calibration == again.calibration
+    test = read_gold(split / "test.jsonl")
+    topics = len({one.topic_id for one in test})
+    assert first.calibration.warnings[0].startswith(f"groundedness: {len(test)} judged gold items on {topics} topics;")
     assert [one.judge for one in first.calibration.agreement if one.split == "test"] == [
         "server/good", "constant", "baseline/overlap"
     ]  # fmt: skip
@@ -453,21 +423,13 @@ def test_the_chosen_judge_is_reported_on_sealed_grades_and_each_question_counts(
     second = tried(**options)
     assert second.certificate.certified[0].looks.number == 2
     assert any("opened for 2 different questions" in one for one in second.calibration.warnings)
-    # A threshold must not be tuned to what was seen.
-    assert tried(**options, requirements=["wkappa.lo>=0.5"]).certificate.certified[0].looks.number == 3
-    assert len(read_ledger(split / "seal.json")) == 3
-
-
-@pytest.mark.parametrize("changed", [{"resampling_seed": 1}, {"replicates": 201}, {"permutations": 201}])
-def test_another_draw_is_another_question(split: Path, judgments: Path, changed: dict[str, int]) -> None:
-    options: dict[str, Any] = {"gold": [split / "dev.jsonl"], "test": split / "test.jsonl", "judgments": [judgments]}
-    first, second, again = tried(**options), tried(**options, **changed), tried(**options)
-    assert [one.certificate.certified[0].looks.number for one in (first, second, again)] == [1, 2, 2]
-    assert len(read_ledger(split / "seal.json")) == 2
-    draws = {"resampling_seed": 2023, "replicates": 200, "permutations": 200} | changed
-    assert second.certificate.certified[0].resampling == {"seed": draws.pop("resampling_seed"), **draws}
-    seals = {one.certificate.certified[0].seal for one in (first, second)}
-    assert [(one.commitment, one.seed) for one in seals] == [(read_seal(split / "seal.json").commitment, 1)]
+    # A threshold must not be tuned to what was seen, and another draw is another question.
+    for number, changed in enumerate(({"requirements": ["wkappa.lo>=0.5"]}, {"resampling_seed": 1}), 3):
+        (entry,) = tried(**options | changed).certificate.certified
+        assert entry.looks.number == number
+    assert entry.resampling == {"seed": 1, "replicates": 200, "permutations": 200}
+    assert (entry.seal.commitment, entry.seal.seed) == (read_seal(split / "seal.json").commitment, 1)
+    assert len(read_ledger(split / "seal.json")) == 4
 
 
 def test_sealed_grades_are_no_plain_gold(tmp_path: Path, split: Path, judgments: Path) -> None:
@@ -544,13 +506,6 @@ def test_a_mistake_costs_no_look_at_the_sealed_grades(tmp_path: Path, gold: Path
     with pytest.raises(InputError, match="output folder"):
         tried(gold=[split / "dev.jsonl"], out=tmp_path / "file", **options)
     assert read_ledger(split / "seal.json") == ()
-
-
-def test_grades_that_are_not_those_sealed_stay_closed(split: Path, judgments: Path) -> None:
-    path = split / "test.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"grade":0', b'"grade":3', 1))
-    with pytest.raises(InputError, match="not the test grades"):
-        tried(gold=[split / "dev.jsonl"], test=path, judgments=[judgments])
 
 
 # Labels off the scale
@@ -651,8 +606,6 @@ def test_patience_is_no_other_question(tmp_path: Path, split: Path, asked: Asked
     assert len(read_ledger(split / "seal.json")) == 1
     tried(**options, temperature=0.5)
     assert len(read_ledger(split / "seal.json")) == 2
-    found = tried(**options, resampling_seed=1)
-    assert len(read_ledger(split / "seal.json")) == found.certificate.certified[0].looks.number == 3
 
 
 def test_open_test_grades_are_asked_about_only_of_the_chosen_too(tmp_path: Path, asked: Asked) -> None:
@@ -696,12 +649,6 @@ def test_what_dev_cost_is_not_spent_again_on_test(tmp_path: Path, split: Path, a
     assert row.without_grade["budget"] >= 120 - dev - 12
 
 
-def test_several_samples_give_test_retest(tmp_path: Path, gold: Path, asked: Asked) -> None:
-    found = tried(**asking(tmp_path, gold, samples=2))
-    assert found.calibration.agreement[0].test_retest is not None
-    assert found.calibration.agreement[0].test_retest.value == 1.0
-
-
 def test_no_certificate_stands_beside_answers_it_is_not_about(tmp_path, gold: Path, asked: Asked, monkeypatch) -> None:
     tried(**asking(tmp_path, gold))
     before = contents(tmp_path / "out")
@@ -724,16 +671,6 @@ def test_the_same_model_twice_is_asked_once(tmp_path: Path, gold: Path, asked: A
     assert [one.judge for one in found.calibration.agreement] == ["baseline/overlap", "constant"]
 
 
-def test_results_of_a_run_are_not_written_over(tmp_path: Path, gold: Path, asked: Asked) -> None:
-    options = asking(tmp_path, gold)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "manifest.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "out" / "judgments.jsonl").write_text("precious", encoding="utf-8")
-    with pytest.raises(InputError, match="choose another --out"):
-        tried(**options)
-    assert (tmp_path / "out" / "judgments.jsonl").read_text(encoding="utf-8") == "precious"
-
-
 def test_a_dry_run_counts_what_will_be_asked_and_opens_no_seal(tmp_path: Path, split: Path, asked: Asked) -> None:
     plan = CalibrationPlan(
         **asking(tmp_path, split / "dev.jsonl", prompts=[YES_NO, GRADED], gold_scale=GRADED,
@@ -747,7 +684,8 @@ def test_a_dry_run_counts_what_will_be_asked_and_opens_no_seal(tmp_path: Path, s
     assert before.counts == {"responses": dev, "unmatched": 0, "test_judgments": 2 * (120 - dev)}
     assert not (tmp_path / "out").exists() and not asked.requests
     assert read_ledger(split / "seal.json") == ()
-    calibrate_judges(plan, NOW)
+    found = calibrate_judges(plan, NOW).calibration
+    assert found.agreement[0].test_retest is not None and found.agreement[0].test_retest.value == 1.0
     assert len(asked.requests) == row.calls + before.counts["test_judgments"]
     (after,) = forecast_calibration(plan).models
     assert (after.recalled, after.calls) == (4 * dev, 0)
@@ -864,20 +802,11 @@ def test_families_by_run_or_judge(tmp_path: Path) -> None:
     path = tmp_path / "families.tsv"
     path.write_bytes("\ufeffape\tgpt\r\n\r\nserver/m\tllama 3\nape\tgpt\n".encode())
     assert read_families(path) == {"ape": "gpt", "server/m": "llama 3"}
-
-
-@pytest.mark.parametrize("line", ["ape", "ape\t", "\tgpt", "ape\tgpt\tx", "ape\tgpt\nape\tllama"])
-def test_other_lines_are_no_families(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "families.tsv"
-    path.write_text(f"a\tb\n{line}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"line [23]: expected a run or judge"):
-        read_families(path)
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfea\x00", b"a\x00\tb\xff"])
-def test_families_that_are_no_text_are_an_input_error(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "families.tsv"
-    path.write_bytes(content)
+    for line in (b"ape", b"ape\t", b"\tgpt", b"ape\tgpt\tx", b"ape\tgpt\nape\tllama"):
+        path.write_bytes(b"a\tb\n" + line + b"\n")
+        with pytest.raises(InputError, match=r"line [23]: expected a run or judge"):
+            read_families(path)
+    path.write_bytes(b"a\x00\tb\xff")
     with pytest.raises(InputError, match="not UTF-8"):
         read_families(path)
 
@@ -892,21 +821,8 @@ def test_families_reach_the_diagnostics(tmp_path: Path, gold: Path, judgments: P
     ]  # fmt: skip
 
 
-def test_every_error_is_one_a_user_may_see(tmp_path: Path) -> None:
-    for options in ({"judgments": [tmp_path]}, {"judgments": ["\x00"]}, {"judgments": ["a" * 5000]}):
-        with pytest.raises(JudgeError):
-            tried(gold=[write_gold(tmp_path / "g.jsonl", gold_rows(WORLD[:3]))], **options)
-
-
 def test_a_criterion_without_a_counterpart_is_named(tmp_path: Path, judgments: Path) -> None:
     rows = [*gold_rows(WORLD), row("1_1", "R00001", 9, criterion="naturalness")]
     found = tried(gold=[write_gold(tmp_path / "g.jsonl", rows)], judgments=[judgments]).calibration
     assert {one.criterion for one in found.agreement} == {"groundedness"}
     assert "naturalness: gold, but no judgments; nothing is said about it" in found.warnings
-
-
-def test_an_empty_gold_file_is_called_empty(tmp_path: Path, judgments: Path) -> None:
-    (tmp_path / "g.jsonl").write_bytes(b"\n")
-    with pytest.raises(InputError) as caught:
-        tried(gold=[tmp_path / "g.jsonl"], judgments=[judgments])
-    assert [one.code for one in caught.value.problems] == ["empty_file"]

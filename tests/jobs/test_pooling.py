@@ -84,13 +84,6 @@ def test_a_pool_is_what_a_run_would_judge_and_a_run_goes_on_from_it(tmp_path, ca
     assert pool(tmp_path / "out") == 2, "a pool would take the judgments' place"
 
 
-def test_a_run_refuses_a_pool_that_was_made_otherwise(tmp_path, capsys):
-    assert pool(tmp_path / "out", "--depth", "2") == 0
-    capsys.readouterr()
-    assert run(tmp_path / "out") == 2
-    assert "pooling" in capsys.readouterr().err
-
-
 def test_missing_passages_leave_a_response_without_a_grade(tmp_path, capsys):
     passages = some_passages(tmp_path, lambda one: one != KESTREL)
     assert run(tmp_path / "out", passages=passages) == 0
@@ -164,15 +157,6 @@ def test_a_collection_is_checked_against_its_hash_list(tmp_path, capsys):
     assert not (tmp_path / "other").exists()
 
 
-def test_a_passage_that_the_hash_list_has_not_is_no_evidence(tmp_path):
-    rows = hash_list(tmp_path).read_text(encoding="utf-8").splitlines(keepends=True)
-    document, _, number = KESTREL.partition(":")
-    some = [row for row in rows if not row.startswith(f"{document}\t{number}\t")]
-    (tmp_path / "hashes.tsv").write_text("".join(some), encoding="utf-8")
-    assert run(tmp_path / "out", "--passage-hashes", tmp_path / "hashes.tsv") == 0
-    assert {row[2] for row in lines(tmp_path / "out" / "missing_passages.tsv")[1:]} == {KESTREL, MALFORMED}
-
-
 def test_only_some_turns(tmp_path):
     turns = tmp_path / "turns.txt"
     turns.write_text("1-1_1\n2-1_2\n", encoding="utf-8")
@@ -223,14 +207,14 @@ def test_a_file_of_runs(tmp_path, capsys):
     assert "nobody" in capsys.readouterr().err
 
 
-def test_a_rule_for_runs(tmp_path, capsys):
+def test_a_rule_for_runs(tmp_path, judged, capsys):
     rule = ["--select-runs", "best-automatic-per-team", "--measure", "nDCG@3"]
     assert run(tmp_path / "out", *rule) == 2
     assert "--passage-qrels" in capsys.readouterr().err
     assert run(tmp_path / "out", *rule, "--passage-qrels", qrels(tmp_path)) == 2
     assert "no team is known" in capsys.readouterr().err
     teams = tmp_path / "teams.tsv"
-    ids = [row[0] for row in _leaderboard(tmp_path)]
+    ids = sorted(row[0] for row in lines(judged / "leaderboard.tsv")[1:])
     teams.write_text("".join(f"{run_id}\tteam-{number % 3}\n" for number, run_id in enumerate(ids)), encoding="utf-8")
     rule[1] = "best-per-team"
     assert run(tmp_path / "out", *rule, "--passage-qrels", qrels(tmp_path), "--teams", teams) == 0
@@ -299,14 +283,14 @@ def test_the_limits_of_a_profile_hold_and_are_recorded(tmp_path):
     assert later["limits"] == manifest["limits"]
 
 
-@pytest.mark.parametrize("other", [["--depth", "2"], ["--token-limit", "20"], ["--screen", "off"]])
-def test_a_pool_made_in_another_way_is_not_extended_anywhere(tmp_path, example, capsys, other):
+def test_a_pool_made_in_another_way_is_not_extended_anywhere(tmp_path, example, capsys):
     later = Path(shutil.copytree(RUNS, tmp_path / "more"))
     assert run(tmp_path / "out", runs=only(example, "harbor-grounded")) == 0
     capsys.readouterr()
-    assert run(tmp_path / "new", "--extend", tmp_path / "out", *other, runs=only(later, "orchard-manual")) == 2
-    assert "pooled in another way" in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()
+    for other in (["--depth", "2"], ["--token-limit", "20"], ["--screen", "off"]):
+        assert run(tmp_path / "new", "--extend", tmp_path / "out", *other, runs=only(later, "orchard-manual")) == 2
+        assert "pooled in another way" in capsys.readouterr().err
+        assert not (tmp_path / "new").exists()
 
 
 def test_without_topics_earlier_runs_had_to_answer_what_later_ones_show_to_be_there(tmp_path, example, capsys):
@@ -395,12 +379,6 @@ def test_a_folder_without_its_runs_is_refused(tmp_path, example, capsys):
     assert main(["leaderboard", str(out)]) == 2
 
 
-def test_passages_of_screened_responses_are_not_kept(tmp_path):
-    assert pool(tmp_path / "out", "--screen", "exclude") == 0
-    used = {key for one in records(tmp_path / "out" / "pool.jsonl") for key in one["passages"]}
-    assert {one["key"] for one in records(tmp_path / "out" / "passages.jsonl")} <= used
-
-
 def test_without_topics_a_turn_of_which_all_is_left_out_was_there_to_be_answered(tmp_path, example, capsys):
     mill = only(example, "mill-fluent-invented")
     arguments = ["run", "--runs", mill, "--passages", PASSAGES, *BASELINE, "--screen", "exclude", "--out"]
@@ -485,20 +463,6 @@ def test_a_pool_in_the_place_of_another_leaves_nothing_of_it(tmp_path, example, 
     assert main(["leaderboard", str(out)]) == 2
 
 
-def test_a_pool_grows_in_its_own_folder(tmp_path, example, capsys):
-    later = tmp_path / "later"
-    later.mkdir()
-    (example / "mill-fluent-invented.json").rename(later / "mill-fluent-invented.json")
-    out = tmp_path / "out"
-    assert pool(out, runs=example) == 0
-    before = {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}
-    arguments = ["pool", "--runs", later, "--topics", TOPICS, "--passages", PASSAGES, "--extend", out]
-    assert main([str(one) for one in arguments]) == 0
-    after = {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}
-    assert before.items() < after.items()
-    assert len(list((out / "response_runs").iterdir())) == 7
-
-
 def test_screened_responses_take_no_ids_however_often_a_pool_is_extended(tmp_path, example):
     later = tmp_path / "later"
     later.mkdir()
@@ -515,26 +479,13 @@ def test_screened_responses_take_no_ids_however_often_a_pool_is_extended(tmp_pat
     assert first.items() < {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}.items()
 
 
-def test_a_dry_run_knows_what_the_extended_folder_has_paid_for(tmp_path, capsys):
-    assert run(tmp_path / "out") == 0
-    capsys.readouterr()
-    assert run(tmp_path / "new", "--extend", tmp_path / "out", "--dry-run") == 0
-    assert "calls to be made    0" in capsys.readouterr().out
-    assert not (tmp_path / "new").exists()
-    assert run(tmp_path / "out", "--over-limit", "truncate", "--dry-run") == 2
-
-
-def _leaderboard(folder: Path) -> list[list[str]]:
-    run(folder / "all")
-    return sorted(lines(folder / "all" / "leaderboard.tsv")[1:])
-
-
-def test_the_screen_lists_or_leaves_out(tmp_path):
-    assert run(tmp_path / "flagged") == 0
-    flagged = lines(tmp_path / "flagged" / "screen.tsv")[1:]
+def test_the_screen_lists_or_leaves_out(tmp_path, pooled):
+    flagged = lines(pooled / "screen.tsv")[1:]
     assert flagged
-    assert run(tmp_path / "left", "--screen", "exclude") == 0
-    left, whole = (records(tmp_path / name / "pool.jsonl") for name in ("left", "flagged"))
+    assert pool(tmp_path / "left", "--screen", "exclude") == 0
+    left, whole = records(tmp_path / "left" / "pool.jsonl"), records(pooled / "pool.jsonl")
+    used = {key for one in left for key in one["passages"]}
+    assert {one["key"] for one in records(tmp_path / "left" / "passages.jsonl")} <= used
     kept = {one["response_id"]: (one["text"], *one["passages"]) for one in left}
     every = {one["response_id"]: (one["text"], *one["passages"]) for one in whole}
     assert set(every.values()) - set(kept.values()) == {every[row[0]] for row in flagged}
@@ -542,7 +493,7 @@ def test_the_screen_lists_or_leaves_out(tmp_path):
     assert lines(tmp_path / "left" / "screen.tsv")[1:] == []
     counts = reasons(tmp_path / "left")
     assert {reason for reason in counts if reason.startswith("screen_")} <= {f"screen_{row[2]}" for row in flagged}
-    assert run(tmp_path / "off", "--screen", "off") == 0
+    assert pool(tmp_path / "off", "--screen", "off") == 0
     assert not (tmp_path / "off" / "screen.tsv").exists()
 
 

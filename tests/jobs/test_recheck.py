@@ -169,7 +169,7 @@ def test_what_is_no_part_is_refused_before_anything_is_written(mock: Mock, tmp_p
     assert mock.stats()["requests"] == 0
 
 
-@pytest.mark.parametrize("shape", ["openai", "vllm", "llama.cpp"])
+@pytest.mark.parametrize("shape", ["openai", "llama.cpp"])
 def test_label_probabilities_give_expected_grades(mock: Mock, tmp_path, shape: str, capsys) -> None:
     mock.config(logprobs=shape)
     out = tmp_path / "out"
@@ -191,25 +191,11 @@ def test_label_probabilities_give_expected_grades(mock: Mock, tmp_path, shape: s
     assert manifest(out)["configuration"]["options"]["logprobs"] is True
 
 
-def test_a_server_that_cannot_be_held_to_labels_is_read_in_its_object(mock: Mock, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    message = "Unrecognized request arguments supplied: grammar, structured_outputs"
-    mock.script(*({"status": 400, "body": {"error": {"message": message}}} for _ in range(1)))
-    assert run(mock, out, "--logprobs", "--limit", "6", "--concurrency", "1") == 0
-    assert mock.stats()["requests"] == 1 + 6
-    rows = lines(out / "judgments.jsonl")
-    assert {row["form"] for row in rows} == {"json"}
-    assert all(max(row["probabilities"].values()) == pytest.approx(0.7, abs=1e-6) for row in rows)
-
-
-def test_a_judge_that_refuses_is_one_clear_error(mock: Mock, tmp_path, capsys) -> None:
+def test_a_judge_that_refuses_or_sends_none_is_said(mock: Mock, tmp_path, capsys) -> None:
     mock.config(logprobs="reject")
     assert run(mock, tmp_path / "out", "--logprobs") == 3
     assert "gives no label probabilities: leave out --logprobs" in capsys.readouterr().err
     assert not (tmp_path / "out" / "failures.jsonl").exists()
-
-
-def test_a_judge_that_sends_none_is_said(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mock.config(logprobs="ignore")
     assert run(mock, tmp_path / "out", "--logprobs", "--limit", "6") == 0
     assert "0 of 6 judgments have label probabilities" in capsys.readouterr().err
