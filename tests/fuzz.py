@@ -42,10 +42,16 @@ from judge.ask.labels import parse_columns, read_labels
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.calibrate.certified import Certified
-from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
+from judge.calibrate.disagreements import (
+    AssessorGrade,
+    Disagreement,
+    JudgeGrade,
+    ReferenceGrade,
+    ShownPassage,
+    parse_disagreements,
+)
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict
 from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
-from judge.calibrate.report.disagreements import parse_disagreements
 from judge.crowd.known import read_known
 from judge.crowd.layout import Layout
 from judge.crowd.released import read_study

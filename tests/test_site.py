@@ -23,10 +23,8 @@ from judge.report.sections.words import EXCLUDED
 from judge.runs.check.codes import CODES
 from judge.runs.formats import FORMATS
 from judge.stats.agreement import STATISTICS
-from judge.stats.expected import EXPECTED
-from judge.stats.probabilities import PROBABILITY
-from judge.stats.ranking import SYSTEM
-from judge.stats.tied_ranking import TIED
+from judge.stats.expected import EXPECTED, PROBABILITY
+from judge.stats.ranking import SYSTEM, TIED
 from tests.browsing import NARROW, faults, overflow
 
 # The reader of Markdown uses names of Sphinx that a later Sphinx drops.

@@ -17,11 +17,10 @@ import judge.stats
 from docs.site.docstrings import markdown, prose
 from docs.site.markdown import cell, code, facts, fenced, link
 from docs.site.pages import relative, title
+from judge.stats import ranking
 from judge.stats.agreement import STATISTICS
-from judge.stats.expected import EXPECTED
-from judge.stats.probabilities import PROBABILITY
-from judge.stats.ranking import SYSTEM
-from judge.stats.tied_ranking import TIED
+from judge.stats.expected import EXPECTED, PROBABILITY
+from judge.stats.ranking import SYSTEM, TIED
 
 PAGE = "reference/statistics.md"
 FUNCTIONS = "reference/statistics-functions.md"
@@ -91,11 +90,7 @@ def _named(written: Mapping[str, str]) -> str:
 def _ranked(name: str) -> Callable[..., Any] | None:
     """The public function behind a statistic of rankings."""
     names = {"tau_b": "kendall_tau_b", "top_1": "top_k_overlap", "top_3": "top_k_overlap", "top_5": "top_k_overlap"}
-    for module in ("judge.stats.ranking", "judge.stats.tied_ranking"):
-        found = getattr(importlib.import_module(module), names.get(name, name), None)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
-    return TIED[name].formula
+    return getattr(ranking, names.get(name, name), (SYSTEM | TIED)[name].formula)
 
 
 def _entry(

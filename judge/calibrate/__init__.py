@@ -4,12 +4,13 @@
     inputs      gold by item, and the problems that forbid a comparison
     panel       gold and labels side by side, as arrays over the same items
     agreement   every statistic of one judge, with its intervals
-    selection   judges compared pairwise, the choice among them and what it costs
+    selection   judges compared pairwise, the choice among them and what it costs, and what is as good as the chosen one
     gate        the verdict, from an interval's lower end
     diagnostics bias by length, turn depth and generator family; the calibration map; the ranking of runs; the
                 alternative annotator
     calibration all of the above for every panel
-    probe       a judge tested itself on altered responses
+    disagreements  the items on which a judge and the assessors differ, with their texts
+    recheck     how far a judge moves in one run, and between two dates
     certificate what was calibrated, for a later run to compare itself with
 
 Only intake and certificate read files. Nothing here asks a judge; the command line adds the loop.

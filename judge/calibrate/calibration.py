@@ -17,7 +17,6 @@ from judge.calibrate.diagnostics import (
     slopes,
     systems,
 )
-from judge.calibrate.equivalence import equivalences
 from judge.calibrate.findings import (
     AgreementRow,
     Calibration,
@@ -29,8 +28,15 @@ from judge.calibrate.findings import (
 )
 from judge.calibrate.gate import Requirement, rules_of, verdict, worst_codes
 from judge.calibrate.panel import Column, Panel, constant
-from judge.calibrate.selection import candidates, choose, comparisons, selection
-from judge.calibrate.together import cascade_rows, together_rows
+from judge.calibrate.selection import (
+    candidates,
+    cascade_rows,
+    choose,
+    comparisons,
+    equivalences,
+    selection,
+    together_rows,
+)
 from judge.io.cells import count
 from judge.io.ids import clustering
 from judge.io.steps import Step, Steps, quiet, stepped
@@ -68,16 +74,7 @@ class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None, steps: Steps = quiet) -> Calibration:
-    """Calibrate every panel: agreement, comparisons, choice, verdict and diagnostics.
-
-    Args:
-        panels: One for each criterion.
-        options: How; the defaults of `CalibrationOptions` if None.
-        steps: Called as the panels are compared.
-
-    Returns:
-        The records of all panels, in the panels' order.
-    """
+    """Agreement, comparisons, choice, verdict and diagnostics of every panel, in the panels' order."""
     options = options or CalibrationOptions()
     parts = [_calibrate(panel, options, steps) for panel in panels]
     return Calibration(
@@ -119,7 +116,6 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
     if chosen is not None and options.margin is not None:
         others = [column for column in judged if column is not chosen]
         equivalence = equivalences(panel, chosen, others, split, decided, options.margin, seed)
-    statistic = primary_statistic(len(panel.grades))
     return Calibration(
         agreement=tuple(rows.values()),
         comparisons=compared,
@@ -133,8 +129,8 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         alternative=_defined(alternative(panel, column, split, options.epsilon) for column in judged),
         probabilities=_defined(probabilities(panel, column, part) for column, part in forecasts),
         equivalence=equivalence,
-        together=together_rows(panel, judged, split, statistic, compared),
-        cascades=cascade_rows(panel, judged, split, statistic, compared),
+        together=together_rows(panel, judged, split, compared),
+        cascades=cascade_rows(panel, judged, split, compared),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
             *_too_few_to_compare(panel, split),

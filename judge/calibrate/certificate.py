@@ -10,8 +10,7 @@ import msgspec
 
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.certified import Certified, contradictions
-from judge.calibrate.probed import probed_words
+from judge.calibrate.certified import Certified, contradictions, probed_words
 from judge.errors import InputError
 from judge.io.cells import count
 from judge.io.installed import __version__
@@ -180,13 +179,7 @@ def match_run(
 def statement(
     certificate: Certificate, matches: Sequence[Match], criteria: Iterable[Criterion]
 ) -> CertificateStatement:
-    """Whether the run may call its grades calibrated, and the banner that stands over every output.
-
-    Args:
-        certificate: What was calibrated.
-        matches: The comparison that `match_run` made.
-        criteria: The run's prompts.
-    """
+    """Whether the run may call its grades calibrated, and the banner that stands over every output."""
     levels = {criterion.name: criterion.scale.levels for criterion in criteria}
     names = list(dict.fromkeys(match.criterion for match in matches))
     by_criterion = {entry.criterion: entry for entry in certificate.certified}

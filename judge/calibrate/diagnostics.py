@@ -1,14 +1,13 @@
 """What moves the judge away from the assessors, what a grade of the judge is worth, and how it ranks runs."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.calibrate.agreement import UNWEIGHTED
+from judge.calibrate.agreement import unweighted
 from judge.calibrate.findings import (
     AlternativeRow,
     CalibrationMapRow,
@@ -23,9 +22,8 @@ from judge.calibrate.panel import Column, Panel
 from judge.io.ids import natural_key
 from judge.judges.backends import judges_in
 from judge.stats.alternative import alternative_annotator
-from judge.stats.contrasts import slope_interval, welch
-from judge.stats.probabilities import PROBABILITY, Forecasts, brier_of_shares
-from judge.stats.resampling import jackknife_interval
+from judge.stats.expected import PROBABILITY, Forecasts, brier_of_shares
+from judge.stats.means import slope_interval, welch
 from judge.stats.system_agreement import split_half, system_agreement
 from judge.stats.tables import Undefined
 
@@ -106,10 +104,7 @@ def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[Calibra
         shrunken = (float(cell.sum()) + MAP_WEIGHT * float(line[i])) / (len(cell) + MAP_WEIGHT)
         rows.append(
             CalibrationMapRow(
-                judge=column.judge,
-                prompt=column.prompt,
-                criterion=panel.criterion,
-                split=split,
+                *_key(panel, column, split),
                 grade=grade,
                 n=len(cell),
                 mean=float(cell.mean()) if len(cell) else None,
@@ -134,10 +129,7 @@ def expected_line(panel: Panel, column: Column, split: Split) -> ExpectedLine | 
     predicted = [_predicted(x, y, topics == topic) for topic in np.unique(topics)]
     known = [errors for errors in predicted if errors is not None]
     return ExpectedLine(
-        judge=column.judge,
-        prompt=column.prompt,
-        criterion=panel.criterion,
-        split=split,
+        *_key(panel, column, split),
         intercept=float(y.mean() - slope.value * x.mean()),
         slope=slope,
         error_grade=float(np.abs(g[column.codes[both]] - y).mean()),
@@ -164,18 +156,8 @@ def probabilities(panel: Panel, column: Column, split: Split) -> ProbabilityRow 
     if not len(p) or np.isnan(p).any():
         return None
     items, topics = Forecasts(p, column.codes[both], panel.human[both]), panel.topic[both]
-    statistics = {}
-    for name, statistic in PROBABILITY.items():
-
-        def of_kept(kept: NDArray[np.bool_], formula: Callable[[Forecasts], float] = statistic.formula) -> float:
-            return formula(items.within(kept))
-
-        estimate = jackknife_interval(of_kept, topics, bounds=statistic.bounds)
-        reason = "; ".join(filter(None, (estimate.reason, UNWEIGHTED if panel.weighted else None))) or None
-        statistics[name] = msgspec.structs.replace(estimate, reason=reason)
-    return ProbabilityRow(
-        column.judge, column.prompt, panel.criterion, split, statistics, float(brier_of_shares(items))
-    )
+    statistics = unweighted(PROBABILITY, items, topics, panel)
+    return ProbabilityRow(*_key(panel, column, split), statistics, float(brier_of_shares(items)))
 
 
 def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: int) -> SystemAgreement | None:
@@ -190,7 +172,7 @@ def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: i
     better = panel.higher_is_better
     statistics = system_agreement(*tables, np.random.default_rng(seed), higher_is_better=better, replicates=replicates)
     halves = split_half(*tables, np.random.default_rng(seed), higher_is_better=better)
-    return SystemAgreement(column.judge, column.prompt, panel.criterion, split, len(masks), statistics, halves)
+    return SystemAgreement(*_key(panel, column, split), len(masks), statistics, halves)
 
 
 def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> AlternativeRow | None:
@@ -206,10 +188,15 @@ def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> A
         score=score,
         grades=panel.grades,
     )
-    key = (column.judge, column.prompt, panel.criterion, split)
+    key = _key(panel, column, split)
     if isinstance(test, Undefined):
         return AlternativeRow(*key, epsilon, None, None, {}, {}, {}, test.reason)
     return AlternativeRow(*key, epsilon, test.omega, test.rho, test.p_values, test.rejected, test.n)
+
+
+def _key(panel: Panel, column: Column, split: Split) -> tuple[str, str | None, str, Split]:
+    """The fields of `JudgeRow`."""
+    return column.judge, column.prompt, panel.criterion, split
 
 
 def _gap(panel: Panel, column: Column) -> NDArray[np.float64]:

@@ -6,8 +6,8 @@ import msgspec
 
 from judge.records import Estimate
 from judge.stats.comparison import Comparison
-from judge.stats.marginals import MarginalTest
 from judge.stats.system_agreement import Halves
+from judge.stats.tables import MarginalTest
 
 Split = Literal["all", "dev", "test"]
 """A part of the gold; `all` where it is not split."""

@@ -69,14 +69,8 @@ def verdict(
 
     A rule `x.lo>=b` is met where the interval lies above b, failed where it lies below, and open where b is
     inside. Where a judge was chosen among several on these very grades, the primary statistic goes by the interval
-    that allows for the choice. Only blind grades by people can make a judge trusted.
-
-    Args:
-        row: The judge's agreement.
-        requirements: All of them must hold.
-        made: How the gold was made.
-        choice: How the judge was chosen.
-        worst: The statistic of each requirement with missing grades at their worst; empty if no grade is missing.
+    that allows for the choice. Only blind grades by people can make a judge trusted. `worst` has the statistic of each
+    requirement with missing grades at their worst; it is empty if no grade is missing.
     """
     reused = choice is not None and choice.chosen_on == row.split and len(choice.tried) > 1
     words: list[Word] = []

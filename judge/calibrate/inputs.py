@@ -21,10 +21,6 @@ def gold_items(
 ) -> dict[str, dict[ItemKey, tuple[GoldRow, ...]]]:
     """Gold rows by criterion and item.
 
-    Args:
-        rows: All rows.
-        matched: The rows by pooled response and criterion, where a pool is at hand.
-
     Raises:
         UsageError: There is no pool, and a row names its response by text alone.
         InputError: An assessor gave one item different grades.
@@ -63,13 +59,7 @@ def _add(group: list[GoldRow], row: GoldRow) -> None:
 def input_problems(
     scale: Scale, gold: Mapping[ItemKey, Sequence[GoldRow]], labels: Sequence[tuple[Labels, Scale]]
 ) -> list[Problem]:
-    """Everything that forbids a comparison of the gold and the labels of one criterion.
-
-    Args:
-        scale: The gold's scale.
-        gold: The rows of every item.
-        labels: Each judge's labels, with the scale that they are on.
-    """
+    """Everything that forbids a comparison of the gold and the labels of one criterion."""
     rows = [row for group in gold.values() for row in group]
     problems = [*check_scale(rows, scale), *_split_problems(rows), *_inclusion_problems(gold)]
     for judged, its_scale in labels:

@@ -123,8 +123,28 @@ class Panel:
 
         C holds counts or, where weights differ, sums of weights as `topic_tables` makes them.
         """
-        reference = self.human if mask is None else np.where(mask, self.human, -1)
-        return topic_tables(reference, codes, self.topic, len(self.grades), len(self.topics), self.weights)
+        return self.tables_against(self.human if mask is None else np.where(mask, self.human, -1), codes)
+
+    def tables_against(self, reference: GradeCodes, codes: GradeCodes) -> NDArray[Any]:
+        """The same against another reference; both may have several rows of codes (M x N), which count together."""
+        copies = reference.size // max(len(self.items), 1)
+        topic, weights = np.tile(self.topic, copies), np.tile(self.weights, copies)
+        return topic_tables(reference.ravel(), codes.ravel(), topic, len(self.grades), len(self.topics), weights)
+
+    def against_others(self) -> tuple[GradeCodes, GradeCodes]:
+        """The codes of each assessor, and those of the consensus of the others (A x N each); A is 0 with one assessor.
+
+        A code is -1 where nobody graded.
+        """
+        codes = np.array(list(self.assessors.values()))
+        if len(codes) < 2:
+            return codes[:0], codes[:0]
+        return codes, np.array([self._consensus(np.delete(codes, i, axis=0)) for i in range(len(codes))])
+
+    def _consensus(self, codes: GradeCodes) -> list[int]:
+        place = {grade: i for i, grade in enumerate(self.grades)}
+        graded = ([self.grades[code] for code in item if code >= 0] for item in codes.T)
+        return [place[consensus(item)] if item else -1 for item in graded]
 
     def counts(self, codes: GradeCodes, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many items of the mask have each pair of grades (k x k), regardless of weights."""
@@ -226,12 +246,7 @@ def _grade_by(name: str, rows: Iterable[GoldRow], code: Mapping[int, int]) -> in
 
 
 def _reference(assessors: Sequence[str], most: int) -> str:
-    """Whose grades the reference holds, in words.
-
-    Args:
-        assessors: The names of all assessors.
-        most: The largest number of assessors that graded one item.
-    """
+    """Whose grades the reference holds, in words; `most` assessors graded one item."""
     if len(assessors) == 1:
         return assessors[0]
     return f"consensus of at most {most}" if most > 1 else "assessors, one an item"

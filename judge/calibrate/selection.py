@@ -1,18 +1,30 @@
-"""Judges compared on the same items, the choice among them, and what the choice costs."""
+"""Judges compared on the same items, the choice among them, what it costs, and what is as good as the chosen one."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from judge.calibrate.findings import AgreementRow, Choice, ComparisonRow, Split
+from judge.ask.group import group_members
+from judge.calibrate.findings import (
+    AgreementRow,
+    CascadeRow,
+    Choice,
+    ComparisonRow,
+    Equivalence,
+    EquivalenceRow,
+    Split,
+    TogetherRow,
+)
 from judge.calibrate.panel import Column, Panel
 from judge.judges.backends import judges_in
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
-from judge.stats.comparison import compare
+from judge.stats.comparison import Comparison, compare
 from judge.stats.selection import after_choice, nested_folds
 from judge.stats.tables import Undefined
 
@@ -41,25 +53,31 @@ def candidates(panel: Panel) -> tuple[Column, ...]:
 
 
 def comparisons(
-    panel: Panel, columns: tuple[Column, ...], split: Split, seed: int, permutations: int
+    panel: Panel, columns: Sequence[Column], split: Split, seed: int, permutations: int
 ) -> tuple[tuple[ComparisonRow, ...], frozenset[str]]:
     """Every pair of judges on the items that both graded, and the candidates that may be the best.
 
     Labels are exchanged topic by topic.
     """
-    name, mask = primary_statistic(len(panel.grades)), panel.within(split)
-    pairs: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]] = {}
-    for a, b in combinations(columns, 2):
-        common = mask & (a.codes >= 0) & (b.codes >= 0)
-        pairs[a.name, b.name] = panel.tables(a.codes, common), panel.tables(b.codes, common)
-    tried = [column.name for column in candidates(panel)]
-    rng = np.random.default_rng(seed)
+    name, tried = primary_statistic(len(panel.grades)), [column.name for column in candidates(panel)]
+    pairs, rng = _common_tables(panel, combinations(columns, 2), split), np.random.default_rng(seed)
     compared = compare(pairs, name, panel.grades, rng, candidates=tried, permutations=permutations)
     rows = tuple(
         ComparisonRow(**msgspec.structs.asdict(pair), criterion=panel.criterion, split=split, statistic=name)
         for pair in compared.pairs
     )
     return rows, compared.best
+
+
+def _common_tables(
+    panel: Panel, pairs: Iterable[tuple[Column, Column]], split: Split
+) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]]:
+    """The tables of two judges each, over the items of a split that both graded, by their names."""
+    tables = {}
+    for a, b in pairs:
+        common = panel.within(split) & (a.codes >= 0) & (b.codes >= 0)
+        tables[a.name, b.name] = panel.tables(a.codes, common), panel.tables(b.codes, common)
+    return tables
 
 
 def selection(
@@ -74,15 +92,7 @@ def selection(
 ) -> Choice:
     """The choice with its value where it was made, and its value elsewhere.
 
-    Args:
-        panel: Gold and labels.
-        chosen: The judge that `choose` gave.
-        split: The split it was chosen on.
-        rows: The agreement of every judge by name and split.
-        best: The candidates that may be the best on that split.
-        seed: Seed of folds and resamples.
-        replicates: How many resamples.
-        openings: For how many different questions sealed test grades have been opened; None if they are not sealed.
+    `rows` has the agreement of every judge by name and split, `best` the candidates that may be the best on `split`.
     """
     name, tried = primary_statistic(len(panel.grades)), candidates(panel)
     value = rows[chosen.name, split].statistics[name]
@@ -139,3 +149,183 @@ def _after_choice(
         for tables in ([judged, worst] if missing else [judged])
     ]
     return None if isinstance(nested, Undefined) else nested, intervals[0], intervals[1] if missing else None
+
+
+ASSESSORS = "assessors"
+"""The name of the other side where a judge is compared with the assessors' agreement among themselves."""
+LEVEL = 0.9
+"""Two one-sided tests at 5 % reject exactly where this interval lies within the margin."""
+
+
+def equivalences(
+    panel: Panel, chosen: Column, others: Sequence[Column], split: Split, decided: Split, margin: float, seed: int
+) -> tuple[EquivalenceRow, ...]:
+    """The chosen judge against every other one, and against the assessors, each by two one-sided tests.
+
+    Judges are compared on the items of `split` that both graded, the chosen one with the assessors on those of the
+    verdict's split, `decided`.
+    D. J. Schuirmann (1987), A comparison of the two one-sided tests procedure and the power approach for assessing the
+    equivalence of average bioavailability, J. Pharmacokinet. Biopharm. 15(6), 657-680.
+    """
+    pairs = _common_tables(panel, ((chosen, other) for other in others), split)
+    rows = _equivalences(panel, pairs, split, margin, seed)
+    beside = _beside_assessors(panel, chosen, panel.within(decided))
+    if beside is None:
+        return rows
+    *tables, n = beside
+    (row,) = _equivalences(panel, {(chosen.name, ASSESSORS): (tables[0], tables[1])}, decided, margin, seed)
+    return (*rows, replace(row, difference=replace(row.difference, n=n)))
+
+
+def word_of(difference: Estimate, margin: float) -> Equivalence:
+    """EQUIVALENT where the interval lies within the margin, DIFFERENT where it lies beyond it, else INCONCLUSIVE."""
+    low, high = difference.low, difference.high
+    if low is None or high is None:
+        return "INCONCLUSIVE"
+    if -margin < low and high < margin:
+        return "EQUIVALENT"
+    return "DIFFERENT" if low > margin or high < -margin else "INCONCLUSIVE"
+
+
+def _equivalences(
+    panel: Panel,
+    pairs: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]],
+    split: Split,
+    margin: float,
+    seed: int,
+) -> tuple[EquivalenceRow, ...]:
+    name = primary_statistic(len(panel.grades))
+    # Only the intervals are wanted, so a single exchange is enough.
+    compared = compare(pairs, name, panel.grades, np.random.default_rng(seed), permutations=1, level=LEVEL)
+    return tuple(
+        EquivalenceRow(
+            criterion=panel.criterion,
+            split=split,
+            statistic=name,
+            a=pair.a,
+            b=pair.b,
+            difference=pair.difference,
+            margin=margin,
+            word=word_of(pair.difference, margin),
+        )
+        for pair in compared.pairs
+    )
+
+
+def _beside_assessors(
+    panel: Panel, column: Column, mask: NDArray[np.bool_]
+) -> tuple[NDArray[Any], NDArray[Any], int] | None:
+    """Tables of the judge and of the assessors, both against the same grades: for each assessor, the others' consensus.
+
+    The last number counts the items. A judge that is set against the consensus of all has the easier task, since errors
+    of assessors partly cancel there. None where no item has two assessors and a grade of the judge.
+    """
+    assessors, others = panel.against_others()
+    judge = np.tile(column.codes, (len(assessors), 1))
+    reference = np.where(mask & (assessors >= 0) & (judge >= 0), others, -1)
+    if not (reference >= 0).any():
+        return None
+    of_judge, of_assessors = (panel.tables_against(reference, side) for side in (judge, assessors))
+    return of_judge, of_assessors, int((reference >= 0).any(axis=0).sum())
+
+
+def together_rows(
+    panel: Panel, columns: Sequence[Column], split: Split, compared: Sequence[Comparison]
+) -> tuple[TogetherRow, ...]:
+    """A row for each judge and prompt that was asked together with others, where the prompt was asked alone too.
+
+    `compared` has every pair of the columns on the split.
+    """
+
+    def prompt_alone(column: Column) -> tuple[str, str] | None:
+        members = group_members(column.prompt or "")
+        return (column.judge, members[0]) if members else None
+
+    return tuple(
+        TogetherRow(
+            **beside,
+            judge=column.judge,
+            alone=str(alone.prompt),
+            together=str(column.prompt),
+            value_together=value,
+        )
+        for column, alone, value, beside in _beside_alone(panel, columns, split, compared, prompt_alone)
+    )
+
+
+def cascade_rows(
+    panel: Panel, columns: Sequence[Column], split: Split, compared: Sequence[Comparison]
+) -> tuple[CascadeRow, ...]:
+    """A row for each cascade that was compared with the judge that it asks, under the same prompt."""
+
+    def judge_alone(column: Column) -> tuple[str, str | None] | None:
+        *first, asked = judges_in(column.judge)
+        return (asked, column.prompt) if first else None
+
+    rows = []
+    for column, alone, value, beside in _beside_alone(panel, columns, split, compared, judge_alone):
+        judged, settled = settled_items(panel, column, split)
+        rows.append(
+            CascadeRow(
+                **beside,
+                judge=column.judge,
+                alone=alone.judge,
+                prompt=str(column.prompt),
+                items=judged,
+                settled=settled,
+                value_cascade=value,
+            )
+        )
+    return tuple(rows)
+
+
+def settled_items(panel: Panel, column: Column, split: Split) -> tuple[int, int]:
+    """How many gold items of a split a cascade judged, and how many of them its checker settled."""
+    told = column.origin.labels if column.origin is not None else ()
+    settled = {(label.turn_id, label.response_id) for label in told if label.settled and label.sample == 0}
+    judged = [
+        (item.turn_id, item.response_id) in settled
+        for item, within, reason in zip(panel.items, panel.within(split), column.reasons, strict=True)
+        if within and reason in (None, "unable")
+    ]
+    return len(judged), sum(judged)
+
+
+def _beside_alone(
+    panel: Panel,
+    columns: Sequence[Column],
+    split: Split,
+    compared: Sequence[Comparison],
+    alone: Callable[[Column], tuple[str, str | None] | None],
+) -> Iterator[tuple[Column, Column, float | None, dict[str, Any]]]:
+    """Each column whose simpler way of asking was compared too: both, the column's value, and the fields of both rows.
+
+    `alone` gives the judge and prompt of the simpler way; None where the column is the simpler way itself.
+    """
+    name = primary_statistic(len(panel.grades))
+    named = {(column.judge, column.prompt): column for column in columns}
+    pairs = {(pair.b, pair.a): (pair, turned(pair.difference)) for pair in compared}
+    pairs |= {(pair.a, pair.b): (pair, pair.difference) for pair in compared}
+    for column in columns:
+        key = alone(column)
+        other = named.get(key) if key is not None else None
+        if other is not None:
+            pair, difference = pairs[column.name, other.name]
+            value_alone, value = common_values(panel, other, column, split, name)
+            beside = {"criterion": panel.criterion, "split": split, "statistic": name, "value_alone": value_alone}
+            yield column, other, value, {**beside, "difference": difference, "p": pair.p, "p_max_t": pair.p_max_t}
+
+
+def common_values(
+    panel: Panel, a: Column, b: Column, split: Split, statistic: str
+) -> tuple[float | None, float | None]:
+    """The statistic of two judges on the items of a split that both graded; None where it is undefined."""
+    (both,) = _common_tables(panel, [(a, b)], split).values()
+    of_a, of_b = (point(statistic, tables.sum(axis=0), panel.grades) for tables in both)
+    return None if isinstance(of_a, Undefined) else float(of_a), None if isinstance(of_b, Undefined) else float(of_b)
+
+
+def turned(difference: Estimate) -> Estimate:
+    """A difference the other way round."""
+    value, low, high = (None if end is None else -end for end in (difference.value, difference.high, difference.low))
+    return Estimate(value, low, high, difference.n, difference.topics, difference.reason)

@@ -1,7 +1,7 @@
 """Judges against gold, and against themselves at another date."""
 
 from judge.ask.asking import JobForecast
-from judge.calibrate.drift import Drift
+from judge.calibrate.recheck import Drift
 from judge.calibrate.report.terminal import summary
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import columns, print_fact, print_json, print_table, progress, say

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from judge.crowd.labels import CrowdLabels
 from judge.stats import consensus, worker_models
-from judge.stats.ability import glad
+from judge.stats.ability import glad, ordinal
 from judge.stats.consensus import SHARES, TIES
-from judge.stats.marginals import ordinal
 from judge.stats.tables import Floats
 from judge.stats.worker_models import MAX_ITERATIONS, PRIORS, TOLERANCE, Posterior, Votes
 

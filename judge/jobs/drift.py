@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 
 from judge.ask.labels import JUDGMENTS, Labels
-from judge.calibrate.drift import AnchorKeys, Drift, drift
 from judge.calibrate.intake import LabelSource, parse_scale, read_sources
+from judge.calibrate.recheck import AnchorKeys, Drift, drift
 from judge.errors import InputError
 from judge.gold.rows import text_digest
 from judge.io.cells import count

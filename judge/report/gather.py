@@ -12,8 +12,7 @@ from judge.ask.criteria import criterion_names, find_criterion
 from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
-from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade
-from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
+from judge.calibrate.disagreements import DISAGREEMENTS, AssessorGrade, Disagreement, JudgeGrade, parse_disagreements
 from judge.errors import InputError, UsageError
 from judge.gold import GoldByResponse
 from judge.gold.rows import GoldRow, match, read_gold

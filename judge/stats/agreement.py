@@ -159,12 +159,12 @@ def point(name: str, C: NDArray[Any], grades: Sequence[int]) -> float | Undefine
     statistic = STATISTICS[name]
     if not C.sum():
         return Undefined("no pairs")
+    same = (C.any(axis=1) | C.any(axis=0)).sum() == 1
+    if statistic.family == "alpha" and not same and not is_weighted(C):
+        return krippendorff_alpha(unit_counts(C), grades, statistic.scale)
     value = float(statistic(C[None], grades)[0])
     if np.isnan(value):
-        same = (C.any(axis=1) | C.any(axis=0)).sum() == 1
         return Undefined(f"{'both raters gave one and the same' if same else 'one rater gave one'} grade throughout")
-    if statistic.family == "alpha" and not is_weighted(C):
-        return krippendorff_alpha(unit_counts(C), grades, statistic.scale)
     return value
 
 

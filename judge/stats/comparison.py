@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judge.records import Estimate
@@ -110,25 +111,27 @@ def compare(
     among = {judge for pair in names for judge in pair} if candidates is None else set(candidates)
     few = int(judged.sum()) < FEWEST_COMPARED
     stepped, adjusted = np.maximum(_step_down(observed, null, exact), raw), holm(raw)
-    compared = [
-        Comparison(*pair, difference, None, None, None, exact)
-        for pair, difference in zip(names, differences, strict=True)
-    ]
-    for i, place in enumerate(known):
-        difference, alone = differences[place], float(raw[i])
-        compared[place] = (
-            Comparison(*names[place], _with_reason(difference, TOO_FEW), alone, None, None, exact)
-            if few
-            else Comparison(*names[place], difference, alone, float(stepped[i]), float(adjusted[i]), exact)
+    p_values: dict[int, tuple[float | None, float | None, float | None]] = {
+        place: (float(raw[i]), None if few else float(stepped[i]), None if few else float(adjusted[i]))
+        for i, place in enumerate(known)
+    }
+    compared = tuple(
+        Comparison(
+            *pair,
+            replace(difference, reason=TOO_FEW) if few and place in p_values and not difference.reason else difference,
+            *p_values.get(place, (None, None, None)),
+            exact,
         )
+        for place, (pair, difference) in enumerate(zip(names, differences, strict=True))
+    )
     if few:
-        return Compared(tuple(compared), frozenset(among))
+        return Compared(compared, frozenset(among))
     worth, signed = STATISTICS[name].worth, np.empty(len(known))
     for i, place in enumerate(known):
         ahead, behind = worth(STATISTICS[name](np.array([of.sum(axis=0) for of in tables[place]]), grades))
         signed[i] = observed[i] * np.sign(ahead - behind)
     best = _not_eliminated([names[place] for place in known], signed, null, exact, among, 1 - level)
-    return Compared(tuple(compared), best)
+    return Compared(compared, best)
 
 
 def _exchanged(
@@ -142,11 +145,6 @@ def _exchanged(
         observed[i] = abs(here) * (1 - ROUNDING)
         null[i] = np.abs(_studentized(A, B, S, STATISTICS[name], grades))
     return observed, null
-
-
-def _with_reason(estimate: Estimate, reason: str) -> Estimate:
-    """The estimate with one more reason, if it has none yet."""
-    return estimate if estimate.reason else msgspec.structs.replace(estimate, reason=reason)
 
 
 def _step_down(observed: Floats, null: NDArray[np.float32], exact: bool) -> Floats:

@@ -40,15 +40,8 @@ def majority(
 ) -> Codes:
     """The grade that most labels name (N,); the tie rule decides where there is no such grade.
 
-    The default is the rule of CAsT-ReGIn, read as in `judge.stats.means.consensus`.
-
-    Args:
-        counts: How often each item got each grade.
-        grades: The scale, ascending.
-        share: Key of SHARES.
-        tie: Key of TIES.
-        votes: Weighted votes (N x k) that replace the counts when the majority is taken. Means and medians of tied
-            items are still those of the labels.
+    The default is the rule of CAsT-ReGIn, read as in `judge.stats.means.consensus`. Weighted votes (N x k) replace the
+    counts when the majority is taken; means and medians of tied items are still those of the labels.
 
     Raises:
         ValueError: `share` or `tie` names no rule.
@@ -187,12 +180,6 @@ def nearest(total: Counts, n: Counts, values: NDArray[np.int64], *, even: bool =
     Halfway between two neighboring grades it is the higher one; with `even`, the even one if exactly one is even. On a
     scale of all integers from a to b that is the mean rounded half up, (2 total + n) // (2n), or half to even. On a
     scale with gaps the mean goes straight to its nearest grade and is not rounded to an integer first.
-
-    Args:
-        total: The sum of each item's labels (N,).
-        n: The number of each item's labels (N,).
-        values: The scale's grades, ascending (k,).
-        even: Whether halves go to the even grade.
     """
     code = np.zeros(len(n), dtype=np.int8)
     for low, high in zip(values[:-1].tolist(), values[1:].tolist(), strict=True):

@@ -14,9 +14,17 @@ from typing import Literal
 
 import numpy as np
 
-from judge.stats.gold_sample import GoldSample, RunGrades, Target, gold_sample, influence, shared_variance, unit_codes
+from judge.stats.gold_sample import (
+    GoldSample,
+    RunGrades,
+    Target,
+    fit_prior,
+    gold_sample,
+    influence,
+    shared_variance,
+    unit_codes,
+)
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, t_quantile
-from judge.stats.moderated import fit_prior
 from judge.stats.tables import Floats
 
 Method = Literal["ppi++", "ppi++ pooled", "gold only", "family", "census", "raw"]
@@ -143,11 +151,8 @@ def tuned_weight(golds: Sequence[tuple[Floats, Floats, Floats]]) -> float:
     """λ = Σ n cov(y, f) / Σ n var(f) over runs, within [0, 1]; 0 where the judge would widen the intervals.
 
     Gold alone is better if |ρ| < 1/√(n-2): P. Mani et al. (2025), No free lunch: non-asymptotic analysis of
-    prediction-powered inference, arXiv:2505.20178. Of k runs, n-2 is Σ n - k - 1.
-
-    Args:
-        golds: For each run its gold grades y (n,), the judge's grades f of the same responses (n,), and weights w (n,)
-            that add up to 1.
+    prediction-powered inference, arXiv:2505.20178. Of k runs, n-2 is Σ n - k - 1. Of each run `golds` has gold
+    grades y (n,), the judge's grades f of the same responses (n,), and weights w (n,) that add up to 1.
     """
     vy = vf = cov = 0.0
     left = -1

@@ -62,7 +62,7 @@ class _Shares(NamedTuple):
 
 
 def auc_interval(scores: ArrayLike, positive: ArrayLike, topics: ArrayLike, *, level: float = 0.95) -> Estimate:
-    """How often a positive item scores above a negative one, with an interval over topics.
+    """How often a positive item scores above a negative one, with an interval over topics (N items each).
 
     Items of a topic may depend on each other, positive and negative ones too. With p_t and q_t the sums of the shares
     of a topic's positive and negative items, V = I₊/(I₊-1) Σ p_t² + I₋/(I₋-1) Σ q_t² + 2 I/(I-1) Σ p_t q_t over the I₊
@@ -72,12 +72,6 @@ def auc_interval(scores: ArrayLike, positive: ArrayLike, topics: ArrayLike, *, l
     N. A. Obuchowski (1997), Nonparametric analysis of clustered ROC curve data, Biometrics 53(2), 567-578; with each
     item its own topic it is E. R. DeLong, D. M. DeLong & D. L. Clarke-Pearson (1988), Comparing the areas under two or
     more correlated receiver operating characteristic curves, Biometrics 44(3), 837-845.
-
-    Args:
-        scores: The higher the likelier to be positive (N,).
-        positive: Whether the reference's grade is positive (N,).
-        topics: Each item's topic (N,).
-        level: Confidence level.
     """
     value = auc(scores, positive)
     is_positive, place, count = _placed(positive, topics)
@@ -107,10 +101,6 @@ def auc_difference(contests: Sequence[Contest], *, level: float = 0.95) -> Estim
     sets has fewer than FEWEST_COMPARED topics of either class.
     F. E. Satterthwaite (1946), An approximate distribution of estimates of variance components, Biometrics Bulletin
     2(6), 110-114.
-
-    Args:
-        contests: One for each dataset.
-        level: Confidence level.
     """
     differences: list[float] = []
     of_sets: list[_Shares] = []

@@ -1,7 +1,7 @@
-"""Statistics of expected grades, which a judge's label probabilities give, against assessors' grades."""
+"""Statistics of a judge's label probabilities, and of the expected grades they give, against assessors' grades."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -27,14 +27,11 @@ class Expected(NamedTuple):
         return Expected(self.expected[kept], self.better[kept], self.grade[kept], self.positive[kept])
 
 
-ExpectedFormula = Callable[[Expected], float | Undefined]
-"""From the items to the statistic."""
+class ProbabilityStatistic(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of EXPECTED or PROBABILITY; its interval is a jackknife over topics, of the items as they were drawn."""
 
-
-class ExpectedStatistic(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of EXPECTED; its interval is a jackknife over topics, of the items as they were drawn."""
-
-    formula: ExpectedFormula
+    formula: Callable[[Any], float | Undefined]
+    """From `Expected` or `Forecasts` to the statistic."""
     about: str
     """The explanation in reports, without a period."""
     citation: str
@@ -81,20 +78,115 @@ def midranks(x: Floats) -> Floats:
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse], dtype=np.float64)
 
 
-EXPECTED: dict[str, ExpectedStatistic] = {
-    "rank_correlation": ExpectedStatistic(
+EXPECTED: dict[str, ProbabilityStatistic] = {
+    "rank_correlation": ProbabilityStatistic(
         formula=lambda items: spearman(items.expected, items.grade),
         about="Spearman's rank correlation of expected grades and assessors' grades",
         citation="C. Spearman (1904), The proof and measurement of association between two things, Am. J. Psychol. "
         "15(1), 72-101",
         bounds=(-1, 1),
     ),
-    "auc": ExpectedStatistic(
+    "auc": ProbabilityStatistic(
         formula=lambda items: auc(items.better, items.positive),
         about="how often the expected grade of a positive item is better than that of a negative one",
         citation="H. B. Mann & D. R. Whitney (1947), On a test of whether one of two random variables is "
         "stochastically larger than the other, Ann. Math. Stat. 18(1), 50-60",
         bounds=(0, 1),
+    ),
+}
+"""By name, in the order of the columns."""
+
+
+BINS = 10
+"""Bins of equal width that calibration error sorts confidence into."""
+
+
+class Forecasts(NamedTuple):
+    """The items that a judge and the reference graded, with the judge's probability of each grade."""
+
+    p: Floats
+    """(N, k), a row adds up to 1."""
+    given: NDArray[np.integer]
+    """(N,), the codes of the judge's grades."""
+    grade: NDArray[np.integer]
+    """(N,), the codes of the reference's grades."""
+
+    def within(self, kept: NDArray[np.bool_]) -> "Forecasts":
+        """The items of a mask (N,)."""
+        return Forecasts(self.p[kept], self.given[kept], self.grade[kept])
+
+    @property
+    def confidence(self) -> Floats:
+        """(N,), the probability of the grade that the judge gave."""
+        return np.asarray(np.take_along_axis(self.p, self.given[:, None], axis=1)[:, 0], dtype=np.float64)
+
+    @property
+    def correct(self) -> Floats:
+        """(N,), 1 where the judge gave the reference's grade, else 0."""
+        return np.asarray(self.given == self.grade, dtype=np.float64)
+
+
+def brier(items: Forecasts) -> float:
+    """The mean over items of Σ_k (p_k - y_k)², with y_k 1 for the reference's grade and else 0; 0 to 2.
+
+    Probabilities .7 .2 .1 of a grade 0 and .3 .3 .4 of a grade 1:
+
+    >>> items = Forecasts(np.array([[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]), np.array([0, 2]), np.array([0, 1]))
+    >>> by_hand = ((0.3**2 + 0.2**2 + 0.1**2) + (0.3**2 + 0.7**2 + 0.4**2)) / 2
+    >>> f"{by_hand:.6f}", f"{brier(items):.6f}"
+    ('0.440000', '0.440000')
+    """
+    y = np.eye(items.p.shape[1])[items.grade]
+    return float(((items.p - y) ** 2).sum(axis=1).mean())
+
+
+def brier_of_shares(items: Forecasts) -> float:
+    """Brier's score of one forecast for all items, the shares of the reference's grades: 1 - Σ_k share_k²."""
+    share = np.bincount(items.grade, minlength=items.p.shape[1]) / len(items.grade)
+    return float(1 - share @ share)
+
+
+def calibration_error(items: Forecasts) -> float:
+    """The expected calibration error: Σ_b n_b/N |correct_b - confidence_b| over BINS bins (lower, upper] of confidence.
+
+    Two grades given with confidence .9, one of them correct, and one with .4 that is wrong:
+
+    >>> p = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4]])
+    >>> items = Forecasts(p, np.array([0, 0, 1]), np.array([0, 1, 0]))
+    >>> by_hand = 2 / 3 * abs(0.5 - 0.9) + 1 / 3 * abs(0 - 0.4)
+    >>> f"{by_hand:.6f}", f"{calibration_error(items):.6f}"
+    ('0.400000', '0.400000')
+    """
+    confidence = items.confidence
+    place = np.digitize(confidence, np.linspace(0, 1, BINS + 1)[1:-1], right=True)
+    gaps = np.bincount(place, weights=items.correct - confidence, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def overconfidence(items: Forecasts) -> float:
+    """The mean confidence minus the share of correct grades."""
+    return float((items.confidence - items.correct).mean())
+
+
+PROBABILITY: dict[str, ProbabilityStatistic] = {
+    "brier": ProbabilityStatistic(
+        formula=brier,
+        about="the squared distance of the probabilities from the assessor's grade, 0 to 2",
+        citation="G. W. Brier (1950), Verification of forecasts expressed in terms of probability, Monthly Weather "
+        "Review 78(1), 1-3",
+        bounds=(0, 2),
+    ),
+    "ece": ProbabilityStatistic(
+        formula=calibration_error,
+        about="the mean gap between confidence and the share of correct grades, in bins of like confidence",
+        citation="C. Guo, G. Pleiss, Y. Sun & K. Q. Weinberger (2017), On calibration of modern neural networks, ICML",
+        bounds=(0, 1),
+    ),
+    "overconfidence": ProbabilityStatistic(
+        formula=overconfidence,
+        about="the mean confidence minus the share of correct grades",
+        citation="as for ece, in one bin and with its sign",
+        bounds=(-1, 1),
     ),
 }
 """By name, in the order of the columns."""

@@ -287,15 +287,8 @@ def planned_topics(
 
     The interval is that of the logarithm of the variance of a difference: a jackknife over topics with Student's t
     (B. Efron & R. J. Tibshirani 1993, An introduction to the bootstrap, chapter 11). There is none, and no number,
-    below FEWEST_TOPICS_COMPARED topics.
-
-    Args:
-        of: The components of the pilot.
-        without: Those without each part of its topics, from `without_parts`.
-        size: As for `topics_needed`.
-        factor: As for `topics_needed`.
-        design: What is planned.
-        level: Confidence level.
+    below FEWEST_TOPICS_COMPARED topics. `without` has the components without each part of the topics (`without_parts`);
+    `size` and `factor` are as for `topics_needed`.
     """
     n, T = of.grades, of.topics
     if T < FEWEST_TOPICS_COMPARED:

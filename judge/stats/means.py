@@ -1,4 +1,4 @@
-"""Means with topic-clustered intervals, the consensus of assessors, and the intervals of a proportion."""
+"""Means and slopes with topic-clustered intervals, the consensus of assessors, and intervals of proportions."""
 
 import math
 from collections import Counter, defaultdict
@@ -28,7 +28,7 @@ def mean_interval(
 
     V = T/(T-1) Σ_t (Σ_{i∈t} (x_i - x̄))² / N², and t has G* - 1 degrees of freedom (`effective_topics`). The interval is
     x̄ ± t √V or, on a scale, the same within its bounds (`within`). It is undefined where V says nothing about the
-    spread: fewer than FEWEST_TOPICS topics, most items of one topic, or no variation.
+    spread: fewer than FEWEST_TOPICS topics, most items of one topic, or no variation; the reason says `what` varies.
 
     Topics with the values 3 3, 2 1 and 0 have the mean 9/5 and residuals 2.4, -.6 and -1.8, and count as 25/9 topics:
 
@@ -36,13 +36,6 @@ def mean_interval(
     >>> V = 3 / 2 * (2.4**2 + 0.6**2 + 1.8**2) / 5**2
     >>> f"{9 / 5 - t_quantile(0.95, 25 / 9 - 1) * V**0.5:.6f}", f"{estimate.low:.6f}"
     ('-1.843186', '-1.843186')
-
-    Args:
-        values: x_i of each item (N,).
-        topics: The topic of each item (N,).
-        level: Confidence level.
-        bounds: Least and greatest possible value.
-        what: What the values are, for the reason of an undefined interval.
 
     Raises:
         ValueError: `values` and `topics` differ in length.
@@ -172,3 +165,52 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     half = math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
     # At 0 and n the end is a bound, which rounding would miss.
     return (middle - half if successes else 0.0), (middle + half if successes < n else 1.0)
+
+
+def slope_interval(
+    x: NDArray[np.float64], y: NDArray[np.float64], topics: NDArray[np.int64], *, level: float = 0.95
+) -> Estimate:
+    """The least-squares slope of y (N,) on x (N,) with a cluster-robust t interval over topics (N,).
+
+    With residuals e and x centered, V = T/(T-1) Σ_t (Σ_{i∈t} x_i e_i)² / (Σ x_i²)². Topics count by how much of the
+    slope they decide: t has G* - 1 degrees of freedom, with Σ_{i∈t} x_i² for sizes (`means.effective_topics`).
+    K.-Y. Liang & S. Zeger (1986), Longitudinal data analysis using generalized linear models, Biometrika 73(1), 13-22.
+    """
+    n, T = len(x), len(np.unique(topics))
+    if n < 3 or np.ptp(x) == 0:
+        return Estimate(None, None, None, n, T, "fewer than 3 items" if n < 3 else "no variation in length or place")
+    centered = x - x.mean()
+    spread = float(centered @ centered)
+    slope = float(centered @ y) / spread
+    if T < FEWEST_TOPICS:
+        return Estimate(slope, None, None, n, T, f"fewer than {FEWEST_TOPICS} topics")
+    residual = y - y.mean() - slope * centered
+    place = np.unique(topics, return_inverse=True)[1]
+    sums = np.bincount(place, weights=centered * residual)
+    se = float(np.sqrt(T / (T - 1) * (sums @ sums))) / spread
+    if se < 1e-12:
+        return Estimate(slope, None, None, n, T, "no variation between topics")
+    count = effective_topics(np.bincount(place, weights=centered**2))
+    if count < 2:
+        return Estimate(slope, None, None, n, T, "one topic decides most of the slope")
+    half = t_quantile(level, count - 1) * se
+    return Estimate(slope, slope - half, slope + half, n, T)
+
+
+def welch(a: NDArray[np.float64], b: NDArray[np.float64], *, level: float = 0.95) -> Estimate:
+    """mean(a) - mean(b) of two samples (n_a,) and (n_b,) with Welch's t interval; `n` counts the values of both.
+
+    B. L. Welch (1947), The generalization of Student's problem, Biometrika 34(1-2), 28-35.
+    """
+    n = len(a) + len(b)
+    if not len(a) or not len(b):
+        return Estimate(None, None, None, n, 0, "one side is empty")
+    difference = float(a.mean() - b.mean())
+    if len(a) < 2 or len(b) < 2:
+        return Estimate(difference, None, None, n, 0, "fewer than 2 runs on one side")
+    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    if va + vb < 1e-24:
+        return Estimate(difference, None, None, n, 0, "no variation between runs")
+    df = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
+    half = t_quantile(level, df) * (va + vb) ** 0.5
+    return Estimate(difference, difference - half, difference + half, n, 0)

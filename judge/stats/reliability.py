@@ -23,12 +23,8 @@ def value_counts(labels: NDArray[np.integer[Any]], k: int) -> NDArray[np.int64]:
 def coincidences(counts: NDArray[np.int64], topics: NDArray[np.integer[Any]], T: int) -> Floats:
     """Every topic's table of coincidences (T x k x k): Σ_u (v vᵀ - diag v) / (m_u - 1) over units with m_u ≥ 2 grades.
 
-    Alpha is a function of the sum of these tables, so topics are resampled by resampling tables.
-
-    Args:
-        counts: How often each unit got each grade (N x k).
-        topics: Each unit's topic (N,), from 0 to T - 1.
-        T: Number of topics.
+    Alpha is a function of the sum of these tables, so topics are resampled by resampling tables. Counts are N x k; each
+    unit's topic (N,) is from 0 to T - 1.
     """
     m = counts.sum(axis=1)
     pairable = m >= 2
@@ -77,17 +73,9 @@ def alpha_of_counts(
     rng: np.random.Generator,
     replicates: int = 1000,
 ) -> Estimate:
-    """`alpha_interval` from how often each unit got each grade, for units with thousands of raters.
+    """`alpha_interval` from how often each unit got each grade (N x k), for units with thousands of raters.
 
     The `krippendorff` package needs memory for units times squared grades; this function does not.
-
-    Args:
-        counts: How often each unit got each grade (N x k).
-        topics: Each unit's topic (N,), from 0.
-        grades: The scale's grades, ascending.
-        level: Level of measurement.
-        rng: The source of randomness.
-        replicates: Number of resamples.
     """
     pairs = _pairs(counts, topics)
     alpha = float(alpha_of_coincidences(level, pairs.sum(axis=0)[None], grades)[0])

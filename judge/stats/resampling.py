@@ -113,12 +113,9 @@ def others_than_commonest(counts: NDArray[Any]) -> int:
 
 
 def undefined_too_often(replicates: Floats, what: str, without: Floats | None = None) -> str | None:
-    """Why too many replicates are undefined to measure the spread; None if they are not.
+    """Why too many replicates (B,) are nan to measure the spread; None if they are not.
 
-    Args:
-        replicates: A statistic of resamples (B,), nan where undefined.
-        what: The units that were resampled, for the reason.
-        without: The statistic without each unit in turn (T,), nan where undefined.
+    `without` has the statistic without each unit in turn (T,); the reason names `what` was resampled.
     """
     if without is not None and np.isnan(without).any():
         return f"undefined without one of the {what}"
@@ -205,16 +202,10 @@ def jackknife_interval(
     level: float = 0.95,
     bounds: tuple[float, float] = (-1.0, 1.0),
 ) -> Estimate:
-    """A statistic of items with a t interval, its variance from leaving out one topic at a time.
+    """A statistic of the items in a mask (N,) with a t interval, its variance from leaving out one topic at a time.
 
     V = (T - 1)/T Σ_t (θ_(t) - θ̄)², and t has G* - 1 degrees of freedom (`means.effective_topics`).
     B. Efron & C. Stein (1981), The jackknife estimate of variance, Ann. Stat. 9(3), 586-596.
-
-    Args:
-        statistic: From the items that are kept, as a mask (N,), to its value.
-        topics: Each item's topic (N,).
-        level: Confidence level.
-        bounds: Least and greatest possible value; the interval stays between them (`means.within`).
     """
     labels, place, sizes = np.unique(topics, return_inverse=True, return_counts=True)
     n, T = len(place), len(labels)

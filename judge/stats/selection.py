@@ -71,16 +71,8 @@ def after_choice(
 
     The lower end reaches down until the lower ends of all candidates hold at once (`simultaneous_quantile`). The upper
     end is that of `resampled`: if the greatest value is too low, so is the value of the truly best candidate, which no
-    luck has chosen. The value is too good on average; the interval is not.
-
-    Args:
-        tables: C by candidate and topic (m x T x k x k), counts or weights.
-        chosen: The place of the chosen candidate.
-        name: Key of STATISTICS.
-        grades: The scale's k grades, ascending.
-        rng: The source of randomness.
-        replicates: Number of resamples.
-        level: Confidence level.
+    luck has chosen. The value is too good on average; the interval is not. The tables are those of
+    `nested_folds`.
     """
     resamples, draws = rng.spawn(2)
     below = simultaneous_quantile(tables, chosen, name, grades, draws, level)
@@ -105,14 +97,6 @@ def simultaneous_quantile(
     times as often as it should (simulated, 10 and 25 topics).
     T. Hothorn, F. Bretz & P. Westfall (2008), Simultaneous inference in general parametric models, Biometrical Journal
     50(3), 346-363.
-
-    Args:
-        tables: C by candidate and topic (m x T x k x k), counts or weights.
-        chosen: The place of the chosen candidate.
-        name: Key of STATISTICS.
-        grades: The scale's k grades, ascending.
-        rng: The source of randomness.
-        level: Confidence level.
     """
     judged, _ = _judged(tables, None)
     m, T, k, _ = judged.shape

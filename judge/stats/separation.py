@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.stats.correction import Corrected
-from judge.stats.moderated import fit_prior
+from judge.stats.gold_sample import fit_prior
 from judge.stats.tables import Floats
 
 ROUNDING = 1e-9
@@ -91,7 +91,7 @@ def shared_ranks(scores: Sequence[float | None], *, higher_is_better: bool = Tru
 
 
 def separated(corrected: Sequence[Corrected], *, alpha: float = 0.05) -> NDArray[np.bool_]:
-    """Which pairs of runs differ, (R x R), by Tukey's studentized range of R runs.
+    """Which pairs of R runs with a mean differ (R x R), by Tukey's studentized range of R runs.
 
     The variance of a difference is V = Σ_u (ψ_ru - ψ_su)² over turns or topics u, so what runs share in a turn cancels.
     Of few turns V is a rough estimate, and among many pairs some V is much too small; so all V, in units of the runs'
@@ -103,10 +103,6 @@ def separated(corrected: Sequence[Corrected], *, alpha: float = 0.05) -> NDArray
 
     A run without influence values counts with its standard error, independent of all others. A run without a standard
     error cannot be told from any other; two exact means are apart if they differ.
-
-    Args:
-        corrected: The corrected mean of each run (R,), none of them None.
-        alpha: Largest chance of any false separation.
     """
     R = len(corrected)
     apart = np.zeros((R, R), dtype=bool)
@@ -174,14 +170,10 @@ def _variances(runs: Sequence[Corrected], i: NDArray[np.intp], j: NDArray[np.int
 
 
 def compact_letters(apart: NDArray[np.bool_], order: Sequence[int] | NDArray[np.intp]) -> tuple[str, ...]:
-    """Letters for runs, so that two runs share a letter if and only if they are not apart.
+    """Letters for runs, so that two share a letter if and only if they are not apart (R x R); the best run first.
 
     H.-P. Piepho (2004), An algorithm for a letter-based representation of all-pairwise comparisons, Journal of
     Computational and Graphical Statistics 13(2), 456-466.
-
-    Args:
-        apart: Which pairs of runs differ (R x R).
-        order: The runs, best first (R,); letters are given in this order.
     """
     R = len(apart)
     columns = [frozenset(range(R))]

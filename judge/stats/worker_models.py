@@ -72,14 +72,7 @@ class Votes:
         label: NDArray[np.integer[Any]],
         shape: tuple[int, int, int],
     ) -> None:
-        """Sort the labels.
-
-        Args:
-            worker: From 0 to W - 1 (L,).
-            item: From 0 to N - 1 (L,).
-            label: From 0 to k - 1 (L,).
-            shape: W, N and k.
-        """
+        """Sort L labels: workers from 0 to W - 1, items to N - 1, labels to k - 1; `shape` is W, N and k."""
         self.W, self.N, self.k = shape
         # Sorted by item, so that the sums over items run through memory in order; then by worker and label.
         cells = self.W * self.k
@@ -118,11 +111,7 @@ class Votes:
         return self.item[labels].astype(np.intp) - items.start, self.cell[labels].astype(np.intp)
 
     def log_likelihood(self, log_theta: Floats) -> Floats:
-        """Σ ln θ over the labels of each item, for each true grade (k x N).
-
-        Args:
-            log_theta: ln P(label | true grade) of each worker (W x true x label).
-        """
+        """Σ ln θ (W x true x label) over the labels of each item, for each true grade (k x N)."""
         table = np.ascontiguousarray(log_theta.transpose(1, 0, 2)).reshape(self.k, -1)
         total = np.empty((self.k, self.N))
         for items, labels in self.blocks:
@@ -160,14 +149,10 @@ def dawid_skene(
 ) -> Posterior:
     """Every worker has a confusion matrix of their own; the prior of the grades is estimated.
 
+    `smoothing`: pseudo-labels in each cell of a matrix; 0 is the paper's maximum likelihood.
+
     A. P. Dawid & A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm,
     Applied Statistics 28(1), 20-28.
-
-    Args:
-        votes: The labels.
-        smoothing: Pseudo-labels in each cell of a matrix; 0 is the paper's maximum likelihood.
-        tolerance: Gain in log-likelihood per item under which the fit has converged.
-        max_iterations: Most iterations.
     """
 
     def m_step(expected: Floats, _: Parameters) -> Law:
@@ -184,12 +169,7 @@ def one_coin(
     """Every worker is right with a probability of their own, and otherwise names all other grades equally often.
 
     It suits workers with few labels: each has a single parameter, where Dawid and Skene's model has k (k - 1).
-
-    Args:
-        votes: The labels.
-        smoothing: Pseudo-labels that are right, and as many that are wrong.
-        tolerance: Gain in log-likelihood per item under which the fit has converged.
-        max_iterations: Most iterations.
+    `smoothing`: pseudo-labels that are right, and as many that are wrong.
     """
     k = votes.k
     diagonal = np.eye(k, dtype=np.bool_)
@@ -218,15 +198,9 @@ def mace(
 
     In the paper all grades are equally likely before any label. Where most items have one grade, that prior takes
     workers who agree on it for spammers with the same habit. The paper's random restarts are left out.
+    `smoothing`: pseudo-labels given by spamming, as many given in earnest, and as many spammed of each grade.
 
     D. Hovy, T. Berg-Kirkpatrick, A. Vaswani & E. Hovy (2013), Learning whom to trust with MACE, NAACL, 1120-1130.
-
-    Args:
-        votes: The labels.
-        prior: A key of PRIORS: `flat` as in the paper, or `estimated` with the other parameters.
-        smoothing: Pseudo-labels given by spamming, as many given in earnest, and as many spammed of each grade.
-        tolerance: Gain in log-likelihood per item under which the fit has converged.
-        max_iterations: Most iterations.
 
     Raises:
         ValueError: `prior` names no prior.
@@ -257,12 +231,7 @@ def mace(
 def em(votes: Votes, m_step: MStep, *, tolerance: float, max_iterations: int, prior: Floats | None = None) -> Posterior:
     """Alternate M and E steps until the objective gains less than `tolerance` per item.
 
-    Args:
-        votes: The labels.
-        m_step: The law that fits the expected counts best.
-        tolerance: Gain per item under which the fit has converged.
-        max_iterations: Most iterations, 1 or more.
-        prior: Fixed probabilities of the grades (k,); estimated if None.
+    The probabilities of the grades are `prior` (k,), or estimated.
     """
     labeled = votes.n > 0
     whole = bool(labeled.all())
@@ -313,10 +282,5 @@ def removal_probability(error: float, known: int, max_fails: int = 0) -> float:
 
     >>> round(removal_probability(0.1, 3), 5), round(removal_probability(0.1, 5, max_fails=1), 5)
     (0.271, 0.08146)
-
-    Args:
-        error: The probability of failing one known item.
-        known: n, the known items that the worker meets.
-        max_fails: f, the fails that are allowed.
     """
     return fsum(comb(known, k) * error**k * (1 - error) ** (known - k) for k in range(max_fails + 1, known + 1))

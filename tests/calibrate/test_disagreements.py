@@ -7,10 +7,15 @@ import msgspec
 import pytest
 
 from judge.ask.labels import Label, Labels
-from judge.calibrate.disagreements import Disagreement, disagreements
+from judge.calibrate.disagreements import (
+    MOST_SHOWN,
+    Disagreement,
+    disagreement_files,
+    disagreements,
+    disagreements_markdown,
+)
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
-from judge.calibrate.report.disagreements import MOST_SHOWN, disagreement_files, disagreements_markdown
 from judge.gold.rows import GoldRow
 from judge.gold.seal import item_of
 from judge.pool.records import Pool

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from judge.ask.labels import Label, Labels
-from judge.calibrate.drift import Drift, drift
+from judge.calibrate.recheck import Drift, drift
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.jobs.drift import DriftPlan, compare_dates

@@ -5,13 +5,13 @@ import pytest
 from scipy.stats import t
 
 from judge.calibrate import CalibrationOptions, calibrate
-from judge.calibrate.equivalence import ASSESSORS, word_of
 from judge.calibrate.findings import EquivalenceRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.folder import EQUIVALENCE
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.calibrate.report.terminal import summary
+from judge.calibrate.selection import ASSESSORS, word_of
 from judge.io.table import records_tsv
 from judge.records import Estimate
 from judge.stats.agreement import point

@@ -13,7 +13,7 @@ from judge.calibrate.report.folder import PROBABILITIES
 from judge.calibrate.report.markdown import calibration_markdown
 from judge.io.table import records_tsv
 from judge.records import Level, Scale
-from judge.stats.probabilities import Forecasts, brier
+from judge.stats.expected import Forecasts, brier
 from judge.stats.resampling import jackknife_interval
 from tests.calibration_world import SCALE, gold_rows, items, labels
 

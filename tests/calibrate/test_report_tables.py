@@ -32,8 +32,8 @@ from judge.io.safe import unescape
 from judge.io.table import records_tsv
 from judge.records import Estimate
 from judge.stats import agreement as stats
-from judge.stats.marginals import MarginalTest
 from judge.stats.system_agreement import Halves
+from judge.stats.tables import MarginalTest
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
 
 HOSTILE = st.text(st.characters() | st.sampled_from("\t\n\r\\|`*_$<&#\x1b\u202e\ud800"))

@@ -1,5 +1,4 @@
 import doctest
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,15 +12,12 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.io.trec import parse_qrels
-from judge.stats import agreement, comparison, expected, marginals, means, ranking, reliability
+from judge.stats import agreement, comparison, expected, means, ranking, reliability, tables
 from judge.stats.agreement import (
     STATISTICS,
     PairMean,
-    alpha_of_coincidences,
-    krippendorff_alpha,
     point,
     primary_statistic,
-    unit_counts,
 )
 from judge.stats.expected import auc, spearman
 from judge.stats.tables import Undefined, agreement_weights, confusion, topic_tables
@@ -66,11 +62,6 @@ def number(name: str, C: np.ndarray, grades: Sequence[int] = GRADES) -> float:
     value = point(name, C, grades)
     assert not isinstance(value, Undefined), value.reason
     return value
-
-
-def test_confusion_counts_every_grade_of_the_scale_in_ascending_order() -> None:
-    C = confusion([(3, 0), (0, 0), (0, 0), (-1, 3)], (3, 0, -1))
-    assert C.tolist() == [[0, 0, 1], [0, 2, 0], [0, 1, 0]]
 
 
 def test_a_grade_off_the_scale_is_refused() -> None:
@@ -177,38 +168,18 @@ def test_one_statistic_is_the_primary_one_on_any_scale(k: int) -> None:
 def test_every_statistic_has_a_worked_example() -> None:
     examples = [
         example.source
-        for module in (agreement, expected, ranking, reliability, means, comparison, marginals)
+        for module in (agreement, expected, ranking, reliability, means, comparison, tables)
         for docstring in doctest.DocTestFinder().find(module)
         for example in docstring.examples
     ]
     for name in STATISTICS:
         assert any(f"point({quote}{name}{quote}" in source for source in examples for quote in "\"'"), name
-    for name in (
-        "spearman",
-        "auc",
-        "kendall_tau_b",
-        "tau_ap",
-        "tau_ap_b",
-        "rbo",
-        "top_k_overlap",
-        "gwet_ac",
-        "fleiss_kappa",
-        "mean_interval",
-        "clopper_pearson",
-        "sign_flip",
-        "holm",
-        "bowker",
-        "stuart_maxwell",
-    ):
+    named = "spearman auc kendall_tau_b tau_ap tau_ap_b rbo top_k_overlap gwet_ac fleiss_kappa mean_interval"
+    for name in (named + " clopper_pearson sign_flip holm bowker stuart_maxwell").split():
         assert any(f"{name}(" in source for source in examples), name
 
 
 def test_means_over_pairs_are_in_scale_values() -> None:
-    C = confusion([(0, 0), (1, 2), (3, 1), (2, 2)], GRADES)
-    assert number("percent", C) == 2 / 4
-    assert number("within_one", C) == 3 / 4
-    assert number("mae", C) == (1 + 2) / 4
-    assert number("bias", C) == (1 - 2) / 4
     # On the scale -1, 0, 3 a step from 0 to 3 is not within one.
     uneven = confusion([(0, 3), (3, 0), (0, 3), (-1, 0)], UNEVEN)
     assert number("within_one", uneven, UNEVEN) == 1 / 4
@@ -223,20 +194,10 @@ def test_coefficients_of_cohens_table(name: str, expected: float) -> None:
     assert number(name, COHEN, (1, 2, 3)) == pytest.approx(expected, abs=5e-7)
 
 
-def test_kappa_of_two_by_two_worked_by_hand() -> None:
-    # p_o = 35/50; p_e = (25*30 + 25*20)/2500 = .5; (.7 - .5)/.5 = .4
-    assert number("kappa", np.array([[20, 5], [10, 15]]), (0, 1)) == pytest.approx(0.4)
-
-
 def test_high_agreement_may_go_with_negative_kappa_and_high_ac1() -> None:
     assert number("percent", PARADOX, (0, 1)) == 118 / 125 == 0.944
     assert number("kappa", PARADOX, (0, 1)) == pytest.approx(-0.0234, abs=5e-5)
     assert number("ac1", PARADOX, (0, 1)) == pytest.approx(0.9408, abs=5e-5)
-
-
-def test_tau_b_of_a_table_worked_by_hand() -> None:
-    # Pairs (0, 0) (0, 1) (1, 1): of three, one is concordant, one tied by each side only: 1 / sqrt(2 * 2).
-    assert number("tau_b", np.array([[1, 1], [0, 1]]), (0, 1)) == pytest.approx(1 / 2)
 
 
 @pytest.mark.parametrize("name", LLMJUDGE)
@@ -271,56 +232,14 @@ def test_one_grade_throughout_leaves_only_means_over_pairs(name: str) -> None:
     assert np.isnan(STATISTICS[name](constant[None], GRADES)).all() == (not mean)
 
 
-def test_one_grade_throughout_is_perfect_in_the_mean() -> None:
-    constant = confusion([(2, 2)] * 9, GRADES)
-    perfect = {"percent": 1.0, "within_one": 1.0, "mae": 0.0, "bias": 0.0}
-    assert {name: point(name, constant, GRADES) for name in perfect} == perfect
-
-
-def test_libraries_give_nan_or_fail_where_one_grade_was_given_throughout() -> None:
-    with pytest.raises(ValueError, match="more than one value"):
-        krippendorff.alpha(reliability_data=[[2, 2, 2], [2, 2, 2]])
-    with np.errstate(invalid="ignore"):
-        alpha = krippendorff.alpha(reliability_data=[[2, 2, 2], [2, 2, 2]], value_domain=GRADES)
-    assert np.isnan(alpha)
-    for level in ("nominal", "ordinal", "interval"):
-        constant = unit_counts(confusion([(2, 2)] * 3, GRADES))
-        reason = "all raters gave one and the same grade throughout"
-        assert krippendorff_alpha(constant, GRADES, level) == Undefined(reason)
-        assert krippendorff_alpha(constant[:0], GRADES, level) == Undefined("no unit has two grades")
-
-
-def test_a_constant_judge_has_kappa_zero_and_no_tau() -> None:
+def test_a_constant_judge_has_no_tau() -> None:
     C = confusion([(0, 1), (1, 1), (3, 1)], GRADES)
-    assert number("wkappa", C) == pytest.approx(0, abs=1e-12)
     assert point("tau_b", C, GRADES) == Undefined("one rater gave one grade throughout")
-
-
-def test_raters_who_never_meet_have_kappa_zero() -> None:
-    assert number("kappa", confusion([(0, 3)] * 5, GRADES)) == 0
 
 
 def test_an_unknown_statistic_is_refused() -> None:
     with pytest.raises(KeyError, match="gamma"):
         point("gamma", COHEN, (1, 2, 3))
-
-
-def test_unit_counts_put_both_raters_grades_of_a_unit_together() -> None:
-    assert unit_counts(np.array([[1, 2], [0, 1]])).tolist() == [[2, 0], [1, 1], [1, 1], [0, 2]]
-
-
-def test_interval_alpha_measures_distance_in_scale_values() -> None:
-    # Units (0, 1), (3, 3), (1, 1): D_o = 2 * 1 / 6; of the 30 ordered pairs of 0 1 1 1 3 3, 6 are 1 apart, 4 are 3
-    # and 12 are 2, so D_e = (6 * 1 + 4 * 9 + 12 * 4) / 30.
-    C = confusion([(0, 1), (3, 3), (1, 1)], (0, 1, 3))
-    assert number("alpha_interval", C, (0, 1, 3)) == pytest.approx(1 - (2 / 6) / (90 / 30))
-
-
-def test_the_ordinal_metric_is_the_distance_between_midranks() -> None:
-    # The grades were given 2, 1 and 3 times, so their mid-ranks are 1, 2.5 and 4.5; one unit disagrees, by 1.5.
-    pairs = np.array([[[1, 1, 0], [1, 0, 0], [0, 0, 3]]])
-    expected = 2 * 1 * 1.5**2 + 2 * 3 * 3.5**2 + 1 * 3 * 2.0**2
-    assert alpha_of_coincidences("ordinal", pairs, (0, 1, 2))[0] == pytest.approx(1 - 5 * 1.5**2 / expected)
 
 
 @given(TABLES)
@@ -390,11 +309,11 @@ def test_with_two_grades_all_weights_are_one(tables: list[list[list[int]]]) -> N
             np.testing.assert_allclose(other, first, atol=1e-12)
 
 
-def test_spearman_shares_ranks_among_ties() -> None:
-    # Ranks 1 2.5 2.5 4 against 1 2 3 4: sums of squares 4.5 and 5, products 4.5.
-    assert spearman([10, 20, 20, 30], [0, 1, 2, 3]) == pytest.approx(4.5 / math.sqrt(4.5 * 5))
+def test_spearman_and_auc_are_undefined_with_a_reason() -> None:
     assert spearman([1, 2], [5, 5]) == Undefined("one side is constant")
     assert spearman([1], [5]) == Undefined("fewer than 2 pairs")
+    assert auc([0.5, 0.9], [True, True]) == Undefined("no negative items")
+    assert auc([0.5, 0.9], [False, False]) == Undefined("no positive items")
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(0, 3)), min_size=2, max_size=40))
@@ -402,13 +321,6 @@ def test_spearman_equals_scipys(pairs: list[tuple[float, int]]) -> None:
     x, y = [a for a, _ in pairs], [b for _, b in pairs]
     if len(set(x)) > 1 and len(set(y)) > 1:
         assert spearman(x, y) == pytest.approx(scipy.stats.spearmanr(x, y).statistic, abs=1e-9)
-
-
-def test_auc_counts_ties_half() -> None:
-    # Positives .5 and .9, negatives .5 and .1: of four pairs three are won and one is tied.
-    assert auc([0.5, 0.9, 0.5, 0.1], [True, True, False, False]) == 3.5 / 4
-    assert auc([0.5, 0.9], [True, True]) == Undefined("no negative items")
-    assert auc([0.5, 0.9], [False, False]) == Undefined("no positive items")
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.3, 0.5, 2.0]) | st.floats(0, 3), st.booleans()), min_size=2))

@@ -70,9 +70,10 @@ def test_two_assessors_worked_by_hand() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("score", ["accuracy", "rmse"])
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("score", "epsilon", "seed"),
+    [("accuracy", 0.0, 0), ("rmse", 0.1, 1), ("accuracy", 0.2, 2), ("rmse", 0.0, 3), ("rmse", 0.2, 4)],
+)
 def test_equals_the_test_written_out_item_by_item(score: str, epsilon: float, seed: int) -> None:
     humans, judge = panel(seed, 150, 4, wrong=0.1 * seed + 0.1, missing=0.2)
     found = alternative_annotator(humans, judge, epsilon=epsilon, score=score)
@@ -132,12 +133,6 @@ def test_undefined_with_one_assessor_or_few_items() -> None:
     assert alternative_annotator({"a": a, "b": a}, a, epsilon=0.2, score="accuracy") == Undefined(
         "no assessor has 30 items that the judge and another assessor graded too"
     )
-
-
-def test_undefined_without_any_grade() -> None:
-    nothing = np.full(40, NOTHING)
-    found = alternative_annotator({"a": nothing, "b": nothing}, nothing, epsilon=0.2, score="rmse")
-    assert isinstance(found, Undefined)
 
 
 @pytest.mark.parametrize("epsilon", [-0.1, 1.0])

@@ -19,7 +19,6 @@ from tests.stats.test_agreement import llmjudge_tables
 
 MAIZE = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48])
 GRADES = (0, 1, 2)
-P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
 
 def compare(*arguments: Any, **options: Any) -> tuple[Comparison, ...]:
@@ -72,21 +71,13 @@ def test_holm_worked_by_hand() -> None:
     # .005*4 = .02; .01*3 = .03; .03*2 = .06; .04*1 = .04, raised to the .06 before it.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]).tolist() == [1, 1]
-    assert holm([]).tolist() == []
 
 
 @pytest.mark.long
-@given(P_VALUES)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 @settings(max_examples=15, deadline=None)
 def test_holm_equals_statsmodels(p: list[float]) -> None:
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-12)
-
-
-@given(P_VALUES)
-def test_holm_keeps_the_order_and_lowers_nothing(p: list[float]) -> None:
-    adjusted = holm(p)
-    assert (adjusted >= np.array(p) - 1e-15).all()
-    assert (np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0).all()
 
 
 def test_exchange_of_topics_worked_by_hand() -> None:

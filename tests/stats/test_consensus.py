@@ -112,12 +112,6 @@ def test_on_all_integers_the_mean_is_rounded_in_integer_arithmetic(labels) -> No
     assert (up, even, floor) == ((2 * s + n) // (2 * n), round(Fraction(s, n)), s // n)
 
 
-def test_a_scale_with_gaps_rounds_once() -> None:
-    # Mean 8/5: rounded to 2 first it would be halfway between 0 and 4 and go up.
-    assert graded(consensus.mean_grade(table([[0, 0, 0, 4, 4]], (0, 4)), (0, 4)), (0, 4)) == [0]
-    assert graded(consensus.mean_grade(table([[0, 4]], (0, 4)), (0, 4)), (0, 4)) == [4]
-
-
 @given(LISTS)
 def test_medians(lists) -> None:
     # Halfway between two grades the median of codes is rounded up.

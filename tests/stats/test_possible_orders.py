@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.judge_orders import PossibleTau, possible_tau
+from judge.stats.system_agreement import PossibleTau, possible_tau
 from judge.stats.tables import Undefined
 
 pytestmark = pytest.mark.long

@@ -80,33 +80,6 @@ def test_correlations_equal_the_digits_of_ircors_readme() -> None:
     assert kendall_tau_b(SET1[2], SET1[3]) == pytest.approx(0.939827, abs=5e-7)
 
 
-def test_tau_ap_worked_by_hand_weighs_the_top_of_the_estimated_ranking() -> None:
-    # Estimated a b c d, truth b a c d: C = 0 2 3, so 2/3 (0/1 + 2/2 + 3/3) - 1 = 1/3.
-    assert tau_ap([4, 3, 2, 1], [3, 4, 2, 1]) == pytest.approx(1 / 3)
-    # Truth a b d c: C = 1 2 2, so 2/3 (1/1 + 2/2 + 2/3) - 1 = 7/9.
-    assert tau_ap([4, 3, 2, 1], [4, 3, 1, 2]) == pytest.approx(7 / 9)
-    # Estimated a c d b of truth a b c d: C = 1 2 1. The other way around C = 1 1 2: it is not symmetric.
-    assert tau_ap([4, 1, 3, 2], [4, 3, 2, 1]) == pytest.approx(2 / 3 * (1 + 1 + 1 / 3) - 1)
-    assert tau_ap([4, 3, 2, 1], [4, 1, 3, 2]) == pytest.approx(2 / 3 * (1 + 1 / 2 + 2 / 3) - 1)
-
-
-def test_rbo_worked_by_hand() -> None:
-    # Best two of five exchanged: overlaps at depths 1 to 5 are 0 1 1 1 1 of d.
-    # p^5 + (1-p)/p (p^2 + p^3 + p^4 + p^5) = p^5 + (p - p^5) = p.
-    assert rbo([5, 4, 3, 2, 1], [4, 5, 3, 2, 1]) == pytest.approx(0.9)
-    assert rbo([5, 4, 3, 2, 1], [4, 5, 3, 2, 1], p=0.5) == pytest.approx(0.5)
-    # Two items exchanged: 0 then 1, so p^2 + (1-p)/p p^2 = p.
-    assert rbo([1, 2], [2, 1]) == pytest.approx(0.9)
-
-
-def test_top_k_overlap_worked_by_hand() -> None:
-    x, y = [5, 4, 3, 2, 1], [5, 2, 4, 3, 1]
-    assert [top_k_overlap(x, y, k) for k in (1, 2, 3, 4)] == pytest.approx([1, 1 / 2, 2 / 3, 1])
-    # Two share the top of x: each is the best in one of two ways of breaking the tie.
-    assert top_k_overlap([5, 5, 3, 2, 1], [5, 4, 3, 2, 1], 1) == pytest.approx(1 / 2)
-    assert top_k_overlap([5, 5, 3, 2, 1], [5, 4, 3, 2, 1], 2) == 1
-
-
 @given(VECTORS)
 def test_tau_b_equals_scipy(vectors: tuple[list[int], list[int]]) -> None:
     x, y = vectors

@@ -6,7 +6,6 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.records import Estimate
@@ -22,7 +21,7 @@ from judge.stats.resampling import (
     weighted_resample,
 )
 from judge.stats.tables import Undefined, confusion, topic_tables
-from tests.stats.test_agreement import COHEN, LLMJUDGE, llmjudge_tables
+from tests.stats.test_agreement import COHEN, llmjudge_tables
 
 GRADES = (0, 1, 2, 3)
 MEANS = tuple(name for name, statistic in STATISTICS.items() if isinstance(statistic.formula, PairMean))
@@ -74,18 +73,6 @@ def test_interval_equals_resampling_whole_topics_item_by_item(name: str) -> None
     assert (found.n, found.topics, found.reason) == (84, 12, None)
 
 
-@pytest.mark.slow
-def test_resampled_items_spread_as_resampling_the_items_themselves() -> None:
-    tables = topics_of_a_noisy_judge(20, seed=4)
-    _, human, judge = items_of(tables)
-    rng = np.random.default_rng(5)
-    draws = rng.integers(0, len(human), (600, len(human)))
-    naive = [cohen_kappa_score(human[one], judge[one], weights="quadratic", labels=GRADES) for one in draws]
-    quick = weighted_resample("wkappa", tables.sum(axis=0), GRADES, rng, 4000)
-    assert spread(quick, 140) == pytest.approx(np.std(naive), rel=0.1)
-    assert quick.mean() == pytest.approx(np.mean(naive), abs=0.01)
-
-
 def test_spread_of_resampled_items_is_near_the_analytic_standard_error() -> None:
     # Fleiss, Cohen & Everitt (1969) on Cohen's table of 200: .051002.
     found = spread(weighted_resample("kappa", COHEN, (1, 2, 3), np.random.default_rng(1), 20_000), 200)
@@ -128,7 +115,7 @@ def test_design_effect_of_copies_is_their_number(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COEFFICIENTS)
+@pytest.mark.parametrize("name", ["wkappa", "ac1"])
 def test_design_effect_of_copies_is_near_their_number(name: str) -> None:
     rng = np.random.default_rng(2)
     tables = np.zeros((60, 4, 4), dtype=np.int64)
@@ -137,19 +124,6 @@ def test_design_effect_of_copies_is_near_their_number(name: str) -> None:
     found = resampled(name, tables, GRADES, np.random.default_rng(1), replicates=8000)
     assert found.design_effect == pytest.approx(6, rel=0.15)
     assert found.item.high - found.item.low < found.estimate.high - found.estimate.low
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["wkappa", "ac2", "percent"])
-def test_interval_covers_the_truth_in_about_95_of_100_worlds(name: str) -> None:
-    truth = point(name, topics_of_a_noisy_judge(20_000, seed=0).sum(axis=0), GRADES)
-    rng = np.random.default_rng(5)
-    found = [
-        resampled(name, topics_of_a_noisy_judge(20, seed), GRADES, rng, replicates=500).estimate
-        for seed in range(1, 301)
-    ]
-    covered = sum(one.low <= truth <= one.high for one in found)
-    assert 0.90 * 300 <= covered <= 0.98 * 300
 
 
 @pytest.mark.parametrize("name", STATISTICS)
@@ -273,7 +247,7 @@ def drawn_by_label(T: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return human[taken], judge[taken], topics[taken], p[taken]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gold_drawn_by_the_judge_s_label_gives_the_kappa_of_what_it_was_drawn_from() -> None:
     human, judge, topics, p = drawn_by_label(20_000, seed=0)
     truth = point("kappa", topic_tables(human, judge, topics, 2, 20_000, 1 / p).sum(axis=0), (0, 1))
@@ -414,10 +388,3 @@ def test_topics_make_the_interval_of_a_real_judge_several_times_wider(shared: Pa
     assert (found.estimate.low, found.estimate.high) == pytest.approx((0.167, 0.390), abs=0.02)
     assert (found.item.low, found.item.high) == pytest.approx((0.265, 0.307), abs=0.002)
     assert 17 <= found.design_effect <= 40
-
-
-def test_an_interval_over_items_needs_only_the_pooled_table() -> None:
-    C = np.array(LLMJUDGE["umbrela1"][0])
-    found = resampled("kappa", C[None], GRADES, np.random.default_rng(1))
-    assert found.estimate.reason == "fewer than 5 topics"
-    assert (found.item.low, found.item.high) == pytest.approx((0.265, 0.307), abs=0.002)

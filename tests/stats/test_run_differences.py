@@ -99,10 +99,3 @@ def test_sampled_signs_are_close_to_all_signs() -> None:
     assert sampled.p == pytest.approx(exact.p, abs=4 * math.sqrt(exact.p * (1 - exact.p) / 3000))
     assert sampled.p >= 1 / 3001
     assert compared([d, np.zeros(12)], flips=3000) == [sampled]
-
-
-def test_many_pairs_are_worked_off_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.random.default_rng(1).integers(0, 4, (5, 16))
-    whole = compared(rows, 2)
-    monkeypatch.setattr("judge.stats.run_differences._CHUNK", 70)
-    assert compared(rows, 2) == whole

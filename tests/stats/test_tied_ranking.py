@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.stats.ranking import SYSTEM, rbo, tau_ap, top_k_overlap
+from judge.stats.ranking import SYSTEM, TIED, rbo, rbo_b, tau_ap, top_k_overlap
 from judge.stats.system_agreement import system_agreement
-from judge.stats.tied_ranking import TIED, rbo_b
 
 TIE = [3.0, 2.0, 2.0, 1.0]
 scores = st.lists(st.integers(0, 3).map(float), min_size=2, max_size=7).filter(lambda x: len(set(x)) > 1)

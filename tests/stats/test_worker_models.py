@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.ability import glad
-from judge.stats.marginals import BIASES, SPREADS, ordinal
+from judge.stats.ability import BIASES, SPREADS, glad, ordinal
 from judge.stats.worker_models import Votes, dawid_skene, mace, one_coin
 
 # Dawid & Skene (1979), Table 1: 45 patients, grades 1 to 4 by five anesthetists, the first of them three times.
@@ -146,12 +145,6 @@ def test_one_coin_finds_accuracies() -> None:
     assert fit.worker["accuracy"] == pytest.approx(accuracy, abs=0.05)
     known = votes.log_likelihood(np.log(law)).argmax(axis=0)
     assert (fit.p.argmax(axis=1) == truth).mean() > (known == truth).mean() - 0.005
-
-
-def test_one_coin_of_two_who_agree() -> None:
-    # All agree: the posterior mode of the accuracy is (n + s) / (n + 2s).
-    fit = one_coin(Votes(np.tile([0, 1], 10), np.repeat(np.arange(10), 2), np.repeat(np.arange(10) % 2, 2), (2, 10, 2)))
-    assert fit.worker["accuracy"] == pytest.approx([10.5 / 11] * 2, abs=1e-2)
 
 
 def test_dawid_skene_reads_those_who_are_reliably_wrong() -> None:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from judge.calibrate.equivalence import ASSESSORS
 from judge.calibrate.findings import AgreementRow, Calibration, CascadeBounds, CascadeCost, CascadeRow
 from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, of, over
+from judge.calibrate.selection import ASSESSORS
 from judge.io.cells import code, interval, number, p_value
 from judge.io.safe import escape, printable
 from judge.io.table import Heading, Table, p_cell
-from judge.stats.marginals import MarginalTest
-from judge.stats.probabilities import PROBABILITY
+from judge.stats.expected import PROBABILITY
 from judge.stats.ranking import SYSTEM
+from judge.stats.tables import MarginalTest
 
 DIFFERENCE = Heading("difference [95 %]", signed=True)
 NOTE = Heading("note", empty="")

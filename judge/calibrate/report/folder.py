@@ -17,8 +17,7 @@ from judge.io.installed import can_draw
 from judge.io.line_stream import json_bytes
 from judge.io.table import TsvColumns, fields, records_tsv, tsv
 from judge.stats import agreement
-from judge.stats.expected import EXPECTED
-from judge.stats.probabilities import PROBABILITY
+from judge.stats.expected import EXPECTED, PROBABILITY
 from judge.stats.ranking import SYSTEM
 
 SCHEMA = 1

@@ -35,7 +35,7 @@ from judge.calibrate.report.lookup import (
     selection_of,
     split_of,
 )
-from judge.calibrate.together import turned
+from judge.calibrate.selection import turned
 from judge.io.cells import code, count, interval, listed, name_of, number, prose, told
 from judge.io.safe import escape, printable
 from judge.io.table import Heading, Mark, Plot, Strong, Table, p_cell

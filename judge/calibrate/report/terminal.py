@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from judge.calibrate.equivalence import ASSESSORS
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, EquivalenceRow, TrustVerdict
 from judge.calibrate.report.details import asked_together, cascades, group_costs
 from judge.calibrate.report.lookup import (
@@ -19,6 +18,7 @@ from judge.calibrate.report.lookup import (
     split_of,
     verdict_of,
 )
+from judge.calibrate.selection import ASSESSORS
 from judge.io.cells import columns_of, count, fold, number, shorten
 from judge.io.layout import table_lines
 from judge.io.safe import printable
@@ -31,12 +31,7 @@ ROWS = 12
 
 
 def summary(calibration: Calibration, columns: int = 80) -> str:
-    """Warnings, a table for each criterion, then verdict lines that end with the verdict's word.
-
-    Args:
-        calibration: What was found.
-        columns: The most columns of a line; lines end in LF.
-    """
+    """Warnings, a table for each criterion, then verdict lines that end with the verdict's word."""
     lines = [line for warning in calibration.warnings for line in fold(f"! {printable(warning)}", columns)]
     names = criteria(calibration)
     for name in names:

@@ -14,7 +14,7 @@ from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import PickedTasks, Task
 from judge.calibrate.findings import CascadeBounds, CascadeCost, Split
 from judge.calibrate.panel import Panel
-from judge.calibrate.together import common_values, settled_items
+from judge.calibrate.selection import common_values, settled_items
 from judge.errors import UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade
 from judge.jobs.calibration.costs import PaidCall, calls_of, prompt_tokens_of, reply_tokens_of

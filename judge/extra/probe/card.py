@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from judge.calibrate.probed import MOST_MISSING, Expects
+from judge.calibrate.certified import MOST_MISSING, Expects
 from judge.extra.probe.measured import CanaryRow, ProbeRow
 from judge.extra.probe.probes import CANARIES
 from judge.extra.probe.records import ProbeKind

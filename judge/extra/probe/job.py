@@ -14,8 +14,7 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
-from judge.calibrate.certified import Certified
-from judge.calibrate.probed import CertifiedProbe, CertifiedRow
+from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow
 from judge.errors import UsageError
 from judge.extra.probe.card import (
     CARD,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from judge.calibrate.probed import SHIFTS, Expects, ProbeWord, word_for
+from judge.calibrate.certified import SHIFTS, Expects, ProbeWord, word_for
 from judge.extra.probe.records import Probe, ProbeKind, ProbePair
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
-from judge.calibrate.probed import Expects
+from judge.calibrate.certified import Expects
 from judge.pool.records import PooledResponse
 from judge.records import Record, Scale
 

@@ -17,12 +17,11 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate import calibrate
 from judge.calibrate.certificate import Certificate, certificate_bytes, certified_options, make_certificate
 from judge.calibrate.certified import Certified, CertifiedSeal
-from judge.calibrate.disagreements import Disagreement, disagreements
+from judge.calibrate.disagreements import Disagreement, disagreement_files, disagreements
 from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
 from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import off_scale_warnings
 from judge.calibrate.panel import Panel
-from judge.calibrate.report.disagreements import disagreement_files
 from judge.calibrate.report.folder import calibration_files
 from judge.errors import InputError, UsageError
 from judge.gold.seal import item_of

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import prompt_path
+from judge.calibrate.disagreements import parse_disagreements
 from judge.calibrate.findings import AgreementRow, ComparisonRow
-from judge.calibrate.report.disagreements import parse_disagreements
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.desk.guard import Seat

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from judge.ask.records import Failure
-from judge.calibrate.probed import (
+from judge.calibrate.certified import (
     UNMOVED,
     CertifiedProbe,
     CertifiedRow,

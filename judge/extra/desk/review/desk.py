@@ -13,8 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from judge.ask.blocks import needs_turn
-from judge.calibrate.disagreements import Disagreement
-from judge.calibrate.report.disagreements import DISAGREEMENTS, parse_disagreements
+from judge.calibrate.disagreements import DISAGREEMENTS, Disagreement, parse_disagreements
 from judge.calibrate.report.lookup import heading
 from judge.errors import InputError, JudgeError, UsageError
 from judge.extra.desk.app import Visit, desk_app, missing_page

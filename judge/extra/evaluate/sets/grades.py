@@ -8,9 +8,8 @@ import numpy as np
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.records import Estimate, Record
 from judge.results.tables import SEED
-from judge.stats.marginals import MarginalTest, bowker, stuart_maxwell
 from judge.stats.resampling import resampled
-from judge.stats.tables import topic_tables
+from judge.stats.tables import MarginalTest, bowker, stuart_maxwell, topic_tables
 
 REPLICATES = 2000
 """Draws of topics behind an interval."""

@@ -9,7 +9,7 @@ import numpy as np
 from judge.extra.evaluate.sets.grades import Grades, GradeSet
 from judge.records import Record
 from judge.runs.measures import Measures, measure_name
-from judge.stats.judge_orders import possible_tau
+from judge.stats.system_agreement import possible_tau
 from judge.stats.tables import Floats, Undefined
 
 MEAN = "mean"

@@ -24,10 +24,10 @@ from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Cell, Table, p_cell
 from judge.records import Estimate, Record
 from judge.results.tables import SEED
+from judge.stats.ranking import TIED
 from judge.stats.run_differences import run_differences
 from judge.stats.system_agreement import system_agreement
 from judge.stats.tables import Floats
-from judge.stats.tied_ranking import TIED
 
 ALPHA = 0.05
 """Adjusted p up to which a difference of two runs is significant."""
