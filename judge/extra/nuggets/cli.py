@@ -1,6 +1,7 @@
 """Banks of nuggets, the matches of responses with them, and the recall and precision of runs."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from judge.cli import call
@@ -18,6 +19,7 @@ from judge.extra.nuggets.jobs.banks import (
 from judge.extra.nuggets.jobs.creation import NuggetCreatePlan, create_nuggets, forecast_creation
 from judge.extra.nuggets.jobs.questions import (
     NuggetAnswers,
+    NuggetAskPlan,
     NuggetClaimsPlan,
     NuggetMatchPlan,
     forecast_nuggets,
@@ -26,7 +28,6 @@ from judge.extra.nuggets.jobs.questions import (
 )
 from judge.extra.nuggets.jobs.scoring import NuggetAgreePlan, NuggetScorePlan, compare_matches, score_nuggets
 from judge.extra.nuggets.people import agreement_grids
-from judge.extra.nuggets.questions import claim_counts, match_counts
 from judge.io.cells import count
 
 
@@ -73,18 +74,7 @@ def match(plan: NuggetMatchPlan, trial: DryRunOption, file: FileOfOptions) -> in
     The answers are matches: supports, partly, does_not or contradicts. A question without an answer is a failure, never
     a label. The same command goes on where an earlier one stopped, and pays for nothing twice.
     """
-    if trial.dry_run:
-        forecast = forecast_nuggets(plan)
-        of = f"{forecast.counts['responses']} responses, {forecast.counts['nuggets']} nuggets"
-        print_calls(forecast.models[0], {"pairs": f"{forecast.models[0].judgments}: {of}"})
-        print_forecast(forecast.models)
-        return 0
-    say_lacking_log(plan.out)
-    with progress("reading the pool") as line:
-        outcome = match_nuggets(plan, progress=line)
-    labels = ", ".join(f"{number} {label}" for label, number in match_counts(outcome.answers).items())
-    given = f"{count(len(outcome.answers), 'match', 'matches')} in {plan.out}: {labels}"
-    return _close(outcome, given, f"{len(outcome.failures)} missing", "a match")
+    return _ask(plan, match_nuggets, trial)
 
 
 def claims(plan: NuggetClaimsPlan, trial: DryRunOption, file: FileOfOptions) -> int:
@@ -94,35 +84,41 @@ def claims(plan: NuggetClaimsPlan, trial: DryRunOption, file: FileOfOptions) -> 
     response used. A response without an answer is a failure, never a label. `judge nuggets score --claims` makes nugget
     precision of the labels. The same command goes on where an earlier one stopped, and pays for nothing twice.
     """
-    if trial.dry_run:
-        forecast = forecast_nuggets(plan)
-        of = f"{forecast.counts['nuggets']} nuggets"
-        print_calls(forecast.models[0], {"responses": f"{forecast.models[0].judgments}: {of}"})
-        print_forecast(forecast.models)
-        return 0
-    say_lacking_log(plan.out)
-    with progress("reading the pool") as line:
-        outcome = label_claims(plan, progress=line)
-    labels = ", ".join(f"{number} {label}" for label, number in claim_counts(outcome.answers).items())
-    given = f"sentences of {count(len(outcome.answers), 'response')} in {plan.out}: {labels}"
-    return _close(outcome, given, f"{count(len(outcome.failures), 'response')} without labels", "an answer")
+    return _ask(plan, label_claims, trial)
 
 
-def _close(outcome: NuggetAnswers, given: str, lacking: str, stopped: str) -> int:
-    """Say what asking brought.
+def _ask(plan: NuggetAskPlan, ask: Callable[..., NuggetAnswers], trial: DryRunOption) -> int:
+    """Ask, or count what asking would send.
 
     Returns:
         The exit code: 3 if asking again may bring missing answers, 1 if there is no answer.
     """
+    row = plan.command
+    if trial.dry_run:
+        forecast = forecast_nuggets(plan)
+        of = ", ".join(f"{number} {name}" for name, number in forecast.counts.items() if name != row.counted)
+        print_calls(forecast.models[0], {row.counted: f"{forecast.models[0].judgments}: {of}"})
+        print_forecast(forecast.models)
+        return 0
+    say_lacking_log(plan.out)
+    with progress("reading the pool") as line:
+        outcome = ask(plan, progress=line)
+    n, missing = len(outcome.answers), len(outcome.failures)
+    if row.counted == "pairs":
+        given, lacking, answer = count(n, "match", "matches"), f"{missing} missing", "a match"
+    else:
+        given, lacking = f"sentences of {count(n, 'response')}", f"{count(missing, 'response')} without labels"
+        answer = "an answer"
     say_accounts((outcome.account,))
     for note in outcome.notes:
         say(f"note: {note}")
-    say(given)
-    if outcome.failures:
+    labels = ", ".join(f"{number} {label}" for label, number in row.labels(outcome.answers).items())
+    say(f"{given} in {plan.out}: {labels}")
+    if missing:
         say(f"{lacking}, see failures.jsonl")
-    if asks_again((failure.reason for failure in outcome.failures), stopped):
+    if asks_again((failure.reason for failure in outcome.failures), answer):
         return 3
-    return 0 if outcome.answers else 1
+    return 0 if n else 1
 
 
 def convert(plan: NuggetConvertPlan, output: JsonOutput) -> int:

@@ -39,9 +39,9 @@ class NuggetSource(NamedTuple):
     relevance: int | None = None
     """The grade of the passage, where qrels give one."""
 
-    def shown(self) -> PooledResponse:
-        """The source in the place of the response that a prompt is about."""
-        return standing(self.turn_id, self.passage or self.response_id or "", self.text)
+    def task(self, criterion: Criterion) -> Task:
+        """The question for its nuggets, where it stands in the place of the response that a prompt is about."""
+        return Task(_standing(self.turn_id, self.passage or self.response_id or "", self.text), criterion)
 
 
 class TurnSources(NamedTuple):
@@ -57,7 +57,7 @@ class TurnSources(NamedTuple):
     """Responses of interactive runs, whose turns are the runs' own."""
 
 
-def standing(turn_id: str, name: str, text: str) -> PooledResponse:
+def _standing(turn_id: str, name: str, text: str) -> PooledResponse:
     """A text of a turn as what a question is about, where no pooled response is."""
     return PooledResponse(name, turn_id, topic_of(turn_id), text, (), _NO_COUNT, False, ())
 
@@ -118,11 +118,6 @@ class NuggetCandidate(NamedTuple):
     responses: tuple[str, ...]
     relevance: int | None
     """The best grade of its passages."""
-
-
-def source_task(source: NuggetSource, criterion: Criterion) -> Task:
-    """The question for the nuggets of a source."""
-    return Task(source.shown(), criterion)
 
 
 def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tuple[NuggetCandidate, ...]:
@@ -186,7 +181,7 @@ class TurnMerging:
         """The question which candidates of the next block are new."""
         texts = tuple(candidate.text for candidate in self._block())
         known = tuple(candidate.text for candidate in self.kept)
-        return Task(_about(self.turn_id, texts), criterion, known=known, candidates=texts)
+        return _list_task(self.turn_id, criterion, texts, known)
 
     def take(self, result: Judgment | Failure) -> None:
         """Keep what is new by the answer to `task`."""
@@ -207,12 +202,11 @@ class TurnMerging:
 
 def importance_task(turn_id: str, kept: Sequence[NuggetCandidate], criterion: Criterion) -> Task:
     """The question how important the nuggets of a turn are."""
-    texts = tuple(candidate.text for candidate in kept)
-    return Task(_about(turn_id, texts), criterion, candidates=texts)
+    return _list_task(turn_id, criterion, tuple(candidate.text for candidate in kept))
 
 
-def _about(turn_id: str, texts: Sequence[str]) -> PooledResponse:
-    return standing(turn_id, turn_id, "\n".join(texts))
+def _list_task(turn_id: str, criterion: Criterion, texts: tuple[str, ...], known: tuple[str, ...] = ()) -> Task:
+    return Task(_standing(turn_id, turn_id, "\n".join(texts)), criterion, known=known, candidates=texts)
 
 
 def weighed(turn_id: str, kept: Sequence[NuggetCandidate], result: Judgment, judge: str) -> list[Nugget]:

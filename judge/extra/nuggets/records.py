@@ -65,7 +65,22 @@ class NuggetBank(Record, frozen=True):
         return scopes
 
 
-class MatchedNugget(Record, frozen=True, omit_defaults=True):
+class _JudgeAnswer(Record, frozen=True, omit_defaults=True, kw_only=True):
+    """How a judge came to its answer; the last fields of a row."""
+
+    rationale: str | None = None
+    model: str | None = None
+    """The model, as the provider names it."""
+    prompt: str | None = None
+    """`criterion/variant`."""
+    prompt_digest: str | None = None
+    """SHA-256 of the prompt file."""
+    request_digest: str | None = None
+    repaired: bool = False
+    """Whether the first reply was unreadable and the judge was asked again."""
+
+
+class MatchedNugget(_JudgeAnswer, frozen=True, omit_defaults=True):
     """What one judge or one assessor says of a response and a nugget."""
 
     turn_id: str
@@ -88,19 +103,9 @@ class MatchedNugget(Record, frozen=True, omit_defaults=True):
     expected: float | None = None
     """Mean of the grades under the label probabilities."""
     probabilities: dict[str, float] | None = None
-    rationale: str | None = None
-    model: str | None = None
-    """The model, as the provider names it."""
-    prompt: str | None = None
-    """`criterion/variant`."""
-    prompt_digest: str | None = None
-    """SHA-256 of the prompt file."""
-    request_digest: str | None = None
-    repaired: bool = False
-    """Whether the first reply was unreadable and the judge was asked again."""
 
 
-class ResponseClaims(Record, frozen=True, omit_defaults=True):
+class ResponseClaims(_JudgeAnswer, frozen=True, omit_defaults=True):
     """What one judge or one assessor says of the sentences of a response."""
 
     turn_id: str
@@ -117,16 +122,6 @@ class ResponseClaims(Record, frozen=True, omit_defaults=True):
     """Who labeled; None where a judge did."""
     judge: str | None = None
     """`backend/model`; None where a person labeled."""
-    rationale: str | None = None
-    model: str | None = None
-    """The model, as the provider names it."""
-    prompt: str | None = None
-    """`criterion/variant`."""
-    prompt_digest: str | None = None
-    """SHA-256 of the prompt file."""
-    request_digest: str | None = None
-    repaired: bool = False
-    """Whether the first reply was unreadable and the judge was asked again."""
 
 
 class NuggetFailure(Record, frozen=True, omit_defaults=True):

@@ -13,7 +13,6 @@ from judge.extra.nuggets.creation import (
     candidates_of,
     creation_failure,
     importance_task,
-    source_task,
     turn_sources,
     weighed,
 )
@@ -153,6 +152,6 @@ def test_a_failure_names_its_source() -> None:
         *("1-1_2", "creation", "p1", None),
         *("unreadable", "Hm."),
     )
-    task = source_task(source("p1"), CREATION)
+    task = source("p1").task(CREATION)
     assert (task.response.response_id, task.response.text, task.response.passages) == ("p1", "p1", ())
     assert response(1, "1-1_2").turn_id == task.response.turn_id

@@ -31,7 +31,6 @@ from judge.extra.nuggets.creation import (
     candidates_of,
     creation_failure,
     importance_task,
-    source_task,
     turn_sources,
     weighed,
 )
@@ -100,7 +99,7 @@ class CreationInputs(Record, frozen=True):
 
     def first_tasks(self) -> list[Task]:
         """The questions for the nuggets of every source."""
-        return [source_task(source, self.prompts[0]) for listed in self.sources.values() for source in listed]
+        return [source.task(self.prompts[0]) for listed in self.sources.values() for source in listed]
 
 
 def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInputs:
