@@ -1,5 +1,4 @@
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +16,8 @@ from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of, nor
 from judge.pool.records import Pool, RunEntry
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage
-from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
+from judge.runs.formats import read_run
+from judge.runs.records import Exclusion, Provenance, TokenCount
 
 
 def sha(text: str) -> str:
@@ -319,32 +319,12 @@ def test_extending_keeps_every_old_response_and_repeats_nothing(old, new, policy
     assert files(pool_of(*new, limit=2, over_limit=policy, previous=second)) == files(second)
 
 
-@given(st.lists(a_candidate), a_policy)
-def test_extending_by_the_same_runs_changes_nothing(found: list[Candidate], policy: str) -> None:
-    pool = pool_of(*found, limit=2, over_limit=policy)
-    assert files(pool_of(*found, limit=2, over_limit=policy, previous=pool)) == files(pool)
-
-
 # Real data
 
 
 def test_the_cast_sample_run_pools_to_one_response_a_turn(shared: Path) -> None:
-    document = json.loads((shared / "cast2022/sample_run.json").read_text("utf-8"))
-    turns = tuple(
-        RunTurn(
-            turn["turn_id"],
-            tuple(
-                Response(
-                    one["rank"],
-                    one["text"],
-                    tuple(psg(p["id"], p["score"], None, p["text"]) for p in one["provenance"]),
-                )
-                for one in turn["responses"]
-            ),
-        )
-        for turn in document["turns"]
-    )
-    run = Run("sample", None, None, "cast2022", "sample_run.json", "", True, turns)
+    run = read_run(shared / "cast2022/sample_run.json").run
+    assert run
     found, excluded = candidates(run, Selection())
     pool = pool_of(*found, excluded=excluded)
     assert (len(found), [row.reason for row in pool.exclusions]) == (205, ["below_depth"] * 2)

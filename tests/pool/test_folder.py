@@ -4,13 +4,15 @@ import gzip
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from judge.errors import InputError
 from judge.io import stored
 from judge.pool import bank
 from judge.pool.bank import BESIDE, excluded_tsv, passages_jsonl, pool_jsonl, read_pool_folder, runs_jsonl
-from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
+from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry, SeenResponses, pool_places
 from judge.records import Passage
 from judge.runs.records import Exclusion, TokenCount
 
@@ -104,3 +106,16 @@ def test_damage_is_placed_in_the_folder(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_pool_folder(folder)
     assert [problem.file for problem in caught.value.problems] == [f"{folder}/pool.jsonl"]
+
+
+@given(st.lists(st.sampled_from(["R00000", "R00001", "R00002", "of no pool", "another"])))
+def test_responses_that_were_seen_are_a_set(response_ids: list[str]) -> None:
+    seen, expected = SeenResponses({"R00000": 0, "R00001": 1, "R00002": 2}), set[str]()
+    for response_id in response_ids:
+        assert seen.add(response_id) == (response_id not in expected)
+        expected.add(response_id)
+        assert len(seen) == len(expected)
+
+
+def test_places_are_those_of_the_pool() -> None:
+    assert pool_places(POOL) == {"R00000": 0}

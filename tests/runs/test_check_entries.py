@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.io.safe import MAX_ID
+from judge.runs.check.codes import CODES
 from judge.runs.check.entries import MAX_PASSAGES, check_entries
 from judge.runs.fields import LISTED, ProblemLog
 from judge.runs.formats import FORMATS, rules_of
@@ -97,78 +98,26 @@ def test_any_list(format, entries, falling, run_type):
     assert counted(found(format, entries, run_type)) == expected(format, entries, run_type)
 
 
-@given(st.lists(st.sampled_from([GOOD, OTHER, GOOD + "9", "clueweb22-en0046-99-99999:123"]), min_size=1, unique=True))
-def test_a_list_without_fault(ids):
-    entries = [(passage_id, 1 / (k + 1)) for k, passage_id in enumerate(ids)]
-    assert found("ikat2024", entries) == []
+UNUSABLE = "{} is empty, too long, or has unprintable characters"
+NO_NUMBER = "{} is not a number to rank by"
+MESSAGES = [
+    ([("", 1.0)], "unusable_passage_id", "[0].id", UNUSABLE.format("''")),
+    ([("a\nb", 1.0)], "unusable_passage_id", "[0].id", UNUSABLE.format("'a\\nb'")),
+    ([("{0}", 1.0)], "malformed_passage_id", "[0].id", "'{0}' does not have the form of the collection's ids"),
+    ([(GOOD, 2.0), (GOOD, 1.0)], "duplicate_passage", "[1].id", f"'{GOOD}' is already in this list"),
+    ([(GOOD, 1.0), (OTHER, float("-inf"))], "score_not_finite", "[1].score", NO_NUMBER.format("-inf")),
+    ([(GOOD, float("nan"))], "score_not_finite", "[0].score", NO_NUMBER.format("nan")),
+    ([(GOOD, 1.0), (OTHER, 1.0)], "equal_scores", "[1].score", "1.0 is also the score of the entry before"),
+    ([(GOOD, 1.0), (OTHER, 1.5)], "scores_not_decreasing", "[1].score",
+     "1.5 is more than 1.0 of the entry before; they are ranked by score"),
+    ([(GOOD, 1.0), (OTHER, None)], "missing_score", "[1].score",
+     "no score, so the order of the list is all there is"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("entries", "severity", "code", "path", "message"),
-    [
-        ([("", 1.0)], "error", "unusable_passage_id", "[0].id", "'' is empty, too long, or has unprintable characters"),
-        (
-            [("{0}", 1.0)],
-            "warning",
-            "malformed_passage_id",
-            "[0].id",
-            "'{0}' does not have the form of the collection's ids",
-        ),
-        (
-            [("a\nb", 1.0)],
-            "error",
-            "unusable_passage_id",
-            "[0].id",
-            "'a\\nb' is empty, too long, or has unprintable characters",
-        ),
-        (
-            [(GOOD, 1.0), (OTHER, float("-inf"))],
-            "warning",
-            "score_not_finite",
-            "[1].score",
-            "-inf is not a number to rank by",
-        ),
-        ([(GOOD, 2.0), (GOOD, 1.0)], "warning", "duplicate_passage", "[1].id", f"'{GOOD}' is already in this list"),
-        ([(GOOD, float("inf"))], "warning", "score_not_finite", "[0].score", "inf is not a number to rank by"),
-        (
-            [(GOOD, 1.0), (OTHER, float("nan"))],
-            "warning",
-            "score_not_finite",
-            "[1].score",
-            "nan is not a number to rank by",
-        ),
-        (
-            [(GOOD, 1.0), (OTHER, 1.0)],
-            "warning",
-            "equal_scores",
-            "[1].score",
-            "1.0 is also the score of the entry before",
-        ),
-        (
-            [(GOOD, 1.0), (OTHER, 1.5)],
-            "warning",
-            "scores_not_decreasing",
-            "[1].score",
-            "1.5 is more than 1.0 of the entry before; they are ranked by score",
-        ),
-        (
-            [(GOOD, 1.0), (OTHER, None)],
-            "warning",
-            "missing_score",
-            "[1].score",
-            "no score, so the order of the list is all there is",
-        ),
-    ],
-)
-def test_messages(entries, severity, code, path, message):
-    assert found("ikat2024", entries) == [(severity, code, BASE + path, message)]
-
-
-@pytest.mark.parametrize("good", [GOOD, "KILT_0-0"])
-def test_two_ids_in_one(good):
-    format = "ikat2024" if good == GOOD else "cast2022"
-    [(_, code, path, _)] = found(format, [(good, 2.0), (f"{good}\n{good}", 1.0)])
-    assert (code, path) == ("unusable_passage_id", f"{BASE}[1].id")
+@pytest.mark.parametrize(("entries", "code", "path", "message"), MESSAGES)
+def test_messages(entries, code, path, message):
+    assert found("ikat2024", entries) == [(CODES[code].severity, code, BASE + path, message)]
 
 
 def test_references_are_named_by_id():

@@ -185,13 +185,6 @@ def test_no_two_years_are_pooled_together(shared, tmp_path, year, other, given):
     assert "one call a year" in str(refused.value)
 
 
-@pytest.mark.parametrize(("year", "other"), list(itertools.combinations((*YEARS, "2022"), 2)))
-def test_the_official_samples_of_two_years_are_not_pooled_together(shared, tmp_path, year, other):
-    submitted = together(tmp_path, shared / SAMPLES[year][0], shared / SAMPLES[other][0])
-    with pytest.raises(InputError, match="runs of several years"):
-        make_pool(submitted)
-
-
 @pytest.mark.parametrize("topics", [True, False])
 def test_the_example_mixes_formats_over_the_same_turns(topics):
     submitted = read_runs(EXAMPLES / "runs", read_topics(EXAMPLES / "topics.json") if topics else None)

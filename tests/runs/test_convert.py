@@ -266,12 +266,6 @@ def test_what_no_record_has_room_for_is_logged_once_for_the_run(tmp_path):
         assert [row for row in expected if row in rows] == (expected[:1] if to == "trec-run" else expected)
 
 
-def test_a_whole_kind_is_one_row_for_the_run(tmp_path):
-    document = ikat2024(*(response([passage(k, 2.0, text="Tea."), passage(9, 1.0)], k) for k in range(1, 4)))
-    _, changes = convert_run(read(tmp_path, document), "ikat2025", team="t")
-    assert [(one.turn_id, one.before) for one in changes if one.what == "passage texts"] == [(None, "3 texts")]
-
-
 FALLING = st.lists(st.integers(-50, 50), min_size=1, max_size=6, unique=True)
 
 

@@ -419,17 +419,6 @@ def test_the_folder_may_be_used_again_for_the_same_runs_only(tmp_path):
         FixFolder(tmp_path / "out", tmp_path / "runs", [path])
 
 
-def test_what_breaks_off_can_be_done_again(tmp_path):
-    path = put(tmp_path / "runs", rank="1")
-    with pytest.raises(KeyboardInterrupt), FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
-        folder.write(path, copied(path))
-        raise KeyboardInterrupt
-    assert not (tmp_path / "out" / "fixes.tsv").exists()
-    with FixFolder(tmp_path / "out", tmp_path / "runs", [path]) as folder:
-        folder.write(path, copied(path))
-    assert (tmp_path / "out" / "fixes.tsv").read_text(encoding="utf-8").count("\n") == 2
-
-
 KILLED = """
 import os, pathlib, signal, sys
 from judge.runs.fix import FixFolder, FixedCopy

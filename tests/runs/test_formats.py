@@ -10,7 +10,7 @@ import pytest
 
 from judge.errors import InputError, UsageError
 from judge.runs.document import read_head
-from judge.runs.formats import FORMATS, find_runs, read_run, rules_of
+from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Provenance, Response, RunTurn
 
 A, B, C = (f"clueweb22-en0000-00-0000{k}:{k}" for k in range(3))
@@ -196,13 +196,6 @@ def test_a_named_format_is_not_second_guessed(tmp_path):
         read_run(path, "ikat2022")
 
 
-def test_every_format_has_its_rules():
-    assert {name: rules_of(name).flags_used for name in FORMATS} == {
-        "cast2022": False, "cast_regin": False, "ikat2023": True, "ikat2024": True, "ikat2025": True,
-        "interactive": True,
-    }  # fmt: skip
-
-
 def test_a_run_that_says_so_is_not_for_assessment_in_any_year(tmp_path):
     assert read_run(written(tmp_path, "a.json", RUN_2024 | {"eval_response": False})).run.eval_response is False
     assert read_run(written(tmp_path, "b.json", RUN_2023 | {"eval_response": False})).run.eval_response is False
@@ -287,23 +280,6 @@ def test_what_may_be_a_run(tmp_path, name, content, is_candidate):
     paths, problems = find_runs(tmp_path)
     assert (tmp_path / name in paths) is is_candidate
     assert [problem.code for problem in problems] == ([] if is_candidate else ["not_a_run_file"])
-
-
-@pytest.mark.parametrize(
-    ("content", "code"),
-    [
-        (b"", "empty_file"),
-        (gzip.compress(b"[1]", mtime=0)[:-4], "damaged_gzip"),
-        (gzip.compress(b"Our runs", mtime=0), "not_json"),
-        (b"PK\x03\x04rest", "packed_otherwise"),
-        ("{}".encode("utf-16"), "wrong_encoding"),
-    ],
-)
-def test_what_was_meant_as_a_run_is_an_error_under_any_name(tmp_path, content, code):
-    path = written(tmp_path, "team1", content)
-    assert find_runs(tmp_path) == ((path,), ())
-    read = read_run(path)
-    assert (read.run, [problem.code for problem in read.problems]) == (None, [code])
 
 
 def test_a_bank_beside_its_pool_is_not_another_run(tmp_path):

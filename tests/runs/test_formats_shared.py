@@ -112,12 +112,6 @@ def test_used_passages_of_the_sample_runs(shared):
     assert "citation_not_in_references" not in {one.code for one in checked.problems}
 
 
-def test_the_sample_run_of_2023_lacks_most_turns(shared):
-    _, checked = validated(shared, "ikat/2023/sample_run.json", "2023")
-    assert Counter(one.code for one in checked.problems) == {"missing_turn": 332 - 6}
-    assert Counter(one.reason for one in checked.exclusions) == {"missing_turn": 332 - 6}
-
-
 def test_faulty_scores(shared):
     _, checked = validated(shared, "ikat/2023/sample_run_invalid_scores.json", "2023")
     assert errors(checked) == [
@@ -125,14 +119,6 @@ def test_faulty_scores(shared):
         ("wrong_type", f"{R0}.ptkb_provenance[0].score"),
     ]
     assert [(one.turn_id, one.rank) for one in checked.exclusions if one.reason != "missing_turn"] == [("9-1_1", 1)]
-
-
-def test_faulty_ptkb_fields(shared):
-    _, checked = validated(shared, "ikat/2023/sample_run_missing_ptkb_fields.json", "2023")
-    assert errors(checked) == [
-        ("missing_field", f"{R0}.ptkb_provenance[0].id"),
-        ("missing_field", f"{R0}.ptkb_provenance[0].text"),
-    ]
 
 
 def test_faulty_field_names(shared):
@@ -152,17 +138,6 @@ def test_faulty_field_names(shared):
     missing = next(one for one in checked.problems if one.path == "$.turns[0].turn_id")
     assert "'turn_number'" in missing.message
     assert len(checked.run.turns) == 5
-
-
-def test_faulty_run_without_ptkb(shared):
-    run, checked = validated(shared, "ikat/2023/sample_run_no_ptkb.json")
-    assert run.format == "ikat2023"
-    assert Counter(one.code for one in checked.problems) == {"no_ptkb": 36}
-    assert [one.path for one in checked.problems][:2] == [
-        f"{R0}.ptkb_provenance", "$.turns[0].responses[1].ptkb_provenance",
-    ]  # fmt: skip
-    _, checked = validated(shared, "ikat/2023/sample_run_no_ptkb.json", "2023")
-    assert Counter(one.code for one in checked.problems) == {"no_ptkb": 36, "missing_turn": 332 - 12}
 
 
 def test_the_question_pool_judges_a_question_that_its_bank_has_not(shared):

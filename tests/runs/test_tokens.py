@@ -123,15 +123,6 @@ def test_cut_is_the_end_of_the_last_token_within_the_limit(rule, limit, text, ke
     assert (None if cut is None else text[:cut]) == kept
 
 
-@given(texts, st.integers(1, 8))
-def test_the_cut_text_is_within_the_bare_limit(text: str, limit: int) -> None:
-    counter = LIMITED[limit]
-    cut = counter(text).cut
-    assert (cut is not None) == (counter(text).bare > limit)
-    if cut is not None:
-        assert counter(text[:cut]).bare == limit
-
-
 def whitespace_length(text: str) -> int:
     return len(unicodedata.normalize("NFKC", text).split())
 

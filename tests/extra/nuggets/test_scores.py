@@ -26,31 +26,6 @@ from judge.stats.means import mean_interval
 from tests.extra.nuggets.world import bank, fail, known, nugget, pool, response
 
 FOUR = (nugget("1-1_1/1", "vital"), nugget("1-1_1/2", "vital"), nugget("1-1_1/3"), nugget("1-1_1/4"))
-SUPPORTED = ("supports", "supports", "partly", "does_not")
-"""The assignments of nuggetizer's example of an assigned answer: support, support, partial_support, not_support."""
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        # all: (1 + 1 + .5 + 0) / 4; vital: (1 + 1) / 2
-        (SUPPORTED, {"strict_all_score": 2 / 4, "all_score": 2.5 / 4, "strict_vital_score": 1, "vital_score": 1}),
-        # all: (.5 + 0 + 1 + 1) / 4; vital: (.5 + 0) / 2
-        (
-            ("partly", "does_not", "supports", "supports"),
-            {"strict_all_score": 2 / 4, "all_score": 2.5 / 4, "strict_vital_score": 0, "vital_score": 0.5 / 2},
-        ),
-        # A contradiction supports nothing, and is counted apart.
-        (
-            ("contradicts", "supports", "contradicts", "does_not"),
-            {"strict_all_score": 1 / 4, "all_score": 1 / 4, "strict_vital_score": 1 / 2, "vital_score": 1 / 2,
-             "contradicted": 2 / 4},
-        ),
-    ],
-)  # fmt: skip
-def test_measures_of_one_response_are_nuggetizers(labels: tuple[MatchLabel, ...], expected: dict[str, float]) -> None:
-    given_labels = {each.nugget_id: label for each, label in zip(FOUR, labels, strict=True)}
-    assert {name: MEASURES[name](FOUR, given_labels) for name in expected} == expected
 
 
 def nuggetizer(nuggets: tuple[Nugget, ...], labels: dict[str, MatchLabel], vital: bool, strict: bool) -> float:
