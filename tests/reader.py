@@ -99,12 +99,26 @@ def _kept(_: tuple[str, ...]) -> Path:
     return Path(folder) / "out"
 
 
-def _judged(path: Path) -> None:
-    _output_folder(path, "--model", JUDGE)
+def _output(*options: str) -> Callable[[Path], None]:
+    return lambda path: _output_folder(path, *options)
 
 
-def _overlapping(path: Path) -> None:
-    _output_folder(path, "--criteria", "groundedness", "--model", "baseline/overlap")
+_judged = _output("--model", JUDGE)
+_judged_once = _output("--criteria", "groundedness", "--model", JUDGE)
+_overlapping = _output("--criteria", "groundedness", "--model", "baseline/overlap")
+
+
+def _judged_folder() -> Path:
+    """The output folder from which labels are made."""
+    folder = Path(".judged")
+    if not folder.exists():
+        _judged(folder)
+    return folder
+
+
+def _by(*words: str) -> Callable[[Path], None]:
+    """A file that a command writes; a word after `@` is a file or folder of the reader."""
+    return lambda path: _run(*(str(_need(word[1:])) if word[0] == "@" else word for word in words), "--out", str(path))
 
 
 def _late(path: Path) -> None:
@@ -112,31 +126,18 @@ def _late(path: Path) -> None:
     path.write_text(json.dumps(run | {"run_name": "late"}), encoding="utf-8")
 
 
-def _split(path: Path) -> None:
-    _run("gold", "split", str(_need("gold.jsonl")), "--test", "0.5", "--seed", "1", "--out", str(path))
-
-
-def _judged_once(path: Path) -> None:
-    _output_folder(path, "--criteria", "groundedness", "--model", JUDGE)
-
-
 def _matched(path: Path) -> None:
     """People's matches of the responses that the reader's output folders hold: what shares most words is supported."""
     nuggets = read_bank(EXAMPLE / "nuggets.jsonl").nuggets
-    if not Path(".judged").exists():
-        _judged(Path(".judged"))
+    judged = (_judged_folder() / "pool.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [
         {"turn_id": row["turn_id"], "nugget_id": nugget.nugget_id, "response_id": row["response_id"],
          "label": "supports" if containment(nugget.text, [row["text"]]) > 0.6 else "does_not", "assessor": "ann"}
-        for row in map(json.loads, Path(".judged/pool.jsonl").read_text(encoding="utf-8").splitlines())
+        for row in map(json.loads, judged)
         for nugget in nuggets
         if nugget.turn_id == row["turn_id"]
     ]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def _pooled(path: Path) -> None:
-    _run("pool", "--runs", str(EXAMPLE / "runs"), *INPUTS, "--out", str(path))
 
 
 def _example(name: str) -> Callable[[Path], None]:
@@ -158,17 +159,11 @@ def _gold(path: Path) -> None:
 
 def _grades(path: Path) -> None:
     """Qrels of the responses of the reader's output folder."""
-    folder = Path(".judged")
-    if not folder.exists():
-        _judged(folder)
-    shutil.copyfile(folder / "qrels" / "response_groundedness.llm.qrel", path)
+    shutil.copyfile(_judged_folder() / "qrels" / "response_groundedness.llm.qrel", path)
 
 
 def _response_runs(path: Path) -> None:
-    folder = Path(".judged")
-    if not folder.exists():
-        _judged(folder)
-    shutil.copytree(folder / "response_runs", path)
+    shutil.copytree(_judged_folder() / "response_runs", path)
 
 
 def _trec_run(path: Path) -> None:
@@ -205,10 +200,6 @@ def _collection(path: Path) -> None:
 
 def _prompt(path: Path) -> None:
     shutil.copyfile(PROJECT / "prompts" / "groundedness" / "graded.md", path)
-
-
-def _plan(path: Path) -> None:
-    _run("gold", "plan", "--pool", str(_need("out")), "--n", "40", "--per-run", "5", "--seed", "1", "--out", str(path))
 
 
 def _assessed(path: Path) -> None:
@@ -307,46 +298,24 @@ MADE: dict[str, Callable[[Path], None]] = {
     "docs/report.md: out": _overlapping,
     "judged": _judged_once,
     "people.jsonl": _matched,
-    "matched": lambda path: _run(
-        "nuggets",
-        "match",
-        "--pool",
-        str(_need("out")),
-        "--bank",
-        str(_need("nuggets.jsonl")),
-        "--model",
-        "baseline/overlap",
-        "--out",
-        str(path),
-    ),
-    "claimed": lambda path: _run(
-        "nuggets",
-        "claims",
-        "--pool",
-        str(_need("out")),
-        "--bank",
-        str(_need("nuggets.jsonl")),
-        "--model",
-        "checker/overlap",
-        "--out",
-        str(path),
-    ),
+    "matched": _by("nuggets", "match", "--pool", "@out", "--bank", "@nuggets.jsonl", "--model", "baseline/overlap"),
+    "claimed": _by("nuggets", "claims", "--pool", "@out", "--bank", "@nuggets.jsonl", "--model", "checker/overlap"),
     "manual.json": lambda path: path.write_bytes(
         gzip.decompress((EXAMPLE / "runs/orchard-manual.json.gz").read_bytes())
     ),
     "nuggets.jsonl": _example("nuggets.jsonl"),
     "bank": _bank,
-    "sheet.csv": lambda path: _run("nuggets", "sheet", str(_need("nuggets.jsonl")), "--out", str(path)),
+    "sheet.csv": _by("nuggets", "sheet", "@nuggets.jsonl"),
     "edits.jsonl": _text(""),
     "gold_nuggets_human.json": _text('{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}}}'),
     "rubrics.csv": _text("id,rubrik\n1-1-r1,Are ramps free?\n"),
     "out-may": _judged_once,
     "out-june": _judged_once,
-    "pooled": _pooled,
+    "pooled": _by("pool", "--runs", str(EXAMPLE / "runs"), *INPUTS),
     "response_runs": _response_runs,
     "gold.jsonl": _gold,
     "dev.jsonl": _gold,
-    "plan.jsonl": _plan,
+    "plan.jsonl": _by("gold", "plan", "--pool", "@out", "--n", "40", "--per-run", "5", "--seed", "1"),
     "docs/gold.md: labels.csv": _assessed,
     "docs/gold.md: labels-ann.csv": _assessed,
     "docs/gold.md: labels-bob.csv": _assessed,
@@ -371,8 +340,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "mine.res": _text("".join(f"{topic} Q0 p{topic % 3} 1 1 r\n" for topic in range(1, 5))),
     "passage_hashes.tsv": _text(_hash_list()),
     "ikat_2023_passages_hashes.tsv.bz2": lambda path: void(path.write_bytes(bz2.compress(_hash_list().encode()))),
-    "hashes.idx": lambda path: _run("passages", "index", "--hashes", str(_need("passage_hashes.tsv")), "-o", str(path)),
-    "collection.idx": lambda path: _run("passages", "index", "--collection", str(_need("shards")), "-o", str(path)),
+    "hashes.idx": _by("passages", "index", "--hashes", "@passage_hashes.tsv"),
+    "collection.idx": _by("passages", "index", "--collection", "@shards"),
     "shards": _collection,
     "late.json": _late,
     "out-2024": _judged_once,
@@ -382,12 +351,12 @@ MADE: dict[str, Callable[[Path], None]] = {
     "after": _judged_once,
     "judge evaluate qrels: out": _judged_once,
     "damaged.sqlite": lambda path: void(shutil.copyfile(_need("out") / "journal.sqlite", path)),
-    "journal.jsonl": lambda path: _run("journal", "export", str(_need("out")), "-o", str(path)),
+    "journal.jsonl": _by("journal", "export", "@out"),
     "mine/a.md": _prompt,
     "mine/b.md": _prompt,
     "a": _judged_once,
     "b": _overlapping,
-    "split": _split,
+    "split": _by("gold", "split", "@gold.jsonl", "--test", "0.5", "--seed", "1"),
     "response_groundedness.qrel": _grades,
     "grades.csv": lambda path: _text(_need("judge gold: labels").read_text().replace("turn_id", "turn", 1))(path),
     "judge gold: labels": _assessed,

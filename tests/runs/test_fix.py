@@ -39,10 +39,6 @@ def passage(number, score, **more):
     return {"id": f"clueweb22-en0000-00-00000:{number}", "score": score} | more
 
 
-def ids(entries):
-    return [int(entry["id"].rpartition(":")[2]) for entry in entries]
-
-
 def fix(response, format="ikat2024", **turn):
     """A turn with one response, fixed; gives the response and the fixes as (path, code, before, after)."""
     fixer = Fixer(head(format), words)
@@ -52,78 +48,76 @@ def fix(response, format="ikat2024", **turn):
     return turn["responses"][0], fixes, turn
 
 
-def test_passages_are_ordered_by_score_and_ties_keep_their_order():
-    response, fixes, _ = fix(
-        {"passage_provenance": [passage(n, s, used=True) for n, s in ((0, 9), (1, 3), (2, 5.5), (3, 3), (4, 1))]}
-    )
-    assert ids(response["passage_provenance"]) == [0, 2, 1, 3, 4]
-    name = "clueweb22-en0000-00-00000:"
-    assert fixes == [
-        ("passage_provenance[1:3]", "scores_not_decreasing", [f"{name}1", f"{name}2"], [f"{name}2", f"{name}1"])
-    ]
+N, PP, PTKB = "clueweb22-en0000-00-00000:", "passage_provenance", "ptkb_provenance"
+ONE, TWO = ({"id": "1", "text": "a", "score": score} for score in ("0.5", 0.4))
 
 
-@pytest.mark.parametrize("score", [None, float("nan"), float("inf"), "high", True])
-def test_passages_stay_in_order_where_a_score_cannot_be_ranked_by(score):
-    entries = [passage(n, one, used=True) for n, one in enumerate((1.0, score, 3.0))]
-    response, fixes, _ = fix({"passage_provenance": entries})
-    assert fixes == []
-    assert ids(response["passage_provenance"]) == [0, 1, 2]
+def listed(*rows, **more):
+    """Passages from pairs of number and score, or triples that end in whether it was used."""
+    return {PP: [passage(*row[:2], **({"used": row[2]} if len(row) > 2 else {}), **more) for row in rows]}
 
 
-def test_the_best_of_a_repeated_passage_is_kept_and_is_used_if_any_was():
-    entries = [passage(n, score, used=score == 1) for n, score in ((0, 2), (1, 1.5), (0, 3), (0, 1))]
-    response, fixes, _ = fix({"passage_provenance": copy.deepcopy(entries)})
-    assert response["passage_provenance"] == [passage(0, 3, used=True), passage(1, 1.5, used=False)]
-    # By falling score the entries are 2, 0, 1, 3.
-    assert [fix[:2] for fix in fixes] == [
-        ("passage_provenance[0:3]", "scores_not_decreasing"),
-        ("passage_provenance[0]", "duplicate_passage"),
-        ("passage_provenance[3]", "duplicate_passage"),
-        ("passage_provenance[2].used", "duplicate_passage"),
-    ]
-    assert fixes[1][2:] == (entries[0], None)
-    assert fixes[3][2:] == (False, True)
+def bare(*numbers, used):
+    """Passages without scores, of which the first `used` are."""
+    return {PP: [{"id": f"{N}{number}", "used": k < used} for k, number in enumerate(numbers)]}
 
 
-def test_a_repetition_that_says_something_new_is_kept():
-    entries = [passage(0, 2, used=True, text="One."), passage(0, 1, used=False, text="Another.")]
-    response, fixes, _ = fix({"passage_provenance": copy.deepcopy(entries)})
-    assert (response["passage_provenance"], fixes) == (entries, [])
-    entries = [passage(0, 2, used=True), passage(0, 1, used=False, note="x")]
-    response, fixes, _ = fix({"passage_provenance": copy.deepcopy(entries)})
-    assert (response["passage_provenance"], fixes) == (entries, [])
+FIXES = [
+    # format, members of a response, the same once fixed (None: as they were), fixes
+    # Passages are ordered by score, and ties keep their order; not where a score cannot be ranked by.
+    ("ikat2024", listed((0, 9), (1, 3), (2, 5.5), (3, 3), (4, 1), used=True),
+     listed((0, 9), (2, 5.5), (1, 3), (3, 3), (4, 1), used=True),
+     [(f"{PP}[1:3]", "scores_not_decreasing", [f"{N}1", f"{N}2"], [f"{N}2", f"{N}1"])]),
+    *(("ikat2024", listed((0, 1.0), (1, score), (2, 3.0), used=True), None, [])
+      for score in (None, float("nan"), float("inf"), "high", True)),
+    # The best of a repeated passage is kept, and is used if any was. By falling score the entries are 2, 0, 1, 3.
+    ("ikat2024", listed((0, 2, False), (1, 1.5, False), (0, 3, False), (0, 1, True)),
+     listed((0, 3, True), (1, 1.5, False)),
+     [(f"{PP}[0:3]", "scores_not_decreasing", [f"{N}0", f"{N}1", f"{N}0"], [f"{N}0", f"{N}0", f"{N}1"]),
+      (f"{PP}[0]", "duplicate_passage", passage(0, 2, used=False), None),
+      (f"{PP}[3]", "duplicate_passage", passage(0, 1, used=True), None),
+      (f"{PP}[2].used", "duplicate_passage", False, True)]),
+    # A repetition that says something new is kept.
+    ("ikat2024", {PP: [passage(0, 2, used=True, text="One."), passage(0, 1, used=False, text="Another.")]}, None, []),
+    ("ikat2024", {PP: [passage(0, 2, used=True), passage(0, 1, used=False, note="x")]}, None, []),
+    # The five best are flagged where none is, and the first five where there are no scores.
+    ("ikat2024", listed(*((n, 10 - n) for n in range(7))), listed(*((n, 10 - n, n < 5) for n in range(7))),
+     [*((f"{PP}[{n}].used", "no_used_passage", None, True) for n in range(5)),
+      (f"{PP}[*].used", "no_used_passage", None, False)]),
+    ("ikat2024", bare(3, 3, 1, 2, 4, 5, 6, used=0), bare(3, 1, 2, 4, 5, 6, used=5),
+     [(f"{PP}[1]", "duplicate_passage", {"id": f"{N}3", "used": False}, None),
+      *((f"{PP}[{k}].used", "no_used_passage", False, True) for k in (0, 2, 3, 4, 5))]),
+    # Passages without a flag beside flagged ones are not used; a flag of another type is left for validation.
+    ("ikat2024", listed((0, 3, None), (1, 2, True)), listed((0, 3, False), (1, 2, True)),
+     [(f"{PP}[*].used", "missing_used", None, False)]),
+    *(("ikat2024", listed((0, 3, used), (1, 2)), None, []) for used in ("yes", 0, 1, "false")),
+    # Statements stand once, by their numbers, by what they say, or by their texts.
+    ("ikat2024", {PTKB: [1, 2, 1]}, {PTKB: [1, 2]}, [(f"{PTKB}[2]", "duplicate_ptkb", 1, None)]),
+    ("ikat2024", {PTKB: ["3", 3, "03"]}, {PTKB: [3]},
+     [(f"{PTKB}[0]", "coerced_value", "3", 3), (f"{PTKB}[1]", "duplicate_ptkb", 3, None),
+      (f"{PTKB}[2]", "coerced_value", "03", 3), (f"{PTKB}[2]", "duplicate_ptkb", 3, None)]),
+    ("ikat2024", {PTKB: [0, 0, "x", "x", None, None, 1.0, 1.0, True, True]}, None, []),
+    ("ikat2023", {PTKB: [ONE, TWO, {"id": "1", "text": "b"}]},
+     {PTKB: [ONE | {"score": 0.5}, {"id": "1", "text": "b"}]},
+     [(f"{PTKB}[0].score", "coerced_value", "0.5", 0.5), (f"{PTKB}[1]", "duplicate_ptkb", TWO, None)]),
+    ("ikat2025", {PTKB: ["I am vegan.", "", "", "I am vegan."]}, {PTKB: ["I am vegan.", "", ""]},
+     [(f"{PTKB}[3]", "duplicate_ptkb", "I am vegan.", None)]),
+    # Ranks and scores are written as the numbers that they are read as.
+    *(("ikat2024", {"rank": rank}, {"rank": 2}, [("rank", "coerced_value", rank, 2)]) for rank in ("2", 2.0)),
+    *(("ikat2024", {"rank": rank}, None, []) for rank in (2, "two", 2.5, True, None)),
+    ("cast2022", {"provenance": [{"id": "MARCO_1-1", "score": "2"}]},
+     {"provenance": [{"id": "MARCO_1-1", "score": 2.0}]}, [("provenance[0].score", "coerced_value", "2", 2.0)]),
+    *(("cast2022", {"provenance": [{"id": "MARCO_1-1", "score": score}]}, None, [])
+      for score in ("nan", "inf", "1e999", 2)),
+]  # fmt: skip
 
 
-def test_the_five_best_are_flagged_where_none_is():
-    response, fixes, _ = fix({"passage_provenance": [passage(n, 10 - n) for n in range(7)]})
-    assert [entry["used"] for entry in response["passage_provenance"]] == [True] * 5 + [False] * 2
-    assert fixes == [(f"passage_provenance[{n}].used", "no_used_passage", None, True) for n in range(5)] + [
-        ("passage_provenance[*].used", "no_used_passage", None, False)
-    ]
-
-
-def test_the_first_five_are_flagged_where_there_are_no_scores():
-    entries = [{"id": passage(n, 0)["id"], "used": False} for n in (3, 3, 1, 2, 4, 5, 6)]
-    response, fixes, _ = fix({"passage_provenance": entries})
-    assert ids(response["passage_provenance"]) == [3, 1, 2, 4, 5, 6]
-    assert [entry["used"] for entry in response["passage_provenance"]] == [True] * 5 + [False]
-    assert [fix[1] for fix in fixes] == ["duplicate_passage"] + ["no_used_passage"] * 5
-    assert fixes[1][2:] == (False, True)
-
-
-def test_passages_without_a_flag_beside_flagged_ones_are_not_used():
-    entries = [passage(0, 3), passage(1, 2, used=True), passage(2, 1, used=None)]
-    response, fixes, _ = fix({"passage_provenance": entries})
-    assert [entry["used"] for entry in response["passage_provenance"]] == [False, True, False]
-    assert fixes == [("passage_provenance[*].used", "missing_used", None, False)]
-
-
-@pytest.mark.parametrize("used", ["yes", 0, 1, "false"])
-def test_a_flag_of_another_type_is_left_for_validation(used):
-    entries = [passage(0, 3, used=used), passage(1, 2)]
-    response, fixes, _ = fix({"passage_provenance": copy.deepcopy(entries)})
-    assert (response["passage_provenance"], fixes) == (entries, [])
+@pytest.mark.parametrize(("format", "before", "after", "expected"), FIXES)
+def test_each_fix_and_its_row_of_the_log(format, before, after, expected):
+    response, fixes, _ = fix(copy.deepcopy(before), format)
+    # As text, since 2 and 2.0 are equal.
+    assert repr(response) == repr({"rank": 1, "text": "Text."} | (before if after is None else after))
+    assert fixes == expected
 
 
 @pytest.mark.parametrize("rule", ["bare", "english"])
@@ -173,56 +167,6 @@ def test_texts_that_are_not_judged_are_not_cut():
     fixer.turn(turn, "$")
     assert fixer.fixes == []
     assert fix({"text": " " * 300})[1] == fix({"text": "\0" + "w " * 300})[1] == []
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "codes"),
-    [
-        ([1, 2, 1], [1, 2], ["duplicate_ptkb"]),
-        (["3", 3, "03"], [3], ["coerced_value", "duplicate_ptkb", "coerced_value", "duplicate_ptkb"]),
-        ([0, 0], [0, 0], []),
-        (["x", "x", None, None, 1.0, 1.0, True, True], ["x", "x", None, None, 1.0, 1.0, True, True], []),
-    ],
-)
-def test_statement_numbers_are_numbers_and_stand_once(before, after, codes):
-    response, fixes, _ = fix({"ptkb_provenance": before})
-    assert response["ptkb_provenance"] == after
-    assert [fix[1] for fix in fixes] == codes
-
-
-def test_statements_of_2023_stand_once_if_they_say_the_same():
-    entries = [
-        {"id": "1", "text": "a", "score": "0.5"},
-        {"id": "1", "text": "a", "score": 0.4},
-        {"id": "1", "text": "b"},
-    ]
-    response, fixes, _ = fix({"ptkb_provenance": entries}, "ikat2023")
-    assert response["ptkb_provenance"] == [{"id": "1", "text": "a", "score": 0.5}, {"id": "1", "text": "b"}]
-    assert [fix[:3] for fix in fixes] == [
-        ("ptkb_provenance[0].score", "coerced_value", "0.5"),
-        ("ptkb_provenance[1]", "duplicate_ptkb", {"id": "1", "text": "a", "score": 0.4}),
-    ]
-
-
-def test_statements_of_2025_stand_once():
-    response, fixes, _ = fix({"ptkb_provenance": ["I am vegan.", "", "", "I am vegan."]}, "ikat2025")
-    assert response["ptkb_provenance"] == ["I am vegan.", "", ""]
-    assert fixes == [("ptkb_provenance[3]", "duplicate_ptkb", "I am vegan.", None)]
-
-
-@pytest.mark.parametrize(
-    ("rank", "fixed"), [("2", 2), (2.0, 2), (2, 2), ("two", "two"), (2.5, 2.5), (True, True), (None, None)]
-)
-def test_a_rank_is_written_as_the_number_it_is_read_as(rank, fixed):
-    response, fixes, _ = fix({"rank": rank})
-    assert (response["rank"], type(response["rank"])) == (fixed, type(fixed))
-    assert fixes == ([] if type(rank) is type(fixed) else [("rank", "coerced_value", rank, fixed)])
-
-
-@pytest.mark.parametrize(("score", "fixed"), [("2", 2.0), ("nan", "nan"), ("inf", "inf"), ("1e999", "1e999"), (2, 2)])
-def test_a_score_is_written_as_the_number_it_is_read_as(score, fixed):
-    response, _, _ = fix({"provenance": [{"id": "MARCO_1-1", "score": score}]}, "cast2022")
-    assert response["provenance"] == [{"id": "MARCO_1-1", "score": fixed}]
 
 
 def test_references_and_citations_of_2025_are_ordered():
