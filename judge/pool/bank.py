@@ -148,12 +148,7 @@ def read_pool(
 
 
 def _share(response: PooledResponse, known: dict[str, str]) -> None:
-    """Hold the strings of a response that others have too once; it was just read, and nobody else has it yet.
-
-    Args:
-        response: The response.
-        known: The strings that were seen.
-    """
+    """Hold the strings of a response that are `known` already once; it was just read, and nobody else has it yet."""
     force_setattr(response, "turn_id", known.setdefault(response.turn_id, response.turn_id))
     force_setattr(response, "topic_id", known.setdefault(response.topic_id, response.topic_id))
     force_setattr(response, "passages", tuple(known.setdefault(key, key) for key in response.passages))
@@ -219,11 +214,7 @@ def pool_file(path: Path) -> Path:
 
 
 def read_pool_folder(path: Path, *beside: Beside) -> Pool:
-    """The pool of a folder or of a `pool.jsonl`; its files may be packed.
-
-    Args:
-        path: The folder, or the file with the responses.
-        beside: The other files of the pool to read; what an unread file holds is empty in the result.
+    """The pool of a folder or of a `pool.jsonl`, packed or not; what stands in a file that is not named is empty.
 
     Raises:
         InputError: A wanted file is missing or damaged.

@@ -136,12 +136,7 @@ def depths(turns: Mapping[str, PooledTurn]) -> dict[str, int]:
 def turns_shown(pool: Pool, topics: Mapping[str, Turn] | None) -> dict[str, Turn] | None:
     """The turns that prompts show: those of the topics, and the pool's own ones with the conversation before them.
 
-    Args:
-        pool: The pool.
-        topics: The turns of the topics by id; None without topics.
-
-    Returns:
-        Turn id to turn; None without topics where the pool has no turns of its own.
+    None without topics where the pool has no turns of its own.
     """
     if topics is None and not pool.turns:
         return None

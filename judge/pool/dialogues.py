@@ -43,17 +43,10 @@ def by_topic(turns: Mapping[str, Turn]) -> dict[str, list[Turn]]:
 
 
 def as_said(run: Run, turns: Mapping[str, Turn] | None) -> Run | None:
-    """A run as it was read, with the whole conversation of each topic that it has a turn of.
+    """A run as it was read, with the whole conversation of each topic that it has a turn of; None if nobody knows it.
 
     The user of an interactive run says what its file has. The user of another run says what the topics have, in turns
     that the run lacks too. Turns that no topic has are left out.
-
-    Args:
-        run: The run.
-        turns: The turns of the topics by id; None without topics.
-
-    Returns:
-        The run; None where nobody knows what its user said.
     """
     if rules_of(run.format).own_turns:
         known = {turn.topic_id for turn in turns.values()} if turns is not None else None
@@ -80,12 +73,8 @@ def dialogue_candidates(
 ) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
     """The dialogues of a run, and an exclusion for each response that was not said or is not to be judged.
 
-    A topic in which the run said nothing is no dialogue.
-
-    Args:
-        run: The run without what its errors take out; it says whether its responses may be judged.
-        said: The run with its conversations, from `as_said`.
-        own: The turns of its conversations, by the ids that the run gives them.
+    `run` is the run without what its errors take out, `said` that of `as_said`, and `own` has its turns by the ids that
+    it gives them. A topic in which the run said nothing is no dialogue.
     """
     if not run.eval_response:
         detail = "the run says eval_response: false"

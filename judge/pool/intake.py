@@ -134,13 +134,7 @@ def _counting(read: Iterable[Admitted], count_tokens: TokenCounter) -> Iterator[
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
-    """The submissions with only the chosen runs selected; each turn of another run is an exclusion with the reason.
-
-    Args:
-        submitted: Every run of the folder.
-        chosen: Ids of the runs to be pooled.
-        reasons: Why a run is left out, by run id.
-    """
+    """The submissions with only the chosen runs selected; each turn of another run is an exclusion with its reason."""
     others = {run_id for run_id in submitted.names.values() if run_id not in chosen}
     turns = {(candidate.run_id, candidate.turn_id) for candidate in submitted.candidates}
     turns |= {(row.run_id, row.turn_id) for row in submitted.exclusions}
@@ -217,11 +211,7 @@ def make_pool(
 
 
 def check_years(submitted: Submitted, previous: Pool | None = None) -> None:
-    """Refuse runs of several years: one turn id would stand for different turns.
-
-    Args:
-        submitted: The runs; those that are not selected do not count.
-        previous: The pool that is extended.
+    """Refuse selected runs of several years, `previous` ones included: one turn id would stand for different turns.
 
     Raises:
         InputError: The runs, or the runs and the pool, are of several years.

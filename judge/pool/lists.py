@@ -26,11 +26,9 @@ def own_turn_id(written: str) -> str:
 
 
 def read_turns(path: Path, known: Collection[str] | None = None) -> frozenset[str]:
-    """The turn ids of a file, one a line, in either spelling.
+    """The turn ids of a file, one a line, in either spelling; blank lines are skipped.
 
-    Args:
-        path: The file; blank lines are skipped.
-        known: The turns of the topics; another id is an error. None: every id is accepted.
+    An id that is not `known` is an error; None accepts every id.
 
     Raises:
         InputError: The file cannot be read, holds no id, or holds an unknown id.
@@ -39,11 +37,7 @@ def read_turns(path: Path, known: Collection[str] | None = None) -> frozenset[st
 
 
 def read_run_ids(path: Path, known: Collection[str]) -> frozenset[str]:
-    """The run ids of a file, one a line.
-
-    Args:
-        path: The file; blank lines are skipped.
-        known: The ids of the runs that there are.
+    """The run ids of a file, one a line; blank lines are skipped, and every id is `known`.
 
     Raises:
         InputError: The file cannot be read, holds no id, or holds an id that no run has.

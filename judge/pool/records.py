@@ -119,11 +119,7 @@ def pool_places(pool: Pool) -> dict[str, int]:
 
 
 class SeenResponses:
-    """A set of response ids that takes a hundredth of the memory where they are those of a pool.
-
-    Args:
-        places: From `pool_places`.
-    """
+    """A set of response ids that takes a hundredth of the memory where they have `places`, those of `pool_places`."""
 
     def __init__(self, places: Mapping[str, int]) -> None:
         self._places = places

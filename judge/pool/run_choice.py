@@ -22,13 +22,7 @@ class RunChoice:
     def __init__(
         self, rule: RunRule, grades: Mapping[str, Mapping[str, int]], measure: str | None, teams: Path | None
     ) -> None:
-        """Prepare the measure.
-
-        Args:
-            rule: Which of the measured runs are chosen.
-            grades: Grades of passages by turn id and passage id.
-            measure: As ir-measures names it; by default nDCG@5.
-            teams: A file of teams, where the runs do not name theirs.
+        """Prepare the measure, by default nDCG@5; `teams` is a file of teams, where the runs do not name theirs.
 
         Raises:
             UsageError: The measure is unknown.

@@ -30,13 +30,6 @@ def with_runs(
     A run had to answer the turns of the topics or, without topics, those that any run has. An interactive run had to
     answer what its users said, and to reach the topics or, without them, those that any interactive run reached. In a
     pool of dialogues, every run had to reach them.
-
-    Args:
-        submitted: The runs.
-        pool: The pool made of them.
-        turns: The turns of the topics by id; None without topics.
-        selection: Which turns are pooled.
-        previous: The pool that is extended.
     """
     own = _own(submitted, pool, previous, selection.unit)
     expected = _expected(pool, turns, selection, own)

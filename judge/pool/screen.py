@@ -133,10 +133,7 @@ def _repeated(units: Sequence[tuple[str, ...]]) -> float:
 def copied(words: Sequence[str], passage: Sequence[str], above: float = 0.0) -> float:
     """Share of the words within COPIED_RUN consecutive words of the passage; 0 for a shorter text.
 
-    Args:
-        words: The words of a text.
-        passage: The words of a passage.
-        above: A share that is not above this one may be told as 0, which takes less time.
+    A share that is not `above` a number may be told as 0, which takes less time.
     """
     known = set(_runs(passage, COPIED_RUN))
     count = end = missed = 0
@@ -175,14 +172,10 @@ def screen(
     *,
     complete: bool = True,
 ) -> tuple[ScreenFlag, ...]:
-    """The flags of a response, in the order of `ScreenCode`.
+    """The flags of a response by its text and those of its used passages, in the order of `ScreenCode`.
 
-    Args:
-        text: The response.
-        passages: Texts of its used passages.
-        thresholds: Where a flag is set.
-        similarity: Similarity of the response to its passages by an encoder; replaces the share of content words.
-        complete: Whether every used passage has a text; `off_passage` is never set where one lacks it.
+    The similarity of the response to its passages by an encoder replaces the share of content words. Without the text
+    of every used passage, evidence is not `complete`, and `off_passage` is never set.
     """
     words, limit = words_of(text), thresholds
     shown = [(_remembered if len(passage) <= _REMEMBERED else _passage_words)(passage) for passage in passages]
@@ -276,9 +269,7 @@ def _rows(thresholds: Thresholds, similar: Similarities | None, part: Sequence[_
 def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) -> dict[str, str]:
     """The runs of a pool whose evidence mostly has no text, by run id, with the figures in words.
 
-    Args:
-        pool: The pool.
-        exists: Whether the collection has a passage, where its texts are not given; None where they are.
+    `exists` says whether the collection has a passage, where its texts are not given.
     """
     turns: dict[str, dict[str, tuple[int, int, int]]] = {}
     for response in pool.responses:

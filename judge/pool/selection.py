@@ -94,12 +94,8 @@ def candidates(
     """The responses of a run to be pooled, and an exclusion for each turn or response that is left out.
 
     Of each turn, the `depth` best-ranked responses; with `relevance`, the `depth` best-ranked of those that use a
-    relevant passage. A response without text uses up its place: the next one in rank does not move up.
-
-    Args:
-        run: The run.
-        selection: Which responses are pooled. It names turns as the run does, but passage grades are of pooled turns.
-        own: The turns of an interactive run, by the ids that the run gives them.
+    relevant passage. A response without text uses up its place: the next one in rank does not move up. The selection
+    names turns as the run does, and passage grades name them as the pool does, by `own`.
     """
     own = own or {}
     kept: list[Candidate] = []
@@ -258,10 +254,6 @@ class Effectiveness:
     def __init__(self, measure: str, grades: Mapping[str, Mapping[str, int]]) -> None:
         """Prepare the measure.
 
-        Args:
-            measure: As ir_measures writes it: `nDCG@5`, `AP(rel=2)`.
-            grades: Grades of passages by turn id and passage id.
-
         Raises:
             UsageError: The measure is unknown or cannot be computed.
         """
@@ -270,10 +262,7 @@ class Effectiveness:
         (self.name,) = self._measures.names
 
     def of(self, ranking: Ranking) -> float:
-        """The mean over every judged turn; a turn without passages counts 0.
-
-        Args:
-            ranking: (passage id, score) pairs by turn id, from `judge.runs.ranking`.
+        """The mean over every judged turn of a ranking of passages; a turn without passages counts 0.
 
         Raises:
             UsageError: The measure is not a finite number for this run.

@@ -56,11 +56,6 @@ def read_teams(path: Path) -> dict[str, str]:
 
 
 def teams_of(own: Mapping[str, str | None], given: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """The team of each run: the given team, else the team that the run itself names, else None.
-
-    Args:
-        own: Run id to the team that the run names.
-        given: Run id to the team that the user names.
-    """
+    """The team of each run: the given team, else its `own`, which the run itself names, else None."""
     given = given or {}
     return {run_id: given.get(run_id) or team for run_id, team in own.items()}

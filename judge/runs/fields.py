@@ -27,16 +27,12 @@ Report = Callable[[str, str, str], None]
 
 
 class ProblemLog:
-    """The problems of one file in the order of reading; `turn_id` is the turn that is being read."""
+    """The problems of one file in the order of reading; `turn_id` is the turn that is being read.
+
+    None is added at or below a `silent` path, nor after the first `most`, where one is as bad as all.
+    """
 
     def __init__(self, file: str, silent: Collection[str] = (), most: int | None = None) -> None:
-        """Start an empty log.
-
-        Args:
-            file: The file, as problems name it.
-            silent: Paths at or below which no problem is added.
-            most: The most problems that are kept, where one is as bad as all; None keeps every problem.
-        """
         self.file = file
         self.most = most
         self.silent = silent

@@ -150,12 +150,7 @@ def countable(text: str) -> bool:
 
 
 def truncated(text: str, count_tokens: Callable[[str], TokenCount]) -> tuple[str, TokenCount]:
-    """The text cut to the limit, with its lengths; the whole text if it is within the limit.
-
-    Args:
-        text: A response.
-        count_tokens: A `TokenCounter`, whose rule and limit count.
-    """
+    """The text cut to the limit of a `TokenCounter`, with its lengths; the whole text if it is within the limit."""
     tokens = count_tokens(text)
     # The rest may count differently on its own, hence the loop; each round shortens the text.
     while tokens.cut is not None:
@@ -167,12 +162,9 @@ def truncated(text: str, count_tokens: Callable[[str], TokenCount]) -> tuple[str
 def rule_effect(
     turns: Iterable[Sequence[str]], counter: TokenCounter, lengths_of: Callable[[str], TokenCount]
 ) -> RuleEffect:
-    """The effect of the counter's rule and limit on a run.
+    """The effect of the counter's rule and limit on a run, given the texts of each turn that would be pooled by rank.
 
-    Args:
-        turns: For each turn, the texts that would be pooled, best rank first.
-        counter: The counter with the rule and limit; called only for texts over the limit.
-        lengths_of: A counter with any rule, for the lengths of all texts.
+    `lengths_of` is a counter with any rule, for the lengths of all texts; `counter` counts those over the limit.
     """
     lengths: list[int] = []
     over = lost = emptied = unanswered = 0

@@ -63,15 +63,9 @@ def _standing(turn_id: str, name: str, text: str) -> PooledResponse:
 
 
 def turn_sources(pool: Pool, kind: SourceKind, grades: PassageGrades | None = None, minimum: int = 1) -> TurnSources:
-    """The sources of every turn.
+    """The sources of every turn; with qrels, only passages that they grade `minimum` or better.
 
     Passages are ordered by grade, and then by how many pooled responses used them; responses as in the pool.
-
-    Args:
-        pool: The responses with their passages.
-        kind: What counts as a source.
-        grades: Passage qrels; None to take every passage that a response used.
-        minimum: The least grade of a passage that counts as relevant.
     """
     of_turns: dict[str, list[PooledResponse]] = {}
     own_turns = 0
@@ -149,13 +143,7 @@ def _joined(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
 
 
 class TurnMerging:
-    """The candidates of one turn, block by block compared with those that are new.
-
-    Args:
-        turn_id: The turn.
-        candidates: Its candidates.
-        most: Most nuggets of a turn; once there are so many, the other candidates are left over.
-    """
+    """The candidates of one turn, block by block compared with those that are new, up to `most`; the rest is left."""
 
     def __init__(self, turn_id: str, candidates: Sequence[NuggetCandidate], most: int) -> None:
         self.turn_id = turn_id

@@ -123,14 +123,8 @@ def corrected_recall(
 ) -> tuple[CorrectedRecall, ...]:
     """Correct the recall of every run, best corrected mean first, then runs without one.
 
-    Args:
-        judged: The units by the judge.
-        people: The same units by people.
-        gold: People's matches, for what they matched and with which inclusion probabilities.
-        measure: A recall of MEASURES.
-        name: The file of people's matches, for messages.
-        inclusion: The probability with which a unit was drawn for people, where the rows do not say it.
-        cluster: What the intervals are over.
+    `gold` are people's matches, with what they matched and how probably, and `name` is their file in messages.
+    `inclusion` is the probability with which a unit was drawn for people, where the rows do not say it.
 
     Raises:
         InputError: An inclusion probability is unknown or contradicts how much people matched.

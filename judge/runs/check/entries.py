@@ -19,15 +19,9 @@ from judge.runs.records import Provenance, Response, Turn
 
 
 def check_entries(rules: Rules, run_type: str | None, base: str, passages: Sequence[Provenance], add: Report) -> None:
-    """Check the ids and scores of one list of passages; well-formed lists are checked in C, for speed.
+    """Check the ids and scores of one list of up to 300,000 passages; well-formed lists are checked in C, for speed.
 
-    Args:
-        rules: The rules of the run's format.
-        run_type: The run's type, which may need no scores.
-        base: JSON path of the list.
-        passages: The entries of the list, up to 300,000.
-        add: Takes the code, path and message of a problem. Beyond `LISTED` problems of one code, the path is `base`
-            and the message is empty.
+    `base` is the JSON path of the list. Beyond `LISTED` problems of one code, `add` is given this path and no message.
     """
     if len(passages) > MAX_PASSAGES:
         message = f"{len(passages)} passages, at most {MAX_PASSAGES} are assessed"

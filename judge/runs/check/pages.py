@@ -53,12 +53,7 @@ def team_names(files: Sequence[FileReport]) -> dict[str, str]:
 
 
 def team_page(team: str, runs: Sequence[tuple[FileReport, str]]) -> str:
-    """All that one team should know: its runs in a table, then the page of each of them.
-
-    Args:
-        team: The team.
-        runs: Its runs, each with its page from `run_page`.
-    """
+    """All that one team should know: its runs in a table, then the page that stands beside each of them."""
     rows = [
         (
             name_of(printable_id(file.run_id or _base(file.file))),
@@ -83,11 +78,8 @@ def index_page(
 ) -> str:
     """The page that leads to the others; files without a page are listed with their problems.
 
-    Args:
-        files: The reports.
-        pages: File to the name of its page.
-        teams: Team to the name of its page.
-        several_years: Which runs are of which year, where that is a problem.
+    `pages` has a file and the name of its page, `teams` a team and the name of its page. `several_years` says which
+    runs are of which year, where that is a problem.
     """
     rows = []
     for file in files:
@@ -123,12 +115,8 @@ def run_page(
 ) -> str:
     """One file's page for its team: the problems, how to fix them, and the exclusions.
 
-    Args:
-        file: The report on the file.
-        limit: Longest response in tokens.
-        rule: The way of counting that the limit uses.
-        strict: Warnings were turned into errors.
-        examples: The most examples of one code; None lists all.
+    `limit` and `rule` are those of the longest response, `examples` the most of one code. Where checks are `strict`,
+    warnings were turned into errors.
     """
     title = name_of(printable_id(file.run_id or _base(file.file)))
     parts = [f"# Validation of {title}", _summary(file, strict), *_codes(file, examples), _judged(file)]

@@ -161,9 +161,7 @@ def run_rows(files: Sequence[FileReport]) -> list[tuple[str, ...]]:
 def text_lines(files: Sequence[FileReport], examples: int | None = EXAMPLES) -> Iterator[str]:
     """The files with problems as lines that are safe to print, and a total.
 
-    Args:
-        files: The reports.
-        examples: Up to as many problems of a code and file have a line each; more are one line. None: a line each.
+    Up to `examples` problems of a code and file have a line each, more are one line; None: a line each.
     """
     for file in files:
         if file.problems:

@@ -51,13 +51,7 @@ class Trace(msgspec.Struct, frozen=True):
 
 
 def trace_of(run: Run, places: Sequence[TurnPlace], turns: Mapping[str, Turn] | None) -> Trace:
-    """What tells the year of a run.
-
-    Args:
-        run: The run as read, with all its turns.
-        places: Its turns in the file, from its reader.
-        turns: The turns of the topics; None without topics.
-    """
+    """What tells the year of a run as read, with `places` from its reader; `turns` are of the topics, if given."""
     # A simulated user says what it wants, in words of its own.
     form = None if rules_of(run.format).own_turns else rules_of(run.format).ptkb
     statements: dict[str, set[str]] = {}

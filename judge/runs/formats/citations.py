@@ -61,14 +61,7 @@ def _by_passage(log: ProblemLog, fields: Fields, name: str) -> dict[str, Any]:
 
 
 def read_cited(log: ProblemLog, fields: Fields, name: str, references: References) -> tuple[Provenance, ...]:
-    """The passages of a response: the references, cited ones as used, and then what it cites beside them.
-
-    Args:
-        log: Takes the problems.
-        fields: The response.
-        name: Name of the citations.
-        references: The references of the turn.
-    """
+    """The passages of a response: the references, cited ones as used, and then what it cites beside in `name`."""
     citations = _by_passage(log, fields, name)
     provenance = references.retrieved.copy()
     cited = citations.keys() & references.scores.keys()

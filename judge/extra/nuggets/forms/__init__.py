@@ -81,12 +81,7 @@ def edits_file(path: StrPath) -> Path | None:
 
 
 def parse_bank(content: bytes, name: str, form: str | None = None) -> NuggetBank:
-    """Read the nuggets in the bytes of a bank.
-
-    Args:
-        content: The bytes, not gzipped.
-        name: The file's name, for messages.
-        form: As for `read_bank`.
+    """Read the nuggets in the bytes of a bank, not gzipped; `form` as for `read_bank`, `name` is for messages.
 
     Raises:
         UsageError: There is no such form.

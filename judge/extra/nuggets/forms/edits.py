@@ -37,11 +37,7 @@ class NuggetEdit(Record, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
 
 def parse_edits(content: bytes, name: str) -> tuple[NuggetEdit, ...]:
-    """The edits in the bytes of a file, in its order; a file may hold none.
-
-    Args:
-        content: The bytes, not gzipped.
-        name: The file's name, for messages.
+    """The edits in the bytes of a file called `name` in messages, in its order; a file may hold none.
 
     Raises:
         InputError: Lines have problems; every problem is listed.

@@ -103,11 +103,7 @@ class CreationInputs(Record, frozen=True):
 
 
 def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInputs:
-    """Read everything a plan names, and open its judge.
-
-    Args:
-        plan: What to do.
-        keys: Refuse a model without its key; a dry run needs none.
+    """Read everything a plan names, and open its judge; a dry run needs no `keys`.
 
     Raises:
         UsageError: The plan asks for what cannot be done.

@@ -125,11 +125,7 @@ def nugget_turns(plan: NuggetJobPlan, pool: Pool) -> dict[str, Turn]:
 
 
 def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
-    """Read the prompt, the bank, the pool and the topics of a plan, and open its judge.
-
-    Args:
-        plan: What to do.
-        keys: Refuse a model without its key; a dry run needs none.
+    """Read the prompt, the bank, the pool and the topics of a plan, and open its judge; a dry run needs no `keys`.
 
     Raises:
         UsageError: The plan asks for what cannot be done.
@@ -163,13 +159,7 @@ def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
 
 
 def check_same(path: Path, configured: dict[str, Any], made: str, command: str) -> None:
-    """Refuse a folder with answers to other questions.
-
-    Args:
-        path: The file that says what the answers in the folder were made of.
-        configured: What those of this job will be made of.
-        made: The answers, for the message that names what differs.
-        command: The command that writes them.
+    """Refuse a folder with answers to other questions than `configured`; `made` is what messages call the answers.
 
     Raises:
         InputError: The folder holds other results.
