@@ -19,7 +19,7 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 # A script finds its neighbor by its bare name.
@@ -353,27 +353,27 @@ class Server:
 
     def fail(self, client: "Client", fault: Fault, answer: dict[str, Any]) -> None:
         """Answer with a fault."""
-        self.statuses[str(fault.status) if fault.sent else "dropped"] += 1
-        self.in_flight -= 1
-        self.last = time.monotonic()
+        self.ended(fault.status if fault.sent else "dropped")
         client.fail(fault, fault.body(answer), self.options.slow)
 
     def drop(self, client: "Client") -> None:
         """Cut the connection."""
-        self.statuses["dropped"] += 1
-        self.in_flight -= 1
-        self.last = time.monotonic()
+        self.ended("dropped")
         client.abort()
 
     def finish(self, client: "Client", status: int, body: Any, headers: dict[str, Any] | None = None) -> None:
         """Write an answer and count it; without a body, `headers` is a step of the script with a hostile one."""
-        self.statuses[str(status)] += 1
-        self.in_flight -= 1
-        self.last = time.monotonic()
+        self.ended(status)
         if body is None and headers is not None:
             client.flood(status, headers)
         else:
             client.reply(status, body, headers)
+
+    def ended(self, status: int | str) -> None:
+        """Count what became of a request."""
+        self.statuses[str(status)] += 1
+        self.in_flight -= 1
+        self.last = time.monotonic()
 
 
 def draw(digest: bytes, seed: int, attempt: int) -> tuple[float, float]:
@@ -554,7 +554,8 @@ class Client(asyncio.Protocol):
         head = f"HTTP/1.1 {fault.status} Mock\r\nContent-Type: {fault.content_type}\r\nContent-Length: {len(payload)}"
         whole = f"{head}\r\n\r\n".encode() + payload
         if fault.slow == "drip":
-            self.trickle(whole, max(1, len(whole) // 20), slow / 20)
+            size = max(1, len(whole) // 20)
+            self.pour((whole[start : start + size] for start in range(0, len(whole), size)), slow / 20)
             return
         # Of the body, so that the length is promised before the connection is cut.
         self.transport.write(whole[: len(whole) - len(payload) + int(fault.sent * len(payload))] if fault.sent else b"")
@@ -563,22 +564,15 @@ class Client(asyncio.Protocol):
         elif fault.sent < 1.0:
             self.transport.close()
 
-    def trickle(self, rest: bytes, size: int, seconds: float) -> None:
-        """Write pieces of a size, with a pause after each."""
-        if self.gone or not rest:
-            return
-        self.transport.write(rest[:size])
-        asyncio.get_running_loop().call_later(seconds, self.trickle, rest[size:], size, seconds)
-
     def flood(self, status: int, step: dict[str, Any]) -> None:
         """Write a body that swells, never ends, or arrives byte by byte."""
         head = f"HTTP/1.1 {status} Mock\r\nContent-Type: application/json\r\n"
         if "drip" in step:
             self.transport.write(f"{head}Content-Length: 1000\r\n\r\n".encode())
-            self.pour(b" ", 1000, float(step["drip"]))
+            self.pour(itertools.repeat(b" ", 1000), float(step["drip"]))
         elif step["bomb"] == "endless":
             self.transport.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
-            self.pour(b"10000\r\n" + b" " * 0x10000 + b"\r\n", sys.maxsize, 0.0)
+            self.pour(itertools.repeat(b"10000\r\n" + b" " * 0x10000 + b"\r\n"), 0.0)
         else:
             squeeze = zlib.compressobj(1, wbits=zlib.MAX_WBITS + 16)
             parts = [squeeze.compress(b" " * (1 << 20)) for _ in range(step["bomb"] >> 20)]
@@ -587,15 +581,15 @@ class Client(asyncio.Protocol):
                 f"{head}Content-Encoding: gzip\r\nContent-Length: {len(payload)}\r\n\r\n".encode() + payload
             )
 
-    def pour(self, part: bytes, times: int, seconds: float) -> None:
-        """Write a part again and again, as fast as the client reads."""
-        if self.gone or not times:
-            return
+    def pour(self, parts: Iterator[bytes], seconds: float) -> None:
+        """Write parts one after the other, with a pause after each, but no faster than the client reads."""
         waiting = self.transport.get_write_buffer_size() > 1 << 20
-        if not waiting:
-            self.transport.write(part)
+        part = b"" if waiting else next(parts, None)
+        if self.gone or part is None:
+            return
+        self.transport.write(part)
         later = seconds or (0.001 if waiting else 0.0)
-        asyncio.get_running_loop().call_later(later, self.pour, part, times - (not waiting), seconds)
+        asyncio.get_running_loop().call_later(later, self.pour, parts, seconds)
 
     def abort(self) -> None:
         """Cut the connection without a word."""
@@ -618,24 +612,16 @@ def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="Mock OpenAI-compatible server.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    read = {"labels": lambda text: tuple(text.split(",")), "fault_attempts": int, "revoked_after": int, "seed": int}
     for field in dataclasses.fields(Options):
         flag = "--" + field.name.replace("_", "-")
-        if field.name == "labels":
-            parser.add_argument(flag, type=lambda text: tuple(text.split(",")), default=field.default)
-        elif field.name == "script":
-            continue
-        elif field.name == "gullible":
+        if field.name == "gullible":
             parser.add_argument(flag, action="store_true")
         elif field.name == "faults":
             parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help=", ".join(FAULTS))
-        elif field.name in ("response_format", "logprobs", "fingerprint", "key", "faulty", "provider", "refuse"):
-            parser.add_argument(flag, default=field.default)
-        else:
-            parser.add_argument(
-                flag,
-                type=int if field.name in ("seed", "fault_attempts", "revoked_after") else float,
-                default=field.default,
-            )
+        elif field.name != "script":
+            kind = str if isinstance(field.default, str) or field.name == "key" else float
+            parser.add_argument(flag, type=read.get(field.name, kind), default=field.default)
     arguments = vars(parser.parse_args(argv))
     host, port = arguments.pop("host"), arguments.pop("port")
     shares = (given.partition("=") for given in arguments.pop("fault"))

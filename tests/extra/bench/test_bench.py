@@ -22,7 +22,6 @@ from judge.judges.records import Request
 from judge.records import Estimate
 from tests.conftest import PROJECT
 from tests.extra.bench.bench_world import Ruled, dataset, items, lines, write
-from tests.mock import start_mock
 
 Known = Callable[..., None]
 
@@ -485,19 +484,6 @@ def test_a_card_survives_the_way_through_json(known: Known, tmp_path: Path) -> N
     assert card_page(card) == (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
     assert json.loads(content)["schema"] == 1
     assert isinstance(card.datasets[0].judge["auc"], Estimate)
-
-
-@pytest.mark.slow
-def test_a_second_run_against_a_server_sends_nothing(known: Known, tmp_path: Path) -> None:
-    known(dataset())
-    folder = write(tmp_path / "data", items())
-    with start_mock() as server:
-        call = ["--base-url", server.base_url]
-        assert bench(folder, tmp_path / "out", *call, model="server/mock") == 0
-        asked = server.stats()["requests"]
-        assert asked == len({(item.response, item.passages) for item in items()})
-        assert bench(folder, tmp_path / "out", *call, model="server/mock") == 0
-        assert server.stats()["requests"] == asked
 
 
 # ---------------------------------------------------------------- real data

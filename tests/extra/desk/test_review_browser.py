@@ -2,9 +2,7 @@
 
 import re
 import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -150,21 +148,3 @@ def test_every_page_fits_a_phone_in_both_schemes(desk: tuple[Review, str], brows
         sound(phone)
     context.close()
     assert watched == []
-
-
-def test_no_script_of_another_page_can_send_a_form(desk: tuple[Review, str], browser: Browser, tmp_path: Path) -> None:
-    review, link = desk
-    before = review.job.question
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(link)
-    attack = tmp_path / "attack.html"
-    attack.write_text(
-        f'<form method="post" action="{link.partition("?")[0]}stop"><input name="form_token" value="x"></form>'
-        "<script>document.forms[0].submit()</script>"
-    )
-    page.goto(attack.as_uri())
-    time.sleep(0.5)
-    expect(page.locator("h1")).not_to_have_text("Rerun")
-    assert review.job.question is before
-    context.close()

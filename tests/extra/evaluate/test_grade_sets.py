@@ -1,7 +1,6 @@
 """Agreement of two sets of grades, by hand and against scikit-learn."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from judge.extra.evaluate.sets.grades import COMPARED, GradeSet, SetsAgreement, binary, common_turns, sets_agreement
-from judge.io.trec import parse_qrels
 
 SCALE = (0, 1, 2, 3)
 
@@ -18,7 +16,7 @@ SCALE = (0, 1, 2, 3)
 @pytest.fixture(autouse=True, scope="module")
 def _few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.extra.evaluate.sets.grades.REPLICATES", 200)
+        patch.setattr("judge.extra.evaluate.sets.grades.REPLICATES", 20)
         yield
 
 
@@ -68,11 +66,6 @@ def test_swapping_the_sets_turns_the_bias_and_keeps_the_rest() -> None:
     assert (one_way.a, one_way.b) == (other_way.b, other_way.a)
 
 
-def test_the_order_of_rows_changes_nothing() -> None:
-    turned = of({turn: dict(reversed(items.items())) for turn, items in reversed(A.grades.items())})
-    assert compared(turned, B) == compared(A, B)
-
-
 grades = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=4, max_size=40)
 
 
@@ -99,20 +92,3 @@ def test_binary_takes_grades_that_are_as_good_or_better() -> None:
 def test_common_turns_are_in_natural_order() -> None:
     rows = {turn: {"p": 1} for turn in ("9-1_10", "9-1_2", "10-1_1")}
     assert common_turns(of(rows), of(rows | {"8-1_1": {"p": 0}})) == ("9-1_2", "9-1_10", "10-1_1")
-
-
-def test_a_judge_of_the_llmjudge_challenge_agrees_with_nist_as_published(shared: Path) -> None:
-    folder = shared / "llmjudge"
-    sets = []
-    for path in (folder / "llmjudge_test.qrel", folder / "judges" / "willia-umbrela1.txt"):
-        rows: dict[str, dict[str, int]] = {}
-        for row in parse_qrels(path.read_text(encoding="utf-8"), path.name):
-            rows.setdefault(row.turn_id, {})[row.item_id] = row.grade
-        sets.append(of(rows, name=path.name))
-    found = compared(*sets)
-    assert (found.items, found.topics) == (4423, 25)
-    assert round(found.statistics["kappa"].value or 0, 6) == 0.286272
-    assert round(found.statistics["alpha_ordinal"].value or 0, 6) == 0.491793
-    assert round(found.statistics["wkappa"].value or 0, 6) == 0.504356
-    assert round(found.statistics["ac2"].value or 0, 6) == 0.732516
-    assert found.confusion[0] == (1521, 369, 88, 27)

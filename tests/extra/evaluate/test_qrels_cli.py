@@ -248,12 +248,17 @@ def test_a_picture_of_hostile_names_and_of_none() -> None:
 def test_a_judge_of_llmjudge_against_nist(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shared / "llmjudge"
     code, out, _ = told(
-        capsys, str(folder / "llmjudge_test.qrel"), str(folder / "judges/willia-umbrela1.txt"), "--format", "tsv"
+        capsys, str(folder / "llmjudge_test.qrel"), str(folder / "judges/willia-umbrela1.txt"), "--json"
     )
-    assert code == 0
-    kappa = next(line for line in out.splitlines() if line.startswith("kappa\t"))
-    # As published, with the interval of 25 topics.
-    assert kappa.split("\t")[:5] == ["kappa", "Cohen's kappa", "0.2863", "0.1634", "0.4004"]
+    found = json.loads(out)["agreement"]
+    assert (code, found["items"], found["topics"], found["confusion"][0]) == (0, 4423, 25, [1521, 369, 88, 27])
+    # Kappa and alpha as published, with the interval of 25 topics.
+    values = {
+        name: round(found["statistics"][name]["value"], 6) for name in ("kappa", "alpha_ordinal", "wkappa", "ac2")
+    }
+    assert values == {"kappa": 0.286272, "alpha_ordinal": 0.491793, "wkappa": 0.504356, "ac2": 0.732516}
+    kappa = found["statistics"]["kappa"]
+    assert (round(kappa["low"], 4), round(kappa["high"], 4)) == (0.1634, 0.4004)
 
 
 def test_a_small_p_value_is_named_and_no_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

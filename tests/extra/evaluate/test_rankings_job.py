@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import judge
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.evaluate.jobs.measured import PassagesPlan, StatementsPlan, evaluate_passages, evaluate_statements
@@ -52,12 +51,6 @@ def test_runs_of_every_form_are_measured_together(world: Path) -> None:
     # a: 1, 1/2 and 1; b: 0, 1 and 0; c: 1, 0 and 0.
     assert rr == pytest.approx({"a": 2.5 / 3, "b": 1 / 3, "c": 1 / 3})
     assert outcome.warnings == (f"{world}/runs/README.md: neither JSON nor a TREC run, so not read as a run",)
-
-
-def test_the_public_names_do_the_same(world: Path) -> None:
-    assert judge.evaluate_passages(judge.PassagesPlan(runs=str(world / "runs"), qrels=str(world / "some.qrels")))
-    assert judge.StatementsPlan is StatementsPlan
-    assert judge.evaluate_statements is evaluate_statements
 
 
 def test_every_problem_is_listed_at_once(world: Path) -> None:
@@ -150,11 +143,6 @@ def test_a_folder_among_the_runs_is_refused(world: Path) -> None:
         evaluate_passages(plan(world, out=world / "runs"))
 
 
-def test_grades_of_which_none_is_relevant_are_refused(world: Path) -> None:
-    with pytest.raises(UsageError, match="no passage has grade 3 or more; the highest is 2"):
-        evaluate_passages(plan(world, relevant=3))
-
-
 def test_ids_that_hide_from_tools_are_measured_as_columns(world: Path) -> None:
     (world / "runs").joinpath("c.json").unlink()
     ids = ["a\x00b", "\ud800", "a b", "%41", "a"]
@@ -166,12 +154,6 @@ def test_ids_that_hide_from_tools_are_measured_as_columns(world: Path) -> None:
     (evaluation,) = evaluate_passages(plan(world, runs=world / "runs" / "c.json")).evaluations
     # The passage `a` is the fifth, and the only one of the turn with a grade.
     assert {score.turns["1-1_1"] for score in evaluation.scores if score.measure in ("RR", "Judged@5")} == {1 / 5}
-
-
-def test_tables_that_need_the_topics_say_so(world: Path) -> None:
-    with pytest.raises(UsageError, match="--topics"):
-        evaluate_passages(plan(world)).tables("ptkb")
-    assert evaluate_passages(plan(world)).tables("depth")[0].columns[1] == "depth"
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import ir_measures
 import numpy as np
 import pytest
 
-from judge.errors import UsageError
 from judge.extra.evaluate.sets.grades import GradeSet, common_turns
 from judge.extra.evaluate.sets.holes import MEAN, OrderedRun, RunHoles, ScoreRange, measure_facts, run_holes, score
 from judge.extra.evaluate.sets.rankings import RankedBySets, ranked_by_sets, ranking_grids
@@ -243,8 +242,3 @@ def test_one_run_has_no_ranking() -> None:
     found = ranked([run("x", t1="p")], A, A)
     assert found.statistics["tau_b"].reason == "fewer than 2 runs"
     assert (found.pairs, found.tau_b.reason) == ((), "fewer than 2 runs")
-
-
-def test_an_unknown_measure_is_refused() -> None:
-    with pytest.raises(UsageError, match="nDGC@5"):
-        measure_facts("nDGC@5")

@@ -3,7 +3,6 @@
 import math
 from typing import get_args
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,9 +55,3 @@ def test_a_value_that_is_not_a_number_is_refused() -> None:
     for over in get_args(Over):
         with pytest.raises(ValueError, match="m of a is not a number in turn 2_1"):
             measured_run("a", "m", {"1_1": 1.0, "2_1": math.nan}, ["1_1", "2_1"], over)
-
-
-def test_a_measured_run_is_json() -> None:
-    run = measured_run("a", "m", {"1_1": 1.0}, ["2_1", "1_1"], "qrels")
-    assert msgspec.json.decode(msgspec.json.encode(run))["turns"] == {"1_1": 1.0, "2_1": 0.0}
-    assert repr(run.turns) == "{'1_1': 1.0, '2_1': 0.0}"
