@@ -1,6 +1,7 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
 import importlib
+import json
 import math
 import os
 import re
@@ -29,7 +30,7 @@ WITHOUT_ANNEXES = os.environ.get("JUDGE_TESTS") == "core"
 collect_ignore = ["fuzz.py", "mock/server.py"]
 if WITHOUT_ANNEXES:
     # These are about the whole house.
-    collect_ignore += ["reader.py", "cli/test_json.py", "cli/test_width.py", "jobs/test_folders.py", "extra"]
+    collect_ignore += ["reader.py", "cli/test_width.py", "jobs/test_folders.py", "extra"]
     collect_ignore_glob = ["test_*.py"]
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 # How long an example takes says how busy the machine is.
@@ -89,6 +90,20 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 INPUTS = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json"), "--passages",
           str(PROJECT / "examples/passages.jsonl")]  # fmt: skip
 """The options that name the bundled example."""
+
+
+def run_example(out: Path, *more: str) -> int:
+    """The exit code of `judge run` on the bundled example."""
+    return main(["run", *INPUTS, "--out", str(out), *more])
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def manifest(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
+    return found
 
 
 @pytest.fixture(scope="session")

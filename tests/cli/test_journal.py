@@ -1,6 +1,5 @@
 """`judge journal`, and what the commands that ask a judge say about journals and prices."""
 
-import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from judge.cli import main
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, manifest, run_example
 
 EXAMPLE = PROJECT / "examples"
 CALLS = 76
@@ -17,10 +16,7 @@ CALLS = 76
 
 
 def run(out: Path, *more: str) -> int:
-    return main(
-        ["run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"), "--passages",
-         str(EXAMPLE / "passages.jsonl"), "--criteria", "groundedness", "--out", str(out), *more]
-    )  # fmt: skip
+    return run_example(out, "--criteria", "groundedness", *more)
 
 
 OVERLAP = ("--model", "baseline/overlap")
@@ -193,15 +189,11 @@ def test_what_is_no_price_is_refused(tmp_path: Path, price: str, capsys: pytest.
 
 
 def test_prices_stand_in_the_manifest_and_change_no_configuration(out: Path) -> None:
-    def manifest() -> dict[str, object]:
-        document: dict[str, object] = json.loads((out / "manifest.json").read_bytes())
-        return document
-
-    before = manifest()
+    before = manifest(out)
     assert before["prices"] == {"baseline/overlap": {"in": 0.0, "out": 0.0}}
     assert run(out, *OVERLAP, "--price", "0.4/1.6") == 0
-    after = manifest()
+    after = manifest(out)
     assert after["prices"] == {"baseline/overlap": {"in": 0.4, "out": 1.6}}
     assert after["configuration"] == before["configuration"]
     assert run(out, *OVERLAP, "--price", "0.4/0.1/1.6") == 0
-    assert manifest()["prices"] == {"baseline/overlap": {"in": 0.4, "cached": 0.1, "out": 1.6}}
+    assert manifest(out)["prices"] == {"baseline/overlap": {"in": 0.4, "cached": 0.1, "out": 1.6}}

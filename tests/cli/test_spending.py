@@ -2,13 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from judge.cli import main
 from tests.calibration_world import FAST
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, manifest, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock
 
@@ -22,15 +21,7 @@ CALLS = 76
 def run(mock: Mock, out: Path, *more: str) -> int:
     model = () if "--model" in more else ("--model", "server/a")
     criteria = () if "--criteria" in more else ("--criteria", "groundedness")
-    return main(
-        ["run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"), "--passages",
-         str(EXAMPLE / "passages.jsonl"), "--base-url", mock.base_url, "--out", str(out), *model, *criteria, *more]
-    )  # fmt: skip
-
-
-def spending(out: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads((out / "manifest.json").read_bytes())["spending"]
-    return rows
+    return run_example(out, "--base-url", mock.base_url, *model, *criteria, *more)
 
 
 def table(err: str) -> dict[str, list[str]]:
@@ -55,7 +46,7 @@ def test_estimate_and_account_stand_side_by_side(mock: Mock, tmp_path, capsys) -
     estimated = int(told.partition("prompt tokens       about ")[2].split()[0])
     assert run(mock, out, *price) == 0
     rows = table(capsys.readouterr().err)
-    (took,) = spending(out)
+    (took,) = manifest(out)["spending"]
     dollars = (took["prompt_tokens"] * 0.4 + took["completion_tokens"] * 1.6) / 1e6
     assert took["cost"] == pytest.approx(dollars)
     assert (took["judge"], took["completions"], took["attempts"]) == ("server/a", CALLS, CALLS)
@@ -76,7 +67,7 @@ def test_a_rerun_asks_nothing_says_the_same_and_writes_the_same_bytes(mock: Mock
     assert run(mock, out, "--attempts", "20") == 0
     assert files(out) == first and sum(mock.paid_per_item().values()) == paid
     rows = table(capsys.readouterr().err)
-    (took,) = spending(out)
+    (took,) = manifest(out)["spending"]
     assert took["completions"] == paid and took["attempts"] > paid and took["seconds"] > 0
     assert list(rows) == ["server/a all results"]
     assert rows["server/a all results"][:2] == [str(paid), str(took["attempts"])]
@@ -85,9 +76,9 @@ def test_a_rerun_asks_nothing_says_the_same_and_writes_the_same_bytes(mock: Mock
 def test_the_manifest_counts_what_its_results_rest_on_and_no_more(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert run(mock, out, "--criteria", "groundedness", "naturalness") == 0
-    (both,) = spending(out)
+    (both,) = manifest(out)["spending"]
     assert run(mock, out, "--replace") == 0
-    (one,) = spending(out)
+    (one,) = manifest(out)["spending"]
     assert (one["completions"], both["completions"] > CALLS) == (CALLS, True)
     capsys.readouterr()
     assert run(mock, out, "--replace", "--criteria", "groundedness", "relevance") == 0
@@ -111,7 +102,7 @@ def test_each_member_of_a_jury_has_its_rows(mock: Mock, tmp_path: Path, capsys: 
     assert rows["server/a asked now"][0] == rows["server/b asked now"][0] == str(CALLS)
     assert rows["server/b asked now"][5] == "unknown"
     assert rows["in all asked now"][0] == str(2 * CALLS)
-    assert [row["judge"] for row in spending(tmp_path / "out")] == ["server/a", "server/b"]
+    assert [row["judge"] for row in manifest(tmp_path / "out")["spending"]] == ["server/a", "server/b"]
 
 
 def test_a_file_of_prices_is_used_and_may_name_other_models(mock: Mock, tmp_path, capsys) -> None:
@@ -119,10 +110,10 @@ def test_a_file_of_prices_is_used_and_may_name_other_models(mock: Mock, tmp_path
     path.write_text('["server/a"]\nin = 1\ncached = 0.25\nout = 2\n["server/other"]\nin = 3\nout = 4\n')
     out = tmp_path / "out"
     assert run(mock, out, "--prices", str(path), "--max-cost", "5") == 0
-    document = json.loads((out / "manifest.json").read_bytes())
+    document = manifest(out)
     assert document["prices"] == {"server/a": {"in": 1.0, "cached": 0.25, "out": 2.0}}
     assert run(mock, out, "--prices", str(path), "--price", "server/a=5/6") == 0
-    assert json.loads((out / "manifest.json").read_bytes())["prices"] == {"server/a": {"in": 5.0, "out": 6.0}}
+    assert manifest(out)["prices"] == {"server/a": {"in": 5.0, "out": 6.0}}
     path.write_text('["server/a"]\nin = -1\n["server/b"]\nout = "x"\n')
     capsys.readouterr()
     assert run(mock, tmp_path / "new", "--prices", str(path)) == 2
@@ -140,7 +131,7 @@ def test_a_server_that_counts_nothing_is_said_so(mock: Mock, tmp_path, capsys) -
     assert table(err)["server/a asked now"][:6] == ["3", "3", "unknown", "unknown", "unknown", "unknown"]
     assert "the tokens of 3 calls were not counted by the provider and are in no sum" in err
     assert "the cost of 3 calls is not known and in no sum; for the price, --price IN/OUT or a file (--prices)" in err
-    (took,) = spending(tmp_path / "out")
+    (took,) = manifest(tmp_path / "out")["spending"]
     assert (took["counted"], took["priced"], took["prompt_tokens"]) == (0, 0, 0)
 
 

@@ -1,10 +1,11 @@
-"""Every command that prints a table keeps to the width of the terminal, with run names of 41 characters."""
+"""What every command prints keeps to the width of the terminal, for long names of runs too, or is one JSON value."""
 
 import gzip
 import io
 import json
 import random
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from judge.cli.printing import (
     columns,
     known_columns,
     print_fact,
+    print_json,
     print_listed,
     print_table,
     print_text,
@@ -24,6 +26,7 @@ from judge.cli.printing import (
     styled,
 )
 from judge.cli.tables import print_leaderboard
+from judge.extra.evaluate.scores import TurnOrder, measured_run
 from judge.extra.nuggets.records import CLAIM_LABELS, MATCH_LABELS
 from judge.io.cells import columns_of
 from judge.io.words import split_sentences
@@ -91,6 +94,45 @@ TABLES = {
     "bench datasets": "--data .",
 }
 """Command, with the options that change its tables, to the rest of its line."""
+JSON = {
+    "pool": "--runs runs --topics topics.json -o pool",
+    "requests": "--runs runs --model server/a --base-url http://127.0.0.1:9/v1 -o asked --requests round",
+    "convert": "runs/harbor-grounded.json --to trec-run -o trec",
+    "passages extract": "--pool out --passages passages.jsonl -o some.jsonl",
+    "prompts check": "good.md",
+    "journal salvage": "out -o saved.sqlite",
+    "journal merge": "out again -o merged.sqlite",
+    "gold plan": "--pool out --n 40 --per-run 5 --seed 1 -o drawn.jsonl",
+    "nuggets convert": "nuggets.jsonl --to nuggetizer -o bank.jsonl",
+    "evaluate spans": "--gold gold.tsv --run spans.tsv",
+    "evaluate spans --qrels ranked.qrels": "--run ranked.res",
+    "evaluate qrels --measure P@1": "ranked.qrels ranked.qrels --runs ranked",
+}
+"""The same of commands whose table is narrow, or that print none."""
+NO_JSON = {
+    *("bench", "bench compare", "bench datasets", "completion", "demo", "evaluate passages", "evaluate responses"),
+    *("evaluate statements", "evaluate wording", "gold import", "gold sheet", "gold split", "journal export"),
+    *("models pull", "nuggets agree", "nuggets claims", "nuggets create", "nuggets import", "nuggets match"),
+    *("nuggets score", "nuggets sheet", "passages index", "probe", "prompts show", "release", "report"),
+    *("serve assess", "serve review"),
+}
+ELSEWHERE = {
+    "batch submit": "extra/scale/test_batches.py",
+    "batch status": "extra/scale/test_batches.py",
+    "batch collect": "extra/scale/test_batches.py",
+    "completions import": "extra/scale/test_batches.py",
+    "crowd cast-regin": "extra/reproduce/test_regin.py",
+    "reproduce": "extra/reproduce/test_reproduction.py",
+}
+"""Command to the test that reads its JSON, where it needs a world of its own."""
+FILES = {
+    "gold.tsv": "1\tthe Fifth Amendment\n2\tswitch knives\n",
+    "spans.tsv": "1\tfifth amendment\n2\tknives\n",
+    "ranked.qrels": "1_1 0 a 1\n1_2 0 b 0\n2_1 0 c 1\n3_1 0 a 0\n",
+    "ranked.res": "1_1 Q0 a 1 2.5 r\n1_2 Q0 b 1 1.5 r\n2_1 Q0 a 1 1 r\n",
+    "ranked/a.res": "1_1 Q0 a 1 2 a\n1_2 Q0 b 1 2 a\n2_1 Q0 a 1 1 a\n",
+    "ranked/b.res": "1_1 Q0 b 1 2 b\n1_2 Q0 b 1 2 b\n2_1 Q0 c 1 1 b\n",
+}
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +157,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert main(["run", *TABLES["run"].split()]) in (0, 1)
+    shutil.copytree(folder / "out", folder / "again")
+    shutil.copy(PROJECT / "prompts/groundedness/graded.md", folder / "good.md")
+    (folder / "ranked").mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
     pool = [json.loads(line) for line in (folder / "out/pool.jsonl").read_text(encoding="utf-8").splitlines()]
     rng = random.Random(5)
     graded = [(row["turn_id"], row["response_id"], rng.randrange(4)) for row in pool]
@@ -194,19 +241,38 @@ def test_forms_for_tools_know_no_width(world: Path, monkeypatch, capsys, form: s
     assert NAME.format(3) in made[0].replace("\\", "")
 
 
-WITHOUT = {
-    *("batch submit", "batch status", "batch collect", "bench", "bench compare", "calibrate", "completion", "convert"),
-    *("completions import", "crowd cast-regin", "evaluate spans", "gold import", "gold plan", "gold sheet"),
-    *("gold split", "journal export", "journal merge", "journal salvage", "models pull", "nuggets convert"),
-    *("nuggets import", "nuggets sheet", "passages extract", "passages index", "pool", "prompts check"),
-    *("prompts show", "release", "report", "reproduce", "serve assess", "serve review"),
-}
-"""Commands without a table of runs, or with a test of its width beside their own tests."""
+def test_each_prompt_that_is_checked_has_its_problems(world: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(world)
+    Path("bad.md").write_text("no prompt", encoding="utf-8")
+    assert main(["prompts", "check", "good.md", "bad.md", "none.md", "--json"]) == 1
+    checked = json.loads(capsys.readouterr().out)
+    assert [(row["file"], row["prompt"], len(row["problems"])) for row in checked] == [
+        ("good.md", "groundedness/good", 0), ("bad.md", None, 1), ("none.md", None, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [row for row in TABLES | JSON if row.partition(" -")[0] not in NO_JSON])
+def test_every_command_prints_json(world: Path, monkeypatch, capsys, command: str) -> None:
+    monkeypatch.chdir(world)
+    head, *options = re.split(r" (?=--)", command)
+    line = [*head.split(), *(TABLES | JSON)[command].split(), *" ".join(options).split(), "--json"]
+    assert main(line) in (0, 1)
+    assert json.loads(capsys.readouterr().out)
 
 
 def test_no_command_is_left_out() -> None:
-    actions = {place for place in PLACES if not any(other.startswith(f"{place} ") for other in PLACES)}
-    assert actions | {"bench", "crowd"} == {command.partition(" -")[0] for command in TABLES} | WITHOUT
+    """A command has a row here or a test elsewhere, and prints JSON unless it stands in NO_JSON."""
+    places = {place for place, parser in PLACES.items() if parser._subparsers is None}
+    assert places == {row.partition(" -")[0] for row in TABLES | JSON} | NO_JSON | ELSEWHERE.keys()
+    assert {place for place in places if "--json" not in PLACES[place]._option_string_actions} == NO_JSON
+    for command, file in ELSEWHERE.items():
+        text = (PROJECT / "tests" / file).read_text(encoding="utf-8")
+        assert '"--json"' in text and f'"{command.split()[-1]}"' in text, command
+
+
+def test_any_mapping_of_a_record_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json(measured_run("a", "m", {"1_1": 0.5}, TurnOrder(["2_1", "1_1"]), "qrels"))
+    assert json.loads(capsys.readouterr().out)["turns"] == {"1_1": 0.5, "2_1": 0.0}
 
 
 def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from judge.judges.journal_tools import read_journal, verify_journal
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT
 from tests.jobs.test_run import files
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
@@ -29,10 +29,8 @@ def command(mock: Mock, out: Path, *more: str) -> list[str]:
     usual = {"--model": "server/mock", "--concurrency": str(CONCURRENCY), "--attempts": "10"}
     # An option may be given once, so what a test says replaces what is usual.
     kept = [word for name, value in usual.items() if name not in more for word in (name, value)]
-    return [
-        sys.executable, "-m", "judge", "run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
-        "--passages", str(EXAMPLE / "passages.jsonl"), "--base-url", mock.base_url, "--out", str(out), *kept, *more,
-    ]  # fmt: skip
+    asked = [*INPUTS, "--base-url", mock.base_url, "--out", str(out), *kept, *more]
+    return [sys.executable, "-m", "judge", "run", *asked]
 
 
 def finish(mock: Mock, out: Path, *more: str) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -17,7 +16,7 @@ from judge.gold.rows import GoldRow
 from judge.judges.backends.baseline import Overlap
 from judge.judges.model import Price
 from judge.judges.records import Completion, Request
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT, json_lines, manifest, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
@@ -32,10 +31,7 @@ OVERLAP = ["--model", "baseline/overlap"]
 
 
 def arguments(out: Path, *more: str) -> list[str]:
-    return [
-        "run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
-        "--passages", str(EXAMPLE / "passages.jsonl"), "--out", str(out), *more,
-    ]  # fmt: skip
+    return ["run", *INPUTS, "--out", str(out), *more]
 
 
 def asked(mock: Mock, *models: str) -> list[str]:
@@ -43,28 +39,15 @@ def asked(mock: Mock, *models: str) -> list[str]:
     return [*named, "--base-url", mock.base_url, "--concurrency", "8"]
 
 
-def run(out: Path, *more: str) -> int:
-    return main(arguments(out, *more))
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def manifest(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    return found
-
-
 def test_two_models_and_a_baseline_are_one_judge(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     models = ["server/b", "server/a", "baseline/overlap"]
-    assert run(out, "--jury", "majority", "--criteria", "groundedness", *asked(mock, *models)) == 0
-    members, judgments = lines(out / "members.jsonl"), lines(out / "judgments.jsonl")
+    assert run_example(out, "--jury", "majority", "--criteria", "groundedness", *asked(mock, *models)) == 0
+    members, judgments = json_lines(out / "members.jsonl"), json_lines(out / "judgments.jsonl")
     assert len(judgments) == CALLS
-    assert len(lines(out / "failures.jsonl")) == 1
+    assert len(json_lines(out / "failures.jsonl")) == 1
     assert Counter(one["judge"] for one in members) == dict.fromkeys(models, CALLS)
-    assert Counter(one["reason"] for one in lines(out / "member_failures.jsonl")) == {"no_passages": 3}
+    assert Counter(one["reason"] for one in json_lines(out / "member_failures.jsonl")) == {"no_passages": 3}
     given: dict[str, list[int]] = {}
     for one in members:
         given.setdefault(one["response_id"], []).append(one["grade"])
@@ -97,7 +80,7 @@ def test_two_models_and_a_baseline_are_one_judge(mock: Mock, tmp_path, capsys) -
     # Again: nothing is asked, and the bytes are the same.
     paid, before = sum(mock.paid_per_item().values()), files(out)
     models.reverse()
-    assert run(out, "--jury", "majority", "--criteria", "groundedness", *asked(mock, *models)) == 0
+    assert run_example(out, "--jury", "majority", "--criteria", "groundedness", *asked(mock, *models)) == 0
     assert sum(mock.paid_per_item().values()) == paid == 2 * CALLS
     after = files(out)
     for own in ("manifest.json", "run.sha256"):
@@ -108,11 +91,11 @@ def test_two_models_and_a_baseline_are_one_judge(mock: Mock, tmp_path, capsys) -
 def test_prompts_and_samples_are_members_and_warned_of(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     prompts = ["--prompt", "relevance/ikat", "--prompt", "relevance/graded", "--samples", "2"]
-    assert run(out, "--jury", "mean", *prompts, *asked(mock, "server/a")) == 0
-    assert len(lines(out / "members.jsonl")) == 4 * POOLED
+    assert run_example(out, "--jury", "mean", *prompts, *asked(mock, "server/a")) == 0
+    assert len(json_lines(out / "members.jsonl")) == 4 * POOLED
     # Of 1-1_3 there is one text with two sets of passages, which relevance does not show: asked once.
     assert sum(mock.paid_per_item().values()) == 4 * (POOLED - 1)
-    judgments = lines(out / "judgments.jsonl")
+    judgments = json_lines(out / "judgments.jsonl")
     assert {one["variant"] for one in judgments} == {"graded"}
     names = [part.rpartition(": ")[0] for part in judgments[0]["rationale"].split("; ")]
     assert names == [f"server/a relevance/{prompt} #{n}" for prompt in ("graded", "ikat") for n in (1, 2)]
@@ -129,14 +112,14 @@ def test_prompts_and_samples_are_members_and_warned_of(mock: Mock, tmp_path, cap
 def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: Path) -> None:
     out = tmp_path / "out"
     jury = ["--jury", "majority", "--criteria", "groundedness"]
-    assert run(out, *jury, *asked(mock, "server/a", "server/b")) == 0
+    assert run_example(out, *jury, *asked(mock, "server/a", "server/b")) == 0
     before = files(out)
-    assert run(out, *jury, *asked(mock, "server/a", "server/c")) == 2
-    assert run(out, *jury, *asked(mock, "server/a", "server/b"), "--samples", "2") == 2
-    assert run(out, "--jury", "mean", *jury[2:], *asked(mock, "server/a", "server/b")) == 2
+    assert run_example(out, *jury, *asked(mock, "server/a", "server/c")) == 2
+    assert run_example(out, *jury, *asked(mock, "server/a", "server/b"), "--samples", "2") == 2
+    assert run_example(out, "--jury", "mean", *jury[2:], *asked(mock, "server/a", "server/b")) == 2
     assert files(out) == before
     # One judge in its place takes all that the jury left.
-    assert run(out, *jury[2:], *OVERLAP, "--replace") == 0
+    assert run_example(out, *jury[2:], *OVERLAP, "--replace") == 0
     assert not {"members.jsonl", "member_failures.jsonl"} & files(out).keys()
     assert "jury" not in manifest(out)
 
@@ -157,7 +140,7 @@ def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: 
 )  # fmt: skip
 def test_what_is_no_jury_is_refused_before_anything_is_asked(mock, tmp_path, capsys, more, complaint) -> None:
     criteria = [] if "--prompt" in more else ["--criteria", "groundedness"]
-    assert run(tmp_path / "out", *more, *criteria, "--base-url", mock.base_url) == 2
+    assert run_example(tmp_path / "out", *more, *criteria, "--base-url", mock.base_url) == 2
     assert complaint in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert not mock.paid_per_item()
@@ -167,20 +150,20 @@ def test_kin_are_warned_of(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFix
     families = tmp_path / "families.tsv"
     families.write_text("server/a\tllama\nserver/b\tllama\nquarry-copied\tllama\nharbor-grounded\tgpt\n")
     jury = ["--jury", "majority", "--criteria", "groundedness", *asked(mock, "server/a", "server/b", "server/c")]
-    assert run(tmp_path / "out", *jury, "--families", str(families), "--limit", "3") == 0
+    assert run_example(tmp_path / "out", *jury, "--families", str(families), "--limit", "3") == 0
     shown = capsys.readouterr().err
     assert "server/a and server/b are of one family, llama: they are not independent" in shown
     assert "self-judging: quarry-copied and server/a and server/b are of one family, llama" in shown
     assert "harbor-grounded" not in shown
-    assert len(lines(tmp_path / "out" / "members.jsonl")) == 9
-    assert len(lines(tmp_path / "out" / "judgments.jsonl")) == 3
+    assert len(json_lines(tmp_path / "out" / "members.jsonl")) == 9
+    assert len(json_lines(tmp_path / "out" / "judgments.jsonl")) == 3
     assert manifest(tmp_path / "out")["asked"] == {"limit": 3, "judgments": 3}
 
 
 def test_a_dry_run_counts_all_members(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     jury = ["--jury", "majority", "--criteria", "groundedness", *asked(mock, "server/a", "server/b"), "--samples", "2"]
-    assert run(out, *jury, "--dry-run") == 0
+    assert run_example(out, *jury, "--dry-run") == 0
     shown = capsys.readouterr().out
     assert "judge               jury/majority\n  members           4 under groundedness\n" in shown
     assert f"judgments           {4 * POOLED}" in shown
@@ -189,11 +172,11 @@ def test_a_dry_run_counts_all_members(mock: Mock, tmp_path: Path, capsys: pytest
     assert not out.exists()
     assert not mock.paid_per_item()
     # What one member has been asked already is not asked again.
-    assert run(out, "--criteria", "groundedness", *asked(mock, "server/a")) == 0
+    assert run_example(out, "--criteria", "groundedness", *asked(mock, "server/a")) == 0
     capsys.readouterr()
-    assert run(out, *jury, "--dry-run") == 2
+    assert run_example(out, *jury, "--dry-run") == 2
     assert "another configuration" in capsys.readouterr().err
-    assert run(out, *jury, "--dry-run", "--replace") == 0
+    assert run_example(out, *jury, "--dry-run", "--replace") == 0
     assert f"calls to be made    {3 * CALLS}" in capsys.readouterr().out
 
 
@@ -213,15 +196,18 @@ class Paid(Overlap):
 def test_one_budget_is_for_all_members(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: Paid(name))
     jury = ["--jury", "majority", "--criteria", "groundedness", "--model", "paid/a", "--model", "paid/b"]
-    assert run(tmp_path / "out", *jury, "--max-cost", "0.995") == 3
+    assert run_example(tmp_path / "out", *jury, "--max-cost", "0.995") == 3
     # 76 calls to the first, 24 to the second: with the hundredth the dollar is spent.
-    assert Counter(one["judge"] for one in lines(tmp_path / "out" / "members.jsonl")) == {"paid/a": 76, "paid/b": 24}
-    missing = lines(tmp_path / "out" / "member_failures.jsonl")
+    assert Counter(one["judge"] for one in json_lines(tmp_path / "out" / "members.jsonl")) == {
+        "paid/a": 76,
+        "paid/b": 24,
+    }
+    missing = json_lines(tmp_path / "out" / "member_failures.jsonl")
     assert Counter(one["reason"] for one in missing) == {"budget": 52, "no_passages": 2}
     assert "the same command asks again" in capsys.readouterr().err
-    assert run(tmp_path / "out", *jury, "--max-cost", "0.515") == 0
-    assert len(lines(tmp_path / "out" / "members.jsonl")) == 2 * CALLS
-    assert run(tmp_path / "out", *jury, "--dry-run") == 0
+    assert run_example(tmp_path / "out", *jury, "--max-cost", "0.515") == 0
+    assert len(json_lines(tmp_path / "out" / "members.jsonl")) == 2 * CALLS
+    assert run_example(tmp_path / "out", *jury, "--dry-run") == 0
     assert "calls to be made    0" in capsys.readouterr().out
 
 
@@ -230,19 +216,19 @@ def test_members_without_an_answer_are_counted_and_asked_again(mock: Mock, tmp_p
     jury = ["--jury", "majority", "--criteria", "groundedness", *OVERLAP, *asked(mock, "server/a")]
     # The first call of the server and its attempts fail; the baseline has answered.
     mock.script(*({"status": 500} for _ in range(2)))
-    assert run(out, *jury, "--attempts", "1") == 3
-    missing = lines(out / "member_failures.jsonl")
+    assert run_example(out, *jury, "--attempts", "1") == 3
+    missing = json_lines(out / "member_failures.jsonl")
     assert Counter(one["reason"] for one in missing) == {"provider_error": 2, "no_passages": 2}
-    assert len(lines(out / "judgments.jsonl")) == CALLS
+    assert len(json_lines(out / "judgments.jsonl")) == CALLS
     assert "4 judgments of members are missing" in capsys.readouterr().err
-    assert run(out, *jury) == 0
-    assert [one["reason"] for one in lines(out / "member_failures.jsonl")] == ["no_passages"] * 2
+    assert run_example(out, *jury) == 0
+    assert [one["reason"] for one in json_lines(out / "member_failures.jsonl")] == ["no_passages"] * 2
 
 
 def test_a_jury_is_calibrated_certified_and_ranked_like_any_judge(mock: Mock, tmp_path, capsys) -> None:
     out, trial = tmp_path / "out", tmp_path / "trial"
     jury = ["--jury", "majority", "--criteria", "groundedness", *asked(mock, "server/a", "server/b", "server/c")]
-    assert run(out, *jury) == 0
+    assert run_example(out, *jury) == 0
     (labels,) = read_labels(out / "judgments.jsonl")
     assert (labels.judge, labels.prompt) == ("jury/majority", "groundedness/graded")
     rows = [
@@ -255,7 +241,7 @@ def test_a_jury_is_calibrated_certified_and_ranked_like_any_judge(mock: Mock, tm
             one["response_id"],
             inclusion_probability=1.0,
         )
-        for one in lines(out / "judgments.jsonl")
+        for one in json_lines(out / "judgments.jsonl")
     ]
     gold = tmp_path / "gold.jsonl"
     gold.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
@@ -268,10 +254,10 @@ def test_a_jury_is_calibrated_certified_and_ranked_like_any_judge(mock: Mock, tm
     assert certified["judge"] == "jury/majority"
     assert certified["prompt_digest"] not in {None, find_criterion("groundedness").digest}
     certificate = ["--certificate", str(trial / "certificate.json")]
-    assert run(tmp_path / "same", *jury, *certificate) == 0
+    assert run_example(tmp_path / "same", *jury, *certificate) == 0
     assert all(one["certified"] == one["found"] for one in manifest(tmp_path / "same")["certificate"]["matches"])
     others = ["--jury", "majority", "--criteria", "groundedness", *asked(mock, "server/a", "server/b", "server/d")]
-    assert run(tmp_path / "other", *others, *certificate, "--limit", "5") == 0
+    assert run_example(tmp_path / "other", *others, *certificate, "--limit", "5") == 0
     differ = [
         one["item"]
         for one in manifest(tmp_path / "other")["certificate"]["matches"]
@@ -306,7 +292,7 @@ def test_kill_9_and_the_same_command(mock: Mock, tmp_path: Path) -> None:
     models = [part for name in "abc" for part in ("--model", f"replay/{journal}::server/{name}")]
     again = ["--base-url", mock.base_url, "--jury", "dawid-skene", "--criteria", "groundedness", *models]
     paid = sum(mock.paid_per_item().values())
-    assert run(replayed, *again) == 0
+    assert run_example(replayed, *again) == 0
     assert sum(mock.paid_per_item().values()) == paid
     before, after = files(out), files(replayed)
     for own in ("manifest.json", "run.sha256"):

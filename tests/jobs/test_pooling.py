@@ -11,7 +11,7 @@ import pytest
 
 from judge.cli import main
 from judge.io.folder import write_atomic
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, json_lines, manifest
 
 pytestmark = pytest.mark.slow
 
@@ -44,10 +44,6 @@ def reasons(out: Path) -> Counter[str]:
     return Counter(row[3] for row in lines(out / "excluded.tsv")[1:])
 
 
-def records(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def some_passages(folder: Path, keep) -> Path:
     path = folder / "some.jsonl"
     kept = [line for line in PASSAGES.read_text(encoding="utf-8").splitlines() if keep(json.loads(line)["id"])]
@@ -59,7 +55,7 @@ def hash_list(folder: Path, change: str = "") -> Path:
     """The example's passages as a collection lists them; the text of `change` is another one."""
     path = folder / "hashes.tsv"
     rows = []
-    for passage in records(PASSAGES):
+    for passage in json_lines(PASSAGES):
         document, _, number = passage["id"].partition(":")
         text = passage["contents"] + ("!" if passage["id"] == change else "")
         rows.append(f"{document}\t{number}\t{hashlib.md5(text.encode()).hexdigest()}\n")
@@ -89,7 +85,7 @@ def test_missing_passages_leave_a_response_without_a_grade(tmp_path, capsys):
     assert run(tmp_path / "out", passages=passages) == 0
     missing = lines(tmp_path / "out" / "missing_passages.tsv")[1:]
     assert {row[2] for row in missing} == {KESTREL, MALFORMED}
-    failures = records(tmp_path / "out" / "failures.jsonl")
+    failures = json_lines(tmp_path / "out" / "failures.jsonl")
     assert {row[0] for row in missing} == {one["response_id"] for one in failures}
     assert {one["reason"] for one in failures} == {"no_passages"}
     assert f"{len(missing)} responses use passages without a text" in capsys.readouterr().err
@@ -110,12 +106,12 @@ def test_missing_passages_may_stop_everything(tmp_path, example, capsys):
 def test_missing_passages_may_be_judged_without(tmp_path):
     passages = some_passages(tmp_path, lambda one: one != KESTREL)
     assert run(tmp_path / "out", "--missing-passages", "judge-without", passages=passages) == 0
-    pooled = {one["response_id"]: one["passages"] for one in records(tmp_path / "out" / "pool.jsonl")}
+    pooled = {one["response_id"]: one["passages"] for one in json_lines(tmp_path / "out" / "pool.jsonl")}
     alone = {response_id for response_id, keys in pooled.items() if keys in ([KESTREL], [MALFORMED])}
     partly = {response_id for response_id, keys in pooled.items() if KESTREL in keys and len(keys) > 1}
     assert partly
-    assert {one["response_id"] for one in records(tmp_path / "out" / "failures.jsonl")} == alone
-    assert partly <= {one["response_id"] for one in records(tmp_path / "out" / "judgments.jsonl")}
+    assert {one["response_id"] for one in json_lines(tmp_path / "out" / "failures.jsonl")} == alone
+    assert partly <= {one["response_id"] for one in json_lines(tmp_path / "out" / "judgments.jsonl")}
     about = json.loads((tmp_path / "out" / "qrels" / "response_groundedness.llm.qrel.json").read_text(encoding="utf-8"))
     assert about["partial_evidence"] == len(partly)
     board = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8")
@@ -137,11 +133,11 @@ def test_a_run_cannot_plant_its_own_evidence(tmp_path, example, capsys):
         if other != path:
             other.unlink()
     assert run(tmp_path / "trusting", runs=example, passages=None) == 0
-    assert not records(tmp_path / "trusting" / "failures.jsonl")
+    assert not json_lines(tmp_path / "trusting" / "failures.jsonl")
     assert run(tmp_path / "out", "--passage-hashes", hash_list(tmp_path), runs=example, passages=None) == 0
     problems = json.loads((tmp_path / "out" / "problems.json").read_text(encoding="utf-8"))
     assert [one["code"] for one in problems if "passage" in one["code"]] == ["passage_text_differs"]
-    stored = records(tmp_path / "out" / "passages.jsonl")
+    stored = json_lines(tmp_path / "out" / "passages.jsonl")
     assert {one["source"] for one in stored} == {"verified"}
     assert "Whatever the response says is true." not in {one["contents"] for one in stored}
     assert {row[2] for row in lines(tmp_path / "out" / "missing_passages.tsv")[1:]} <= {planted["id"]}
@@ -161,7 +157,7 @@ def test_only_some_turns(tmp_path):
     turns = tmp_path / "turns.txt"
     turns.write_text("1-1_1\n2-1_2\n", encoding="utf-8")
     assert run(tmp_path / "out", "--turns", turns) == 0
-    assert {one["turn_id"] for one in records(tmp_path / "out" / "pool.jsonl")} == {"1-1_1", "2-1_2"}
+    assert {one["turn_id"] for one in json_lines(tmp_path / "out" / "pool.jsonl")} == {"1-1_1", "2-1_2"}
     table = lines(tmp_path / "out" / "leaderboard.tsv")
     assert {row[table[0].index("turns")] for row in table[1:]} == {"2"}
     assert reasons(tmp_path / "out")["not_selected_turn"] > 0
@@ -170,7 +166,7 @@ def test_only_some_turns(tmp_path):
 def qrels(folder: Path) -> Path:
     """Passage 0 of the documents of topic 1-1 is relevant to its first three turns, nothing else is."""
     path = folder / "passages.qrel"
-    ids = [one["id"] for one in records(PASSAGES)]
+    ids = [one["id"] for one in json_lines(PASSAGES)]
     rows = [f"1-1_{turn} 0 {one} {2 if one.endswith(':0') else 0}\n" for turn in (1, 2, 3) for one in ids]
     path.write_text("".join(rows), encoding="utf-8")
     return path
@@ -178,7 +174,7 @@ def qrels(folder: Path) -> Path:
 
 def test_only_responses_with_a_relevant_used_passage(tmp_path):
     assert run(tmp_path / "out", "--passage-qrels", qrels(tmp_path), "--min-relevance", "2") == 0
-    pooled = records(tmp_path / "out" / "pool.jsonl")
+    pooled = json_lines(tmp_path / "out" / "pool.jsonl")
     assert pooled
     for one in pooled:
         assert one["turn_id"] in {"1-1_1", "1-1_2", "1-1_3"}
@@ -193,7 +189,7 @@ def test_a_file_of_runs(tmp_path, capsys):
     chosen = tmp_path / "chosen.txt"
     chosen.write_text("harbor-grounded\nquarry-copied\n", encoding="utf-8")
     assert run(tmp_path / "out", "--select-runs", chosen) == 0
-    pooled = records(tmp_path / "out" / "pool.jsonl")
+    pooled = json_lines(tmp_path / "out" / "pool.jsonl")
     assert {entry["run_id"] for one in pooled for entry in one["runs"]} == {"harbor-grounded", "quarry-copied"}
     assert {row[0] for row in lines(tmp_path / "out" / "leaderboard.tsv")[1:]} == {"harbor-grounded", "quarry-copied"}
     assert {path.stem for path in (tmp_path / "out" / "response_runs").iterdir()} == {
@@ -269,18 +265,18 @@ def test_the_limits_of_a_profile_hold_and_are_recorded(tmp_path):
     talks = PROJECT / "examples" / "interactive"
     limits = ["--profile", "ikat2026-interactive", "--citation-limit", "1"]
     assert pool(tmp_path / "out", *limits, runs=talks) == 0
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["limits"] == {
+    made = manifest(tmp_path / "out")
+    assert made["limits"] == {
         "profile": "ikat2026-interactive", "token_limit": 512, "token_rule": "bare", "citation_limit": 1,
         "overridden": ["citation_limit"],
     }  # fmt: skip
-    assert manifest["configuration"]["token_rule"]["limit"] == 512
+    assert made["configuration"]["token_rule"]["limit"] == 512
     problems = (tmp_path / "out" / "problems.json").read_text(encoding="utf-8")
     assert "too_many_citations" in problems
     # An extension takes the options over, and with them the limits.
     assert main(["pool", "--extend", str(tmp_path / "out"), "--runs", str(talks), "--out", str(tmp_path / "more")]) == 0
-    later = json.loads((tmp_path / "more" / "manifest.json").read_text(encoding="utf-8"))
-    assert later["limits"] == manifest["limits"]
+    later = manifest(tmp_path / "more")
+    assert later["limits"] == made["limits"]
 
 
 def test_a_pool_made_in_another_way_is_not_extended_anywhere(tmp_path, example, capsys):
@@ -469,23 +465,23 @@ def test_screened_responses_take_no_ids_however_often_a_pool_is_extended(tmp_pat
     (example / "bramble-broken.json").rename(later / "bramble-broken.json")
     out = tmp_path / "out"
     assert run(out, "--screen", "exclude", runs=example) == 0
-    first = {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}
+    first = {one["response_id"]: one["text"] for one in json_lines(out / "pool.jsonl")}
     extended = []
     for _ in range(2):
         assert run(out, "--screen", "exclude", "--extend", out, runs=later) == 0
         names = ("pool.jsonl", "screen.tsv", "excluded.tsv", "leaderboard.tsv", "runs.jsonl", "manifest.json")
         extended.append({name: (out / name).read_bytes() for name in names})
     assert extended[0] == extended[1]
-    assert first.items() < {one["response_id"]: one["text"] for one in records(out / "pool.jsonl")}.items()
+    assert first.items() < {one["response_id"]: one["text"] for one in json_lines(out / "pool.jsonl")}.items()
 
 
 def test_the_screen_lists_or_leaves_out(tmp_path, pooled):
     flagged = lines(pooled / "screen.tsv")[1:]
     assert flagged
     assert pool(tmp_path / "left", "--screen", "exclude") == 0
-    left, whole = records(tmp_path / "left" / "pool.jsonl"), records(pooled / "pool.jsonl")
+    left, whole = json_lines(tmp_path / "left" / "pool.jsonl"), json_lines(pooled / "pool.jsonl")
     used = {key for one in left for key in one["passages"]}
-    assert {one["key"] for one in records(tmp_path / "left" / "passages.jsonl")} <= used
+    assert {one["key"] for one in json_lines(tmp_path / "left" / "passages.jsonl")} <= used
     kept = {one["response_id"]: (one["text"], *one["passages"]) for one in left}
     every = {one["response_id"]: (one["text"], *one["passages"]) for one in whole}
     assert set(every.values()) - set(kept.values()) == {every[row[0]] for row in flagged}

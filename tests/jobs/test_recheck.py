@@ -9,7 +9,7 @@ import pytest
 
 from judge.cli import main
 from judge.judges.journal_tools import read_journal
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, json_lines, manifest, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock
 
@@ -21,19 +21,7 @@ CALLS = 76
 
 
 def run(mock: Mock, out: Path, *more: str) -> int:
-    return main(
-        ["run", "--runs", str(EXAMPLE / "runs"), "--passages", str(EXAMPLE / "passages.jsonl"), "--criteria",
-         "groundedness", "--model", "server/a", "--base-url", mock.base_url, "--out", str(out), *more]
-    )  # fmt: skip
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def manifest(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
-    return found
+    return run_example(out, "--criteria", "groundedness", "--model", "server/a", "--base-url", mock.base_url, *more)
 
 
 def reply(grade: int, fingerprint: str = "other") -> dict[str, Any]:
@@ -59,9 +47,9 @@ def test_second_answers_are_reported_and_change_no_result(mock: Mock, tmp_path, 
     said = capsys.readouterr()
     assert mock.stats()["requests"] == CALLS + 4
     assert results(out) == before
-    items = lines(out / "recheck.jsonl")
+    items = json_lines(out / "recheck.jsonl")
     assert [item["again_grade"] for item in items] == [3] * 4
-    graded = {row["response_id"]: row["grade"] for row in lines(out / "judgments.jsonl")}
+    graded = {row["response_id"]: row["grade"] for row in json_lines(out / "judgments.jsonl")}
     assert [item["grade"] for item in items] == [graded[item["response_id"]] for item in items]
     (row,) = manifest(out)["recheck"]["rows"]
     flips = [item["grade"] != 3 for item in items]
@@ -111,7 +99,7 @@ def test_the_budget_is_for_both_answers(mock: Mock, tmp_path: Path) -> None:
     assert run(mock, out, "--limit", "5", "--recheck", "5", "--max-cost", "0", "--price", "1/1") == 0
     (row,) = manifest(out)["recheck"]["rows"]
     assert (row["asked"], row["missing"]) == (5, 5)
-    assert {item["again_missing"] for item in lines(out / "recheck.jsonl")} == {"budget"}
+    assert {item["again_missing"] for item in json_lines(out / "recheck.jsonl")} == {"budget"}
     assert mock.stats()["requests"] == 5
     # In one go, the first answers leave nothing of what they cost.
     cost = sum(entry.completion.cost or 0.0 for entry in read_journal(priced(mock, tmp_path / "priced")))
@@ -135,7 +123,7 @@ def test_the_members_of_a_jury_are_asked_again(mock: Mock, tmp_path: Path) -> No
     rows = manifest(out)["recheck"]["rows"]
     assert [(row["judge"], row["asked"]) for row in rows] == [("baseline/overlap", 4), ("server/a", 4)]
     assert [row["flipped"]["value"] for row in rows] == [0, 0]
-    assert {item["sample"] for item in lines(out / "recheck.jsonl")} == {0, 1}
+    assert {item["sample"] for item in json_lines(out / "recheck.jsonl")} == {0, 1}
     assert mock.stats()["requests"] == 2 * 6 + 2 * 2
 
 
@@ -175,7 +163,7 @@ def test_label_probabilities_give_expected_grades(mock: Mock, tmp_path, shape: s
     out = tmp_path / "out"
     assert run(mock, out, "--logprobs", "--limit", "6") == 0
     # The mock gives .7 to its label and .1 to each of the three others, after normalization.
-    for row in lines(out / "judgments.jsonl"):
+    for row in json_lines(out / "judgments.jsonl"):
         assert row["form"] == "label"
         assert sorted(row["probabilities"].values()) == pytest.approx([0.1, 0.1, 0.1, 0.7], abs=1e-6)
         assert row["expected"] == pytest.approx(0.7 * row["grade"] + 0.1 * (6 - row["grade"]), abs=1e-5)

@@ -1,19 +1,17 @@
 """Several real servers behind one judge: some die, some are slow, some serve something else."""
 
 import contextlib
-import json
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from judge.judges.journal_tools import read_journal
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT, manifest
 from tests.jobs.test_run import files
 from tests.mock import Mock, start_mock
 from tests.time_limit import PATIENCE
@@ -34,10 +32,7 @@ def servers() -> Iterator[tuple[Mock, Mock]]:
 
 def command(out: Path, *urls: str, more: tuple[str, ...], model: str = "server/mock") -> list[str]:
     addresses = [word for url in urls for word in ("--base-url", url)]
-    return [
-        sys.executable, "-m", "judge", "run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
-        "--passages", str(EXAMPLE / "passages.jsonl"), "--model", model, *addresses, "--out", str(out), *more,
-    ]  # fmt: skip
+    return [sys.executable, "-m", "judge", "run", *INPUTS, "--model", model, *addresses, "--out", str(out), *more]
 
 
 def run(
@@ -51,11 +46,6 @@ def run(
         check=False,
         timeout=PATIENCE,
     )
-
-
-def manifest(out: Path) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
-    return value
 
 
 def judged(out: Path) -> int:

@@ -1,6 +1,5 @@
 """`--together` from files to files: one call a response, its own certificate, and what calibration says of it."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from judge.cli import main
 from judge.gold.rows import GoldRow
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from tests.calibration_world import FAST, contents, gold_rows, items, pool, row, table, write_gold, write_pool
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, json_lines, manifest, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock
 
@@ -25,17 +24,7 @@ GROUNDED, NATURAL = "groundedness/graded+naturalness", "naturalness/graded+groun
 
 
 def run(out: Path, mock: Mock, *more: str) -> int:
-    return main(
-        [
-            *("run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json")),
-            *("--passages", str(EXAMPLE / "passages.jsonl"), "--model", "server/m", "--base-url", mock.base_url),
-            *("--out", str(out), *more),
-        ]
-    )
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return run_example(out, "--model", "server/m", "--base-url", mock.base_url, *more)
 
 
 @pytest.mark.parametrize("response_format", ["honor", "ignore", "reject"])
@@ -45,12 +34,12 @@ def test_one_call_a_response_in_every_form_and_the_next_run_makes_none(tmp_path,
     assert run(tmp_path / "out", mock, *criteria) == 0
     # 77 responses; one of them lacks a passage's text and is asked about the other two.
     assert mock.stats()["paid"] == 77
-    judgments = lines(tmp_path / "out" / "judgments.jsonl")
+    judgments = json_lines(tmp_path / "out" / "judgments.jsonl")
     assert Counter(one["criterion"] for one in judgments) == {"groundedness": 76, "naturalness": 77, "relevance": 77}
     assert {one["variant"] for one in judgments if one["criterion"] == "relevance"} == {
         "graded+groundedness+naturalness"
     }
-    assert [one["reason"] for one in lines(tmp_path / "out" / "failures.jsonl")] == ["no_passages"]
+    assert [one["reason"] for one in json_lines(tmp_path / "out" / "failures.jsonl")] == ["no_passages"]
     before = files(tmp_path / "out")
     assert run(tmp_path / "out", mock, *criteria) == 0
     assert mock.stats()["paid"] == 77
@@ -59,9 +48,9 @@ def test_one_call_a_response_in_every_form_and_the_next_run_makes_none(tmp_path,
 
 def test_alone_and_together_are_two_configurations(tmp_path, mock: Mock, capsys) -> None:
     assert run(tmp_path / "out", mock, "--together") == 0
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["options"]["together"] is True
-    assert manifest["configuration"]["criteria"]["naturalness"] == {
+    made = manifest(tmp_path / "out")
+    assert made["options"]["together"] is True
+    assert made["configuration"]["criteria"]["naturalness"] == {
         "prompt": NATURAL, "sha256": find_criterion(NATURAL).digest,
     }  # fmt: skip
     capsys.readouterr()
@@ -86,7 +75,7 @@ def test_a_dry_run_counts_the_calls_and_a_folder_is_extended_as_it_was_made(tmp_
     capsys.readouterr()
     assert main(["run", "--runs", str(EXAMPLE / "runs" / "mill-fluent-invented.json"), "--extend", str(out)]) == 0
     assert "--together" in capsys.readouterr().err
-    assert {one["variant"] for one in lines(out / "judgments.jsonl")} == {
+    assert {one["variant"] for one in json_lines(out / "judgments.jsonl")} == {
         "graded+naturalness", "graded+groundedness",
     }  # fmt: skip
 
@@ -115,7 +104,7 @@ def test_prompts_of_the_user_are_found_again(tmp_path: Path, mock: Mock, capsys:
 def test_a_jury_asks_each_member_together(tmp_path: Path, mock: Mock, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "out", mock, "--model", "server/n", "--jury", "majority", "--together") == 0
     assert mock.stats()["paid"] == 2 * 77
-    members = lines(tmp_path / "out" / "members.jsonl")
+    members = json_lines(tmp_path / "out" / "members.jsonl")
     assert len(members) == 2 * (76 + 77)
     capsys.readouterr()
     two = ["--prompt", "groundedness/graded", "--prompt", "groundedness/yes_no", "--prompt", "naturalness"]
