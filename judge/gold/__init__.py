@@ -3,11 +3,10 @@
 rows     reads gold files strictly and matches their rows to a pool
 check    lists every problem of gold files
 sources  reads grades as others publish them; draft turns them into gold rows
-split    separates the dev part from the test part; seal guards the test part; ledger records each look at gold
-plan     draws the responses to label next, with the help of sampling and uncertainty
-deal     says who labels what, in which order
+seal     separates the dev part from the test part, and guards the latter; ledger records each look at gold
+plan     draws the responses to label next, by sampling, which also deals them to assessors
 sheets/  shows it to assessors, as tables, pages, and batches of platforms
-grades   what labels in words mean; words: how levels are called
+grades   what labels in words mean
 """
 
 from judge.gold.check import CheckedGold, check_gold, plain_scale
@@ -25,9 +24,10 @@ from judge.gold.seal import (
     responses_digest,
     seal_of,
     sealed_beside,
+    split_topics,
+    write_split,
 )
 from judge.gold.sources import SOURCES, Imported, import_gold, typed
-from judge.gold.split import split_topics, write_split
 
 __all__ = [
     "BEGINNING",

@@ -7,7 +7,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.gold.rows import GoldRow, finder, match, row_key, scan_gold
-from judge.gold.seal import SealedItem, item_of
+from judge.gold.seal import item_of
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.safe import shown
@@ -45,16 +45,9 @@ def check_gold(
     *,
     other: Scale | None = None,
 ) -> CheckedGold:
-    """Check gold files, each alone and all together as one set of gold.
+    """Check the (unpacked) bytes of named gold files, each alone and all together as one set of gold.
 
-    Args:
-        contents: Names and (unpacked) bytes of the files.
-        scales: Criterion to scale, where the scale is known.
-        pool: The responses that the rows should be about.
-        other: The scale of every other criterion; without it, a row under such a criterion is an error.
-
-    Returns:
-        The valid rows, and all problems.
+    A criterion without a scale has that of `other`; without one, a row under it is an error.
     """
     lines: list[_Line] = []
     problems: list[Problem] = []
@@ -157,40 +150,37 @@ def _inclusion(lines: Iterable[_Line]) -> Iterator[Problem]:
 _UNKNOWN = "means describe all responses only if those graded are all of them or were drawn at random"
 
 
-def _split_topic(lines: Iterable[_Line]) -> Iterator[Problem]:
+def _split_topic(lines: Sequence[_Line]) -> Iterator[Problem]:
     """A topic with rows in both parts, and gold in which only some rows name a part."""
-    first: dict[str, _Line] = {}
-    reported: set[str] = set()
-    lines = list(lines)
-    for line in lines:
-        if line.row.split is None or line.row.topic_id in reported:
-            continue
-        earlier = first.setdefault(line.row.topic_id, line)
-        if earlier.row.split != line.row.split:
-            reported.add(line.row.topic_id)
-            message = (
-                f"topic {shown(line.row.topic_id)} is in {earlier.row.split} on line {earlier.number} of "
-                f"{earlier.file} and in {line.row.split} here: a judge chosen on it has seen the test"
-            )
-            yield line.problem("error", "split_topic", "$.split", message)
+    for line, earlier in _in_both(lines, lambda row: row.topic_id):
+        message = (
+            f"topic {shown(line.row.topic_id)} is in {earlier.row.split} on line {earlier.number} of "
+            f"{earlier.file} and in {line.row.split} here: a judge chosen on it has seen the test"
+        )
+        yield line.problem("error", "split_topic", "$.split", message)
     without = [line for line in lines if line.row.split is None]
-    if first and without:
+    if 0 < len(without) < len(lines):
         message = f"{len(without)} of {len(lines)} rows belong to neither dev nor test; the others do"
         yield without[0].problem("warning", "partial_split", "$.split", message)
 
 
-def _item_in_both(lines: Iterable[_Line]) -> Iterator[Problem]:
-    first: dict[SealedItem, _Line] = {}
-    reported: set[SealedItem] = set()
+def _item_in_both(lines: Sequence[_Line]) -> Iterator[Problem]:
+    for line, earlier in _in_both(lines, item_of):
+        message = f"this response is in {earlier.row.split} on line {earlier.number} of {earlier.file}"
+        yield line.problem("error", "item_in_both", "$.split", message)
+
+
+def _in_both(lines: Sequence[_Line], key: Callable[[GoldRow], object]) -> Iterator[tuple[_Line, _Line]]:
+    """Of each key with rows in both parts, the first row of the second part, and the first of the other."""
+    first: dict[object, _Line] = {}
+    reported: set[object] = set()
     for line in lines:
-        item = item_of(line.row)
-        if line.row.split is None or item in reported:
-            continue
-        earlier = first.setdefault(item, line)
-        if earlier.row.split != line.row.split:
-            reported.add(item)
-            message = f"this response is in {earlier.row.split} on line {earlier.number} of {earlier.file}"
-            yield line.problem("error", "item_in_both", "$.split", message)
+        name = key(line.row)
+        if line.row.split is not None and name not in reported:
+            earlier = first.setdefault(name, line)
+            if earlier.row.split != line.row.split:
+                reported.add(name)
+                yield line, earlier
 
 
 def _not_blind(lines: Iterable[_Line]) -> Iterator[Problem]:

@@ -97,10 +97,6 @@ def come_up(tasks: Sequence[_Task], labeled: Collection[_Task]) -> Mapping[tuple
 
     Orders are random and do not depend on each other. An assessor who has labeled k of m has labeled each of the m with
     probability k / m. Of two assessors, the item has come up with probability 1 - (1 - k / m)(1 - l / n).
-
-    Args:
-        tasks: The labels to give.
-        labeled: Those that were given.
     """
     dealt = Counter((assessor, criterion) for _, criterion, assessor in tasks)
     given = Counter((assessor, criterion) for _, criterion, assessor in labeled)

@@ -18,6 +18,9 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
 from judge.runs.document import open_document
 
+Fault = tuple[str, str, str]
+"""Code, JSON path and message of a problem."""
+
 
 class Draft(msgspec.Struct):
     """One grade as a file gives it."""
@@ -68,17 +71,10 @@ class ImportOptions(msgspec.Struct, frozen=True):
 
 
 def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, ...]:
-    """Make the gold rows; problems and notes are added to the content.
+    """The rows without a problem, in the order of the source; problems and notes are added to the content.
 
     A turn may hold one text under two ids, as in CAsT-ReGIn. Its second grade is then given to a second assessor
     (`crowd#2`), so that neither of the two grades is lost.
-
-    Args:
-        content: The grades of the source.
-        options: What the user's options add.
-
-    Returns:
-        The rows without a problem, in the order of the source.
     """
     rows: dict[tuple[str | None, ...], tuple[Draft, GoldRow]] = {}
     pooled = (
@@ -160,12 +156,8 @@ def _filled(draft: Draft, content: SourceContent, options: ImportOptions) -> dic
 
 def _add_text(
     values: dict[str, Any], options: ImportOptions, by_id: Mapping[tuple[str, str], PooledResponse] | None
-) -> list[tuple[str, str, str]]:
-    """Set `text_sha256` in place: of the given text, else of the text that the bank or the pool has under the id.
-
-    Returns:
-        (code, JSON path, message) of each problem.
-    """
+) -> list[Fault]:
+    """Set `text_sha256` in place: of the given text, else of the text that the bank or the pool has under the id."""
     text, response_id = values.pop("text", None), values.get("response_id")
     if values.get("text_sha256") is None and text is not None:
         values["text_sha256"] = text_digest(text)
@@ -188,12 +180,8 @@ def _add_text(
     return []
 
 
-def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[tuple[str, str, str]]:
-    """Set the grade in place where a text stands for one.
-
-    Returns:
-        (code, JSON path, message) of each problem.
-    """
+def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[Fault]:
+    """Set the grade in place where a text stands for one."""
     grade, criterion = values.get("grade"), values.get("criterion")
     if isinstance(grade, str):
         meaning = meanings.grade(criterion, grade)
@@ -204,12 +192,8 @@ def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[tuple[st
     return [("wrong_value", "$.grade", message)]
 
 
-def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | None) -> list[tuple[str, str, str]]:
-    """Set the inclusion probability and the stratum in place, as the plan gives them.
-
-    Returns:
-        (code, JSON path, message) of each problem.
-    """
+def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | None) -> list[Fault]:
+    """Set the inclusion probability and the stratum in place, as the plan gives them."""
     if plan is None:
         return []
     planned = plan.get((str(values.get("turn_id")), str(values.get("response_id"))))

@@ -38,11 +38,6 @@ def level_words(criterion: str, grades: Sequence[int], prompts: Iterable[Criteri
     """What the levels of a criterion's prompts call its grades: labels, descriptions, and the names these begin with.
 
     A prompt on another scale says nothing about the grades of this one. A text that two levels share means nothing.
-
-    Args:
-        criterion: The criterion of the labels.
-        grades: Its scale, ascending.
-        prompts: All prompts there are.
     """
     meanings: dict[str, set[int]] = {}
     for prompt in prompts:
@@ -63,12 +58,7 @@ class GradeMeanings:
     """Texts to grades, by criterion; a prompt file is read when the first text of its criterion is."""
 
     def __init__(self, given: Mapping[str, int] | None = None, prompts: Iterable[Criterion] = ()) -> None:
-        """Take what the user says.
-
-        Args:
-            given: Texts that stand for a grade, under any criterion.
-            prompts: The prompts by whose levels was labeled; a grade off their scales is a problem.
-        """
+        """Take what the user says, under any criterion; a grade off the scales of the prompts is a problem."""
         self._given = {folded(text): grade for text, grade in (given or {}).items()}
         self._stated = {prompt.name: prompt for prompt in prompts}
         self._words: dict[str, Words] = {}

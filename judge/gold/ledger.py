@@ -69,12 +69,6 @@ class Opening(msgspec.Struct, frozen=True):
 def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
     """Put a look on record, unless its question is there already.
 
-    Args:
-        ledger: The file; made at the first look.
-        beginning: What the first line follows.
-        look: What is asked.
-        now: The time for the record.
-
     Raises:
         InputError: The ledger is damaged, or is a link.
         OperationalError: The ledger cannot be written.
@@ -114,11 +108,6 @@ def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
 
 def parse_ledger(content: bytes, beginning: str, name: str) -> tuple[tuple[Entry, ...], int]:
     """The lines of a ledger, and how many bytes its whole lines take; an unfinished last line is skipped.
-
-    Args:
-        content: The bytes of the file.
-        beginning: What the first line follows.
-        name: The file, as messages name it.
 
     Raises:
         InputError: A line is damaged, missing or was added by hand.

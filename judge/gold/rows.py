@@ -65,10 +65,6 @@ def read_gold(path: StrPath) -> tuple[GoldRow, ...]:
 def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
     """Read the rows in the bytes of a gold file; blank lines are skipped.
 
-    Args:
-        content: The bytes, not gzipped.
-        name: The file's name, for messages.
-
     Raises:
         InputError: There is no row, or rows have problems; every problem is listed.
     """
@@ -132,13 +128,7 @@ def text_digest(text: str) -> str:
 
 
 def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tuple[Problem, ...]:
-    """List a problem for each row whose grade is not on the scale.
-
-    Args:
-        rows: Rows of the criterion that the scale belongs to.
-        scale: The allowed levels; "unable to judge" is not among them.
-        name: The gold file's name, for messages.
-    """
+    """List a problem for each row whose grade is not on its criterion's scale, which has no "unable to judge"."""
     grades = [level.grade for level in scale.levels]
     expected = f"expected one of {', '.join(map(str, grades))}"
     return tuple(
@@ -163,11 +153,6 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Gold
     A row does not match a text that was cut at the token limit, because the grade is of the whole text.
 
     An assessor may have several rows for one response and criterion, such as one for each run. The first is kept.
-
-    Args:
-        rows: The gold rows.
-        pool: The responses.
-        name: The gold file's name, for messages.
 
     Returns:
         The rows by pooled response and criterion, and the rows that match no response.

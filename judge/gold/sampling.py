@@ -40,15 +40,7 @@ def inclusion(sizes: _Floats, draws: int) -> _Floats:
 
 
 def systematic(probabilities: _Floats, start: float) -> NDArray[np.bool_]:
-    """Which units the points `start`, `start` + 1, … fall on.
-
-    Args:
-        probabilities: Inclusion probabilities (T,) that add up to a whole number.
-        start: At least 0 and below 1.
-
-    Returns:
-        Mask (T,), true for the units picked.
-    """
+    """Which units (T,) the points `start`, `start` + 1, … fall on; probabilities (T,) add up to a whole number."""
     # With a start of 32 bits, the difference below loses nothing to rounding.
     start = np.floor(start * 2**32) / 2**32
     # A unit is picked if more points lie below its end than below its beginning.
@@ -99,12 +91,6 @@ def deal(names: Sequence[str], assessors: Sequence[str], share: float, seed: int
     """The places of each assessor's items, in the order in which that assessor labels them.
 
     Each item has its own random number, so an order does not depend on how Python shuffles.
-
-    Args:
-        names: What tells the items apart.
-        assessors: The assessors.
-        share: The share of the items that every assessor labels; the others go round.
-        seed: The seed.
 
     >>> deal(["a", "b", "c", "d"], ["ann", "bob"], 0.5, 1)
     ((0, 2, 1), (3, 1, 0))

@@ -55,14 +55,9 @@ def import_gold(
     with_pool: bool = False,
     read: "GoldSource | None" = None,
 ) -> Imported:
-    """Read the files of a source into gold.
+    """Read the files of a source into gold; a pool of the responses needs a tokenizer.
 
-    Args:
-        source: A key of SOURCES, or the name of what `read` reads.
-        paths: Its files or folders.
-        options: What the user's options add.
-        with_pool: Whether to pool the responses too; this needs a tokenizer.
-        read: Reads the files, in place of what SOURCES has for the source.
+    `source` is a key of SOURCES, or the name of what `read` reads.
 
     Raises:
         InputError: Files, rows or ids have problems; every problem is listed.

@@ -12,7 +12,7 @@ from judge.ask.subjects import check_unit
 from judge.errors import UsageError
 from judge.gold import read_plan
 from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
-from judge.gold.sheets.table import LARGEST_CELL, long_cells
+from judge.gold.sheets.kinds import LARGEST_CELL, long_cells
 from judge.io.cells import count
 from judge.io.folder import replace_folder
 from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, in_folders

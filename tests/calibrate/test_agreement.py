@@ -78,11 +78,6 @@ def test_coverage_counts_why_there_is_no_grade() -> None:
     assert one.worst_case["wkappa"] < 0
 
 
-def test_with_nothing_missing_the_worst_case_is_the_case() -> None:
-    one = paired(ITEMS)
-    assert one.worst_case == pytest.approx({name: one.statistics[name].value for name in one.worst_case})
-
-
 def test_leaving_out_what_it_would_have_got_wrong_raises_a_judge_s_value_but_not_its_worst_case() -> None:
     full = paired(ITEMS)
     shy = paired([(turn, human, judge if judge == human else None) for turn, human, judge in ITEMS])
@@ -148,11 +143,6 @@ def test_probabilities_for_some_grades_only_are_not_called_none() -> None:
     said = [Label(f"{i}_1", f"R{i}", i, expected=x) for i, x in enumerate([0.5, None, 1.5])]
     reasons = {found(panel(rows, said)).statistics[name].reason for name in ("rank_correlation", "auc")}
     assert reasons == {"label probabilities for only 2 of 3 grades"}
-
-
-def test_perfect_agreement_says_what_it_is() -> None:
-    one = paired([(turn, human, human) for turn, human, _ in ITEMS])
-    assert (one.statistics["wkappa"].value, one.statistics["wkappa"].reason) == (1.0, "perfect agreement")
 
 
 def test_the_constant_is_measured_like_any_judge() -> None:

@@ -145,11 +145,6 @@ def test_missing_grades_cannot_help_a_judge_and_are_no_evidence_against_it() -> 
     assert found.reasons[1] == "wkappa.lo>=0.4: [-0.900, -0.500] with the 40 missing grades at the far end of the scale"
 
 
-def test_missing_grades_count_against_every_requirement() -> None:
-    rule = parse_requirement("kappa.lo>=0.4")
-    assert word(agreement(n=5), "kappa.lo>=0.4", worst={rule: interval(-0.9, -0.5)}) == "INCONCLUSIVE"
-
-
 def test_the_worst_that_missing_grades_may_hide_depends_on_the_requirement() -> None:
     gold = gold_items([row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 1, 2, 3])], None)["groundedness"]
     of = make_panel("groundedness", SCALE, gold, [(labels("m", {("1_1", "R1"): 2}), SCALE)])

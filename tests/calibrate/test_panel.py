@@ -65,12 +65,6 @@ def test_themes_join_their_topics_and_the_items_keep_theirs() -> None:
     assert found.topic.tolist() == [0, 0, 1, 2]
 
 
-def test_topics_are_those_of_turn_ids_in_natural_order() -> None:
-    found = panel([row("10_1", "R1", 0), row("9_1", "R2", 1), row("9_2", "R3", 2)])
-    assert found.topics == ("9", "10")
-    assert found.topic.tolist() == [0, 0, 1]
-
-
 def test_tables_hold_the_pairs_that_both_graded() -> None:
     found = panel(
         [row("1_1", "R1", 0), row("1_2", "R2", 3), row("2_1", "R3", 3)],

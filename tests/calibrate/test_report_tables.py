@@ -31,7 +31,6 @@ from judge.io.cells import markdown_cell
 from judge.io.safe import unescape
 from judge.io.table import records_tsv
 from judge.records import Estimate
-from judge.stats import agreement as stats
 from judge.stats.system_agreement import Halves
 from judge.stats.tables import MarginalTest
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
@@ -41,10 +40,6 @@ HOSTILE = st.text(st.characters() | st.sampled_from("\t\n\r\\|`*_$<&#\x1b\u202e\
 
 def cells(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def test_the_columns_are_the_statistics_there_are() -> None:
-    assert (*stats.STATISTICS, "rank_correlation", "auc") == STATISTICS
 
 
 def test_agreement_columns_are_in_the_published_order() -> None:
@@ -121,13 +116,6 @@ def test_undefined_numbers_are_empty_and_like_reasons_are_said_once() -> None:
         "kappa, wkappa, test_retest: fewer than 5 topics; ac1: all grades equal; bowker: no disagreements; "
         "ceiling: one assessor"
     )
-
-
-def test_a_judge_asked_again_and_grades_that_were_collapsed_are_told() -> None:
-    row = agreement(test_retest=estimate(0.9, 0.05), binary=True)
-    (line,) = cells(agreement_tsv([row]))
-    names = ("test_retest", "test_retest_lo", "test_retest_hi", "primary", "binary")
-    assert [line[name] for name in names] == ["0.900000", "0.850000", "0.950000", "wkappa", "true"]
 
 
 def test_a_rounded_zero_has_no_sign() -> None:

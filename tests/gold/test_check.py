@@ -164,18 +164,6 @@ def test_findings_are_in_the_order_of_files_and_lines() -> None:
     assert found[-1][2] == "b"
 
 
-def test_all_at_once() -> None:
-    rows = line(grade=9, made="synthetic") + b"nonsense\n" + line(turn_id="2", topic_id="2", criterion="charm")
-    assert {code for _, code, _, _ in codes(rows, b"")} == {
-        "off_scale",
-        "not_blind",
-        "not_json",
-        "no_topic",
-        "missing_polarity",
-        "empty_file",
-    }
-
-
 @given(st.binary(max_size=100))
 def test_no_bytes_raise_anything(content: bytes) -> None:
     assert codes(line() + content) or not content.strip()

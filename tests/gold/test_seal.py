@@ -381,13 +381,18 @@ def test_a_ledger_of_another_seal_is_refused(sealed: tuple[Path, Path], tmp_path
         opened(test, seal, "q")
 
 
-@given(st.binary(max_size=60))
-def test_no_bytes_of_a_ledger_raise_anything_but_an_input_error(tmp_path_factory, content: bytes) -> None:
+@pytest.fixture(scope="module")
+def split_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("seal")
     write_split(gold(2), 0.5, 7, folder)
-    (folder / "openings.jsonl").write_bytes(content)
+    return folder
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_of_a_ledger_raise_anything_but_an_input_error(split_once: Path, content: bytes) -> None:
+    (split_once / "openings.jsonl").write_bytes(content)
     try:
-        opened(folder / "test.jsonl", folder / "seal.json", "q")
+        opened(split_once / "test.jsonl", split_once / "seal.json", "q")
     except InputError as error:
         assert error.exit_code == 2
 

@@ -323,14 +323,3 @@ def test_elimination_looks_at_candidates_alone_and_keeps_whom_it_cannot_compare(
     assert comparison.compare(pairs, "percent", (0, 1), rng(), candidates=["b", "c"]).best == {"b"}
     # The least distance is the best.
     assert comparison.compare(pairs, "mae", (0, 1), rng()).best == {"a", "b", "d"}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("T", [10, 20])
-def test_equal_judges_are_told_apart_as_rarely_as_promised(T: int) -> None:
-    found = []
-    for seed in range(200):
-        A, B = judges(seed, T, 2, noise=0.6)
-        found.append(compare({("a", "b"): (A, B)}, "wkappa", GRADES, rng(seed), permutations=199)[0].p)
-    # 5 % of 200 plus three standard errors is 19.2.
-    assert sum(p <= 0.05 for p in found) <= 19

@@ -29,17 +29,15 @@ def test_every_function_without_a_caller_is_documented_and_no_other() -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
+    # `consensus.majority` and the like: modules of statistics that are used as a whole.
+    attributes = {node.attr for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     idle = {}
     for path, tree in trees.items():
         if path.parent.name != "stats":
             continue
         module = f"judge.stats.{path.stem}"
         named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        # `consensus.majority` and the like: modules of statistics that are used as a whole.
         whole = ("judge.stats", path.stem) in imported
-        attributes = {
-            node.attr for other in trees.values() for node in ast.walk(other) if isinstance(node, ast.Attribute)
-        }
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 used = (module, node.name) in imported or node.name in named or (whole and node.name in attributes)

@@ -126,6 +126,19 @@ def test_design_effect_of_copies_is_near_their_number(name: str) -> None:
     assert found.item.high - found.item.low < found.estimate.high - found.estimate.low
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["wkappa", "ac2", "percent"])
+def test_interval_covers_the_truth_in_about_95_of_100_worlds(name: str) -> None:
+    truth = point(name, topics_of_a_noisy_judge(20_000, seed=0).sum(axis=0), GRADES)
+    rng = np.random.default_rng(5)
+    found = [
+        resampled(name, topics_of_a_noisy_judge(20, seed), GRADES, rng, replicates=500).estimate
+        for seed in range(1, 301)
+    ]
+    covered = sum(one.low <= truth <= one.high for one in found)
+    assert 0.90 * 300 <= covered <= 0.98 * 300
+
+
 @pytest.mark.parametrize("name", STATISTICS)
 def test_topics_without_pairs_change_nothing(name: str) -> None:
     tables = topics_of_a_noisy_judge(8, seed=4)

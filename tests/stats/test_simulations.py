@@ -96,7 +96,9 @@ def test_pairs_have_more_power_than_judges_apart() -> None:
 
 
 def test_adjusted_tests_keep_the_family_wise_rate_and_unadjusted_ones_do_not() -> None:
-    unadjusted, holm, max_t = judges.c1(150, rng(), settings=((10, 7),))
+    # Of 100 worlds a rate is seen from .141 on, which is two of its errors above the band's .07; a rate of .25, whose
+    # error is .043, lies 2.5 errors above that.
+    unadjusted, holm, max_t = judges.c1(100, rng(), settings=((10, 7),))
     assert all_within([holm, max_t])
     assert unadjusted.obtained - MARGIN * unadjusted.error > 0.07
 
@@ -107,10 +109,6 @@ def test_the_best_prompt_is_overrated_on_its_own_gold_and_not_on_held_out_topics
     optimism, nested = findings[0], findings[4]
     assert optimism.obtained > 0.03
     assert abs(nested.obtained) < 0.02
-
-
-def test_intervals_of_weighted_kappa_cover() -> None:
-    assert all_within(judges.kappa_coverage(500, rng(), sizes=(50,)))
 
 
 def test_gold_of_binary_grades_covers_corrected_and_post_stratified() -> None:

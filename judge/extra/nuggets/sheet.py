@@ -8,7 +8,7 @@ from judge.extra.nuggets.forms.edits import NuggetEdit, edited
 from judge.extra.nuggets.forms.problems import BankProblems, scope_problem
 from judge.extra.nuggets.records import Importance, Nugget
 from judge.gold.sheets.items import readable
-from judge.gold.sheets.table import table_bytes
+from judge.gold.sheets.kinds import table_bytes
 from judge.io.cells import count
 from judge.io.safe import digest, disarmed, shown
 from judge.io.tabular import TableRow

@@ -1,10 +1,7 @@
 """Sheets: what a plan drew, in the form in which assessors label it, and in which their labels come back.
 
-items        what a sheet shows and to whom; form: the page of an assessor, and of MTurk's workers
-table        for a spreadsheet
-mturk        for Amazon Mechanical Turk
-labelstudio  for Label Studio
-kinds        the files of each kind, in a table
+items  what a sheet shows and to whom
+kinds  the files of each kind, in a table
 """
 
 from judge.gold.sheets.items import ASSESSOR, GoldSheet, make_sheet

@@ -83,13 +83,7 @@ class Share(NamedTuple):
 def make_sheet(
     pool: Pool, prompts: Mapping[str, Criterion], plan: Sequence[PlanRow] | None, turns: Mapping[str, Turn] | None
 ) -> GoldSheet:
-    """The sheet of the planned responses, or of all responses of a pool.
-
-    Args:
-        pool: The responses with their passages.
-        prompts: Criterion to the prompt whose levels are shown.
-        plan: What to label; None for every response under every criterion.
-        turns: Turn id to turn; None to show no conversation.
+    """The sheet of the planned responses, or of all responses of a pool; without turns it shows no conversation.
 
     Raises:
         InputError: The plan names responses that the pool does not have; each is listed.
@@ -123,14 +117,9 @@ def make_sheet(
 
 
 def shares(items: Sequence[SheetItem], assessors: Sequence[str], double: float | None, seed: int) -> tuple[Share, ...]:
-    """Who labels which items, in which order; the same for the same arguments.
+    """Who labels which items, in which order; without assessors there is one share without a name.
 
-    Args:
-        items: All items of the sheet.
-        assessors: Names; without any there is one share without a name.
-        double: The share of the items that every assessor labels, each other item being labeled by one; DOUBLE if it
-            is None.
-        seed: The seed of everything random.
+    Every assessor labels the share `double` of the items, or DOUBLE; each other item is labeled by one.
 
     Raises:
         UsageError: Names are unfit for files or repeated, or `double` has no two assessors.
