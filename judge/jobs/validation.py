@@ -153,7 +153,7 @@ class _Checker:
         validated = validate_run(
             read.run,
             self.turns,
-            self.count_tokens.token_limit,
+            self.count_tokens,
             problems=read.problems,
             places=read.places,
             hashes=self._hashes,

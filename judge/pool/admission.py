@@ -78,7 +78,7 @@ def admit(
     checked = validate_run(
         read.run,
         turns,
-        count_tokens.token_limit,
+        count_tokens,
         problems=read.problems,
         places=read.places,
         hashes=CollectionHashes(hashes.find, same_text) if hashes else None,

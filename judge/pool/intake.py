@@ -107,6 +107,16 @@ def read_runs(
     with closing(mapped(take, files, processes)) as taken:
         read = counted("reading and checking runs", taken, len(files), steps)
         admitted = list(read if processes == 1 else _counting(read, count_tokens))
+    return _submitted(admitted, folder_problems, count_tokens, limits, selection.unit)
+
+
+def _submitted(
+    admitted: Sequence[Admitted],
+    of_folders: Sequence[Problem],
+    count_tokens: TokenCounter,
+    limits: Limits,
+    unit: JudgedUnit,
+) -> Submitted:
     headers = [run.header for run in admitted if run.header is not None]
     together = validate_together(headers)
     clashing = {problem.file for problem in together if problem.severity == "error"}
@@ -115,13 +125,13 @@ def read_runs(
         runs=Table(run for run in submissions if run.file not in clashing),
         candidates=tuple(candidate for run in admitted for candidate in run.candidates),
         exclusions=Table(exclusion for run in admitted for exclusion in run.exclusions),
-        problems=Table((*folder_problems, *(problem for run in admitted for problem in run.problems), *together)),
+        problems=Table((*of_folders, *(problem for run in admitted for problem in run.problems), *together)),
         count_tokens=count_tokens,
         limits=limits,
         names={head.file: head.run_id for head in headers},
         traces=tuple(run.trace for run in admitted if run.trace is not None),
         turns=tuple(turn for run in admitted for turn in run.turns),
-        unit=selection.unit,
+        unit=unit,
     )
 
 

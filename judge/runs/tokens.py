@@ -39,15 +39,6 @@ _BARE_TOKEN = re.compile(rf"\S+|{_BARE_SPACE}")
 _MEMO_SIZE = 1 << 16
 
 
-class TokenLimit(msgspec.Struct, frozen=True):
-    """The longest response that the guidelines allow, with the counter and the rule of its tokens."""
-
-    over: Callable[[str], TokenCount | None]
-    """The lengths of a text over the limit; may return None for a text within it."""
-    limit: int
-    rule: TokenRule
-
-
 class RuleEffect(msgspec.Struct, frozen=True):
     """The responses of a run over the limit by one rule, and the effect of truncating or excluding them."""
 
@@ -81,11 +72,6 @@ class TokenCounter:
         self.rule: TokenRule = rule
         self.limit = limit
         self._memo: dict[bytes, TokenCount] = {}
-
-    @property
-    def token_limit(self) -> TokenLimit:
-        """The limit, for validation."""
-        return TokenLimit(self.over, self.limit, self.rule)
 
     @property
     def versions(self) -> dict[str, str]:

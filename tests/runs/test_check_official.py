@@ -17,7 +17,7 @@ from judge.runs.check.validate import validate_run
 from judge.runs.fields import LISTED, MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS
 from judge.runs.formats import read_run, rules_of
 from judge.runs.records import RunTurn
-from judge.runs.tokens import TokenCounter, TokenLimit
+from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from tests.conftest import PROJECT
 
@@ -60,9 +60,7 @@ def turns_of(path):
 def codes(path, turns):
     """Errors and warnings of a file, counted by code."""
     read = read_run(path)
-    found = validate_run(
-        read.run, turns, TokenLimit(COUNT_TOKENS, 250, "bare"), problems=read.problems, places=read.places
-    ).problems
+    found = validate_run(read.run, turns, COUNT_TOKENS, problems=read.problems, places=read.places).problems
     counts = {"error": Counter(), "warning": Counter()}
     for one in found:
         counts[one.severity][one.code] += one.count
@@ -86,7 +84,7 @@ def test_the_sample_of_2023_against_the_collection_s_own_hashes(shared):
         validated = validate_run(
             run,
             None,
-            TokenLimit(COUNT_TOKENS, 250, "bare"),
+            COUNT_TOKENS,
             places=read.places,
             hashes=CollectionHashes(hashes.find, same_text),
         )

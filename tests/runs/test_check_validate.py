@@ -20,8 +20,8 @@ from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.check.year import mixed_years, trace_of
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Exclusion, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
-from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
+from tests.runs import TokenLimit
 
 LIMIT = 5
 PTKB = (PtkbStatement("1", "I am vegan."), PtkbStatement("2", "I like tea."))

@@ -12,8 +12,8 @@ from judge.runs.convert import LOG, TARGETS, conversion_tsv, convert_run, conver
 from judge.runs.formats import read_run
 from judge.runs.ranking import used_provenance
 from judge.runs.records import PtkbStatement, TokenCount, Turn
-from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
+from tests.runs import TokenLimit
 
 PTKB = (PtkbStatement("1", "I am vegan."), PtkbStatement("2", "I live in Bergen."))
 TURNS = {f"1-1_{k}": Turn(f"1-1_{k}", "1-1", "Hi", None, (), PTKB) for k in range(1, 6)}

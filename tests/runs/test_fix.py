@@ -19,7 +19,8 @@ from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.fix.fixes import Fixer
 from judge.runs.formats import read_run
 from judge.runs.records import Run, TokenCount
-from judge.runs.tokens import TokenCounter, TokenLimit
+from judge.runs.tokens import TokenCounter
+from tests.runs import TokenLimit
 
 LIMIT = 250
 

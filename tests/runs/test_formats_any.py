@@ -16,8 +16,8 @@ from judge.runs.check.codes import CODES
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import FORMATS, read_run
 from judge.runs.records import PtkbStatement, TokenCount, Turn
-from judge.runs.tokens import TokenLimit
 from tests.conftest import PROJECT
+from tests.runs import TokenLimit
 
 TOPICS = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), (PtkbStatement("1", "I am vegan."),))}
 IDS = ["clueweb22-en0000-00-00000:0", "clueweb22-en0000-00-00001:1"]

@@ -17,8 +17,8 @@ from judge.runs.convert import TARGETS, convert_run
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, read_run
 from judge.runs.ranking import provenance_run
-from judge.runs.tokens import TokenLimit
 from tests.conftest import PROJECT
+from tests.runs import TokenLimit
 from tests.runs.test_check_validate import CONTENTS, CONVERSATIONS, DOCUMENTS, IDS, TOPICS, dump, line25
 from tests.runs.test_fix import words
 

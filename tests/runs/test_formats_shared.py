@@ -9,8 +9,8 @@ import pytest
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import TokenCount
-from judge.runs.tokens import TokenLimit
 from judge.runs.topics import read_topics
+from tests.runs import TokenLimit
 
 TOPICS = {
     "2023": "ikat/2023/2023_test_topics.json",

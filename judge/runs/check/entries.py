@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 from math import isfinite
@@ -99,14 +99,6 @@ def _all_fall(scores: Sequence[float | None]) -> bool:
 
 _LONGEST = 6
 """The most digits of a turn number that is compared with others."""
-
-
-def check_topic(sheet: Sheet, i: int, turn_id: str, topics: Collection[str]) -> None:
-    """Report a turn of a topic that the topics do not have; which turns a topic has is up to the simulated user."""
-    topic_id = topic_of(turn_id)
-    if usable_turn_id(turn_id) and topic_id not in topics:
-        message = f"{shown(turn_id)}: topic {shown(topic_id)} is not in the topics"
-        sheet.add((i, None), "unknown_turn", sheet.places[i].path + sheet.rules.turn_id, message)
 
 
 def check_conversation(sheet: Sheet) -> None:

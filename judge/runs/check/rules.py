@@ -13,8 +13,8 @@ from judge.runs.check.entries import check_entries
 from judge.runs.check.sheet import Owner, Sheet
 from judge.runs.fields import member, usable_turn_id
 from judge.runs.ranking import TOP_PASSAGES, absent_evidence, has_scores, used_provenance
-from judge.runs.records import Provenance, Response, RunTurn
-from judge.runs.tokens import MAX_CHARS, TokenLimit
+from judge.runs.records import Provenance, Response, RunTurn, Turn
+from judge.runs.tokens import MAX_CHARS, TokenCounter
 
 MAX_RANK = 1_000_000
 _ID, _TEXT = attrgetter("passage_id"), attrgetter("text")
@@ -57,18 +57,25 @@ def check_turn(sheet: Sheet, i: int, turn: RunTurn, first: dict[str, str]) -> No
         sheet.add(owner, "no_rank_one", _below(place.path, ".responses"), f"the best rank is {min(ranks)}")
 
 
-def check_unknown(sheet: Sheet, i: int, turn_id: str, highest: Mapping[str, int | None]) -> None:
-    """Report a turn that the topics do not have; `highest` is the number of each topic's last turn."""
-    path = _below(sheet.places[i].path, sheet.rules.turn_id)
+def check_known(
+    sheet: Sheet, i: int, turn_id: str, turns: Mapping[str, Turn], highest: Mapping[str, int | None]
+) -> Turn | None:
+    """The turn of the topics that a run's turn is; if the topics cannot have it, a problem is reported.
+
+    `highest` is the number of each topic's last turn. Where users led the conversations, any turn of a topic may be.
+    """
     topic_id, number = topic_of(turn_id), turn_id.rpartition("_")[2]
-    last = highest.get(topic_id)
+    turn = None if sheet.rules.own_turns else turns.get(turn_id)
+    if turn is not None or not usable_turn_id(turn_id) or (sheet.rules.own_turns and topic_id in highest):
+        return turn
+    path, last = _below(sheet.places[i].path, sheet.rules.turn_id), highest.get(topic_id)
     if last is not None and re.fullmatch("[0-9]{1,9}", number) and int(number) > last:
         message = f"topic {topic_id} has {last} turns, so there is no turn {number}"
         sheet.add((i, None), "turn_number_too_high", path, message)
     else:
         known = "has no such turn" if topic_id in highest else "is not in the topics"
-        message = f"{shown(turn_id)}: topic {shown(topic_id)} {known}"
-        sheet.add((i, None), "unknown_turn", path, message)
+        sheet.add((i, None), "unknown_turn", path, f"{shown(turn_id)}: topic {shown(topic_id)} {known}")
+    return None
 
 
 def check_topics(sheet: Sheet, reason: str | None) -> bool:
@@ -85,7 +92,7 @@ def check_text(
     i: int,
     j: int,
     response: Response,
-    tokens: TokenLimit | None,
+    tokens: TokenCounter | None,
 ) -> None:
     """Check that a response has a text that can be judged; with `tokens`, check its length."""
     place = sheet.places[i].responses[j]

@@ -14,24 +14,23 @@ from judge.io.ids import natural_key
 from judge.io.safe import MAX_ID, printable_id, shown
 from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
-from judge.runs.check.entries import check_conversation, check_ptkb, check_topic
+from judge.runs.check.entries import check_conversation, check_ptkb
 from judge.runs.check.rules import (
     check_citations,
     check_evidence,
+    check_known,
     check_passages,
     check_text,
     check_topics,
     check_turn,
-    check_unknown,
     rank_of,
 )
 from judge.runs.check.sheet import CollectionHashes, Sheet, detail_of
 from judge.runs.check.year import Trace, trace_of
-from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import TurnPlace
 from judge.runs.records import Exclusion, Run, RunTurn, Turn
-from judge.runs.tokens import TokenLimit
+from judge.runs.tokens import TokenCounter
 
 
 class Validated(msgspec.Struct, frozen=True):
@@ -52,7 +51,7 @@ class Validated(msgspec.Struct, frozen=True):
 def validate_run(
     run: Run,
     turns: Mapping[str, Turn] | None,
-    tokens: TokenLimit | None,
+    tokens: TokenCounter | None,
     *,
     problems: Sequence[Problem] = (),
     places: Sequence[TurnPlace] = (),
@@ -64,7 +63,7 @@ def validate_run(
     Args:
         run: The run.
         turns: The turns of the topics by turn id; None skips the checks that need them.
-        tokens: The token limit of a response; None where lengths are not checked.
+        tokens: Has the token limit of a response; None where lengths are not checked.
         problems: The problems that the run's reader reported.
         places: Paths of turns and responses, from the run's reader; without them the file is taken to be one JSON
             document (or one turn a line) that was read completely.
@@ -88,20 +87,14 @@ def validate_run(
     for i, turn in enumerate(run.turns):
         sheet.log.turn_id = printable_id(turn.turn_id) or None
         check_turn(sheet, i, turn, first)
-        topic_turn = None
-        if turns is not None and sheet.rules.own_turns:
-            check_topic(sheet, i, turn.turn_id, highest)
-        elif turns is not None:
-            topic_turn = turns.get(turn.turn_id)
-            if topic_turn is None and usable_turn_id(turn.turn_id):
-                check_unknown(sheet, i, turn.turn_id, highest)
+        known = None if turns is None else check_known(sheet, i, turn.turn_id, turns, highest)
         for j, response in enumerate(turn.responses):
             if run.eval_response:
                 check_text(sheet, i, j, response, tokens)
             check_passages(sheet, i, j, response)
             if citation_limit is not None:
                 check_citations(sheet, i, j, response, citation_limit)
-            check_ptkb(sheet, i, j, response, topic_turn)
+            check_ptkb(sheet, i, j, response, known)
             sheet.log.close_lists()
     if sheet.rules.own_turns:
         check_conversation(sheet)

@@ -28,9 +28,8 @@ from judge.io.paths import file_in
 from judge.io.plan import OneOf, Option, Options
 from judge.io.safe import has_content, storable
 from judge.io.tabular import read_table
-from judge.pool.intake import turns_by_id
 from judge.records import Problem, Record
-from judge.runs.topics import read_topics
+from judge.runs.topics import topic_turns
 
 
 class NuggetConvertPlan(Options):
@@ -153,8 +152,7 @@ def write_nugget_sheet(plan: NuggetSheetPlan) -> int:
         raise UsageError(f"{plan.out}: would be written over what it is made of")
     made = read_made_bank(plan.bank).nuggets
     earlier = () if edits is None else read_edits(edits)
-    turns = {} if plan.topics is None else turns_by_id(read_topics(plan.topics))
-    said = {turn_id: turn.utterance for turn_id, turn in turns.items()}
+    said = {turn_id: turn.utterance for turn_id, turn in (topic_turns(plan.topics) or {}).items()}
     write_atomic(plan.out, bank_sheet(made, earlier, said, str(edits)))
     return len(made) + sum(edit.action == "add" for edit in earlier)
 

@@ -46,11 +46,10 @@ from judge.io.table import Table
 from judge.jobs.manifest import MANIFEST, job_manifest
 from judge.pool.bank import Beside, pool_file, pool_jsonl
 from judge.pool.conversation import turns_shown
-from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
-from judge.runs.topics import read_topics
+from judge.runs.topics import topic_turns
 
 NUGGETS = "nuggets.json"
 """What the answers in the folder were made of."""
@@ -121,7 +120,7 @@ class QuestionInputs(Record, frozen=True):
 
 def nugget_turns(plan: NuggetJobPlan, pool: Pool) -> dict[str, Turn]:
     """The turns of the topics file, and those of the interactive runs of a pool, by id."""
-    return turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
+    return turns_shown(pool, topic_turns(plan.topics)) or {}
 
 
 def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:

@@ -92,7 +92,7 @@ def _runs(paths: Sequence[Path], turns: dict[str, Turn] | None) -> list[_Submitt
     """The runs by run id, as they are submitted and as they can be judged."""
     runs: dict[str, _Submitted] = {}
     problems: list[Problem] = []
-    tokens = TokenCounter().token_limit
+    tokens = TokenCounter()
     for path in paths:
         read = read_run(path, FORMAT)
         if read.run is None:
