@@ -74,11 +74,6 @@ def test_texts_are_the_same_after_nfc_and_outer_trimming_only(one: str, other: s
     assert len(pool_of(cand("a", "1_1", one), cand("b", "1_1", other)).responses) == (1 if same else 2)
 
 
-@given(st.text())
-def test_normalizing_twice_changes_nothing(text: str) -> None:
-    assert normalize(normalize(text)) == normalize(text)
-
-
 def test_a_text_is_shared_only_within_a_turn_and_over_the_same_passages() -> None:
     pool = pool_of(
         cand("a", "1_1", "same", psg("p", text="P")),

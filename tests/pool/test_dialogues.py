@@ -6,13 +6,13 @@ import pytest
 
 from judge.errors import InputError, UsageError
 from judge.pool.bank import passages_jsonl, pool_jsonl, pool_lines, read_pool, turns_jsonl
-from judge.pool.conversation import own_turns, turns_shown
-from judge.pool.dialogues import as_said, by_topic, dialogue_candidates
+from judge.pool.conversation import turns_shown
+from judge.pool.dialogues import by_topic
 from judge.pool.intake import make_pool, read_runs
 from judge.pool.runs import with_runs
 from judge.pool.selection import PassageRelevance, Selection
 from judge.results.turns import had_to_answer
-from judge.runs.records import Exchange, PtkbStatement, Response, Run, RunTurn, Topic, Turn
+from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from tests.pool.test_conversation import THEN, TIDE, TODAY, automatic, folder_of, talk
 
 DIALOGUES = Selection(unit="dialogue")
@@ -107,15 +107,6 @@ def test_equal_dialogues_are_one_item_and_each_run_has_one_expected_item_a_topic
     }
 
 
-def test_a_run_that_says_nothing_in_a_topic_has_no_dialogue():
-    said = as_said(
-        Run("r", None, None, "ikat2024", "f", "d", True, (RunTurn("2-1_1", (Response(1, " ", ()),)),)), TURNS
-    )
-    assert said is not None
-    assert [turn.turn_id for turn in said.turns] == ["2-1_1", "2-1_2"]
-    assert dialogue_candidates(said, said, own_turns(said)) == ((), ())
-
-
 def test_interactive_runs_need_no_topics_and_share_a_pool_with_others(tmp_path):
     pool = pooled(tmp_path / "runs", None, tern=talk("tern", TIDE, TODAY, THEN))
     (one,) = pool.responses
@@ -192,10 +183,3 @@ def test_a_pool_of_dialogues_is_read_back_and_holds_no_responses(tmp_path):
     with pytest.raises(InputError) as raised:
         read_pool(mixed, b"", "pool", turns=turns_jsonl(pool))
     assert [problem.message for problem in raised.value.problems] == ["R00001 is one response, the first line is not"]
-
-
-def test_a_pool_of_responses_does_not_say_so(tmp_path):
-    submitted = read_runs(folder_of(tmp_path / "runs", gull=run_of("gull", **FULL)))
-    pool = make_pool(submitted)
-    assert pool.unit == "response"
-    assert b"unit" not in pool_jsonl(pool)

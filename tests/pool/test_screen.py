@@ -118,12 +118,6 @@ def test_a_letter_is_latin_or_not(text: str) -> None:
     assert not_latin(text) == len(foreign) / max(len(letters), 1)
 
 
-def test_the_share_of_letters_that_are_not_latin() -> None:
-    assert not_latin("ab жж 123") == 0.5
-    assert not_latin("Ägypten café ﬁ Ｗ naïve Việt") == 0
-    assert not_latin("123 …") == 0
-
-
 def test_english_words_less_those_of_other_languages() -> None:
     assert english(words_of("The cat and der Hund")) == pytest.approx((2 - 1) / 5)
     assert english([]) == 0
@@ -248,12 +242,6 @@ def test_similarity_is_the_mean_of_the_best_cosines() -> None:
 
 def test_an_encoder_that_gives_no_numbers_is_no_similarity() -> None:
     assert Similarity(lambda texts: np.full((len(texts), 2), np.nan))("A.", ["B."]) is None
-
-
-def test_a_response_is_encoded_once_however_many_passages_it_has() -> None:
-    letters = Letters()
-    Similarity(letters)("Own x.", ["A x.", "A y.", "A xy."])
-    assert sorted(letters.asked) == ["A x.", "A xy.", "A y.", "Own x."]
 
 
 def test_a_pool_with_an_encoder_encodes_each_passage_once() -> None:

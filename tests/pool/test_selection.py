@@ -251,15 +251,6 @@ def test_a_response_without_relevant_passage_leaves_its_place_to_the_next(reason
     assert first_ranked(pool) == ({"x": {"1_1": pool.responses[0]}} if stands else {})
 
 
-def test_the_first_relevant_response_stands_for_the_run_at_any_depth() -> None:
-    run = cited((1, "a", "Z"), (2, "b", "G"), (3, "c", "M"))
-    for depth in (1, 2):
-        found, excluded = candidates(run, Selection(depth=depth, relevance=PassageRelevance(GRADES, max_rank=3)))
-        assert len(found) == depth
-        pool = Pool(tuple(pooled(f"R{one.rank}", "1_1", "r", one.rank) for one in found), {}, excluded)
-        assert first_ranked(pool)["r"]["1_1"].response_id == "R2"
-
-
 # Rules that choose runs
 
 
@@ -405,15 +396,6 @@ def test_an_empty_list_is_refused(tmp_path: Path, content: bytes) -> None:
         read_run_ids(path, [])
 
 
-def test_lists_that_cannot_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "list.txt"
-    with pytest.raises(InputError, match="cannot be read"):
-        read_turns(path)
-    path.write_bytes(b"9-1_3\n\xff\n")
-    with pytest.raises(InputError, match="not UTF-8 at byte 6"):
-        read_turns(path)
-
-
 def test_a_file_of_teams(tmp_path: Path) -> None:
     path = tmp_path / "teams.tsv"
     path.write_text("run_id\tteam\nr1\tTeam One\n\nmy run\t B \nr1\tTeam One\n", encoding="utf-8")
@@ -479,15 +461,6 @@ def test_the_sample_run_of_2024_uses_relevant_passages_in_105_of_116_judged_turn
     assert (len(found), reasons.count("no_relevant_passage"), reasons.count("turn_not_judged")) == (105, 11, 102)
     assert len(found) + len(excluded) == 218
     assert len(selection.wanted_turns(turn.turn_id for turn in run.turns)) == 116
-
-
-def test_the_qrels_of_2023_read_the_same_in_the_older_spelling(shared: Path, tmp_path: Path) -> None:
-    path = shared / "ikat/qrels/2023_test_qrels.trec"
-    older = tmp_path / "older.qrels"
-    older.write_text(path.read_text(encoding="utf-8").replace("_", "-"), encoding="utf-8")
-    grades = read_relevance(path).grades
-    assert (len(grades), sum(map(len, grades.values()))) == (176, 34_183)
-    assert read_relevance(older).grades == grades
 
 
 def test_the_sample_run_of_cast_2022_finds_one_turn_more_at_rank_three_than_at_one(shared: Path) -> None:

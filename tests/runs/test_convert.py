@@ -361,11 +361,6 @@ def test_a_trec_run_says_how_many_passages_it_leaves_out(tmp_path):
     assert ("1-1_1", None, "passages", "3 passages beyond the first 1000") in found
 
 
-def test_an_unknown_target_is_a_usage_error(tmp_path):
-    with pytest.raises(UsageError, match="cannot convert to 'csv'; one of ikat2024, ikat2025, trec-run"):
-        convert_run(read(tmp_path, ikat2024(response())), "csv")
-
-
 def test_the_log_is_one_line_a_change(tmp_path):
     read_ = read(tmp_path, ikat2024(response([passage(1, 1.0, text="a")], ptkb=[7])), "a\tb.json")
     _, changes = convert_run(read_, "ikat2025", team="t")
@@ -501,18 +496,18 @@ def test_every_run_is_read_once(tmp_path, monkeypatch):
     assert b" a\n" in (tmp_path / "out" / "a.provenance.run").read_bytes()
 
 
-@pytest.mark.parametrize("to", ["ikat2024", "trec-run"])
-def test_a_team_is_refused_where_the_target_has_none(tmp_path, to):
+@pytest.mark.parametrize(
+    ("to", "team", "message"),
+    [
+        ("csv", None, "cannot convert to 'csv'; one of ikat2024, ikat2025, trec-run"),
+        *((to, "t", f"{to} has no team id: leave --team out") for to in ("ikat2024", "trec-run")),
+        *(("ikat2025", team, "the team id") for team in ("", " ", "a\nb", "\udcff", "x" * 201)),
+    ],
+)
+def test_a_target_or_team_that_there_cannot_be_is_refused(tmp_path, to, team, message):
     write(tmp_path / "runs", "r.json", ikat2024(response([passage(1, 1.0)])))
-    with pytest.raises(UsageError, match=f"{to} has no team id: leave --team out"):
-        convert_runs(tmp_path / "runs", to, tmp_path / "out", team="t")
-
-
-@pytest.mark.parametrize("team", ["", " ", "a\nb", "\udcff", "x" * 201])
-def test_an_unusable_team_is_refused(tmp_path, team):
-    write(tmp_path / "runs", "r.json", ikat2024(response([passage(1, 1.0)])))
-    with pytest.raises(UsageError, match="team id"):
-        convert_runs(tmp_path / "runs", "ikat2025", tmp_path / "out", team=team)
+    with pytest.raises(UsageError, match=message):
+        convert_runs(tmp_path / "runs", to, tmp_path / "out", team=team)
 
 
 @pytest.mark.parametrize("to", sorted(set(TARGETS) - {"trec-run"}))

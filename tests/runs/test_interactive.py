@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from judge.errors import InputError
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import convert_run
 from judge.runs.fix import fixed_copy
@@ -191,9 +190,3 @@ def test_a_conversion_says_that_the_conversation_is_lost(tmp_path):
     assert [json.loads(line)["turn_id"] for line in content.splitlines()] == ["1-1_1", "1-1_2"]
     lost = {(change.what, change.before) for change in changes if change.dropped}
     assert {("utterances of the user", "2 turns"), ("PTKB as told", "1 statement")} <= lost
-
-
-def test_a_run_with_errors_is_not_converted(tmp_path):
-    path = written(tmp_path, array(changed("old", lambda e: e[0]["responses"][0].pop("rank"))))
-    with pytest.raises(InputError):
-        convert_run(read_run(path), "trec-run")

@@ -24,10 +24,6 @@ def test_items_are_ordered_as_trec_eval_orders_them() -> None:
     }
 
 
-def test_scores_are_new_and_fall_strictly() -> None:
-    assert parse_trec_run(lines(("1_1", "a", 7), ("1_1", "b", 7)), "a.run").ranking == {"1_1": [("b", 2.0), ("a", 1.0)]}
-
-
 def test_an_item_that_is_named_again_counts_once_at_its_best() -> None:
     run = parse_trec_run(lines(("1_1", "a", 1), ("1_1", "b", 2), ("1_1", "a", 3), ("1_1", "b", 0)), "a.run")
     assert [item for item, _ in run.ranking["1_1"]] == ["a", "b"]

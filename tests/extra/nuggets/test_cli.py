@@ -13,13 +13,6 @@ BANK = PROJECT / "examples" / "nuggets.jsonl"
 CONE = '{"9-1_3": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": {"text": "Book.", "relevance": "2"}}}'
 
 
-def test_a_bank_is_converted_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "cone.json"
-    assert main(["nuggets", "convert", str(BANK), "--to", "cone-rag", "--out", str(out)]) == 0
-    assert capsys.readouterr() == ("", f"{out}: 44 nuggets of 16 turns, 3 topics: 44 without importance\n")
-    assert [nugget.text for nugget in read_bank(out).nuggets] == [nugget.text for nugget in read_bank(BANK).nuggets]
-
-
 @pytest.mark.parametrize(
     ("form", "held"),
     [("judge", "16 okay, 28 vital"), ("nuggetizer", "16 okay, 28 vital"), ("cone-rag", "44 without importance")],

@@ -166,18 +166,6 @@ def test_a_server_that_is_not_there_ends_the_run(pooled: Path, tmp_path: Path) -
         match_nuggets(gone)
 
 
-def test_matches_of_judges_are_scored_and_several_vote(mock: Mock, pooled: Path, tmp_path, capsys) -> None:
-    match_nuggets(plan(mock, pooled, tmp_path / "a"))
-    overlap = ["--model", "baseline/overlap", "--out", str(tmp_path / "b")]
-    assert main(["nuggets", "match", "--pool", str(pooled), "--bank", str(BANK), *overlap]) == 0
-    capsys.readouterr()
-    command = ["nuggets", "score", "--pool", str(pooled), "--bank", str(BANK), "--format", "json", "--matches"]
-    assert main([*command, str(tmp_path / "a"), str(tmp_path / "b")]) == 0
-    runs = json.loads(capsys.readouterr().out)[0]["rows"]
-    assert {row["run"] for row in runs} >= {"harbor-grounded", "bramble-broken"}
-    assert all(row["matched"] + row["unanswered"] == row["units"] for row in runs)
-
-
 def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(mock: Mock, tmp_path: Path) -> None:
     prompt, bank, topics = tmp_path / "mine.md", tmp_path / "bank.jsonl", PROJECT / "examples/topics.json"
     text = (PROJECT / "prompts/nugget/graded.md").read_text()
