@@ -9,9 +9,10 @@ from judge.io.safe import shown
 from judge.pool.intake import Submitted, leave_out
 from judge.pool.lists import read_run_ids
 from judge.pool.records import Pool
-from judge.pool.selection import DEFAULT_MEASURE, Effectiveness, RunRule, RunScore, choice_tsv, choose_runs
+from judge.pool.selection import DEFAULT_MEASURE, RunRule, RunScore, choice_tsv, choose_runs, mean_value
 from judge.runs.families import read_teams, teams_of
 from judge.runs.formats import rules_of
+from judge.runs.measures import Measures
 from judge.runs.ranking import ranking
 from judge.runs.records import Run
 
@@ -29,7 +30,8 @@ class RunChoice:
             InputError: The file of teams is bad.
         """
         self._rule = rule
-        self._measure = Effectiveness(measure or DEFAULT_MEASURE, grades)
+        self._measures = Measures([measure or DEFAULT_MEASURE], grades)
+        self._turns = frozenset(grades)
         self._teams = read_teams(teams) if teams is not None else {}
         self._scores: dict[str, RunScore] = {}
         self.table: str | None = None
@@ -40,7 +42,8 @@ class RunChoice:
         team = teams_of({run.run_id: run.team}, self._teams)[run.run_id]
         # CAsT 2022 runs do not say how they were made.
         automatic = run.run_type == "automatic" or rules_of(run.format).run_type is None
-        self._scores[run.run_id] = RunScore(run.run_id, team, automatic, self._measure.of(ranking(run)))
+        value = mean_value(self._measures, self._turns, ranking(run))
+        self._scores[run.run_id] = RunScore(run.run_id, team, automatic, value)
 
     def applied(self, submitted: Submitted) -> Submitted:
         """The submissions, less the runs that the rule does not choose.
@@ -49,7 +52,7 @@ class RunChoice:
             UsageError: The rule needs the team of a run that has none, or it chooses no run.
         """
         chosen, reasons = choose_runs(self._rule, self._scores)
-        self.table = choice_tsv(self._measure.name, self._scores, chosen, reasons)
+        self.table = choice_tsv(self._measures.names[0], self._scores, chosen, reasons)
         others = dict.fromkeys(submitted.names.values(), "the rule did not consider it")
         return leave_out(submitted, chosen, others | reasons)
 

@@ -248,24 +248,11 @@ DEFAULT_MEASURE = "nDCG@5"
 """The measure by which iKAT 2023 ordered its passage ranking runs."""
 
 
-class Effectiveness:
-    """One measure of ir_measures over one set of passage grades."""
+def mean_value(measures: Measures, turns: Collection[str], ranking: Ranking) -> float:
+    """The mean of the only measure over every judged turn; a turn without passages counts 0.
 
-    def __init__(self, measure: str, grades: Mapping[str, Mapping[str, int]]) -> None:
-        """Prepare the measure.
-
-        Raises:
-            UsageError: The measure is unknown or cannot be computed.
-        """
-        self._measures = Measures([measure], grades)
-        self._turns = frozenset(grades)
-        (self.name,) = self._measures.names
-
-    def of(self, ranking: Ranking) -> float:
-        """The mean over every judged turn of a ranking of passages; a turn without passages counts 0.
-
-        Raises:
-            UsageError: The measure is not a finite number for this run.
-        """
-        values = self._measures.values(ranking)[self.name]
-        return fmean(values.get(turn, 0.0) for turn in self._turns)
+    Raises:
+        UsageError: The measure is not a finite number for this run.
+    """
+    values = measures.values(ranking)[measures.names[0]]
+    return fmean(values.get(turn, 0.0) for turn in turns)

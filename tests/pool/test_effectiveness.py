@@ -6,8 +6,9 @@ import pytest
 
 from judge.errors import UsageError
 from judge.pool.lists import read_relevance
-from judge.pool.selection import DEFAULT_MEASURE, Effectiveness
+from judge.pool.selection import DEFAULT_MEASURE, mean_value
 from judge.runs.formats import read_run
+from judge.runs.measures import Measures, Ranking
 from judge.runs.ranking import provenance_run, ranking
 from judge.runs.records import Provenance, Response, Run, RunTurn
 
@@ -16,6 +17,11 @@ GRADES = {"1_1": {"a": 2, "b": 1, "c": 0, "n": -1}, "1_2": {"d": 1}}
 
 def ranked(ids: str) -> list[tuple[str, float]]:
     return [(one, float(len(ids) - place)) for place, one in enumerate(ids)]
+
+
+def mean(measure: str, grades: dict[str, dict[str, int]], *rankings: Ranking) -> list[float]:
+    measures = Measures([measure], grades)
+    return [mean_value(measures, grades, ranking) for ranking in rankings]
 
 
 BEST = 2 / log2(2) + 1 / log2(3)
@@ -45,7 +51,7 @@ BEST = 2 / log2(2) + 1 / log2(3)
     ],
 )
 def test_measures_by_hand(measure: str, given: dict[str, str], expected: float) -> None:
-    found = Effectiveness(measure, GRADES).of({turn: ranked(ids) for turn, ids in given.items()})
+    (found,) = mean(measure, GRADES, {turn: ranked(ids) for turn, ids in given.items()})
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -53,17 +59,15 @@ def test_scores_that_are_one_in_single_precision_keep_their_order() -> None:
     close = (Provenance("a", 0.123456789, None, None), Provenance("z", 0.123456788, None, None))
     turn = RunTurn("1_1", (Response(1, "text", close),))
     run = Run("r", None, None, "ikat2024", "r.json", "d", True, (turn,))
-    measure = Effectiveness("RR", {"1_1": {"a": 1, "z": 0}})
-    assert measure.of({"1_1": [(one.passage_id, one.score or 0.0) for one in close]}) == 0.5  # as submitted
-    assert measure.of(ranking(run)) == 1.0
+    as_submitted = {"1_1": [(one.passage_id, one.score or 0.0) for one in close]}
+    assert mean("RR", {"1_1": {"a": 1, "z": 0}}, as_submitted, ranking(run)) == [0.5, 1.0]
 
 
 def test_one_preparation_measures_many_runs() -> None:
-    measure = Effectiveness(DEFAULT_MEASURE, GRADES)
-    assert measure.name == "nDCG@5"
-    first = [measure.of({"1_1": ranked(ids)}) for ids in ("ab", "ba", "")]
-    assert first == [measure.of({"1_1": ranked(ids)}) for ids in ("ab", "ba", "")]
-    assert first[0] > first[1] > first[2] == 0.0
+    rankings = [{"1_1": ranked(ids)} for ids in ("ab", "ba", "", "ab", "ba", "")]
+    first, second, third, *again = mean(DEFAULT_MEASURE, GRADES, *rankings)
+    assert again == [first, second, third]
+    assert first > second > third == 0.0
 
 
 @pytest.mark.parametrize(
@@ -75,7 +79,7 @@ def test_one_preparation_measures_many_runs() -> None:
 )  # fmt: skip
 def test_measures_that_cannot_be_computed_are_refused(measure: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Effectiveness(measure, GRADES)
+        Measures([measure], GRADES)
     assert str(caught.value).isprintable()
 
 
@@ -96,7 +100,7 @@ def test_the_files_give_the_same_in_ir_measures(shared, tmp_path, run: str, meas
     qrels = QRELS[run]
     read = read_run(shared / run).run
     assert read
-    found = Effectiveness(measure, read_relevance(shared / qrels).grades).of(ranking(read))
+    (found,) = mean(measure, read_relevance(shared / qrels).grades, ranking(read))
     written = tmp_path / "run"
     written.write_text(provenance_run(read), encoding="utf-8")
     parsed = ir_measures.parse_measure(measure)
@@ -110,6 +114,5 @@ def test_the_files_give_the_same_in_ir_measures(shared, tmp_path, run: str, meas
 def test_ids_that_end_at_a_nul_for_trec_eval_are_told_apart() -> None:
     # Two ids of a turn that are equal up to their NUL would end the process.
     grades = {"1_1": {"a\0b": 0, "a": 1, "a\0c": 0, "\ud800": 0}, "1_1\0": {"z": 1}}
-    measure = Effectiveness("RR", grades)
     ranking = {"1_1": [("a\0c", 4.0), ("\ud800", 3.0), ("a\0b", 2.0), ("a", 1.0)], "1_1\0": [("z", 1.0)]}
-    assert measure.of(ranking) == (1 / 4 + 1) / 2
+    assert mean("RR", grades, ranking) == [(1 / 4 + 1) / 2]
