@@ -623,22 +623,49 @@ def test_a_run_that_is_not_for_assessment_needs_no_texts(tmp_path):
     assert check(written(tmp_path, dump(document)), None)[0] == ()
 
 
-def test_only_response_runs_need_no_scores(tmp_path):
-    bare = [passage(0, score=DROP), passage(1, score=DROP)]
-    document = run24(turn(responses=[response(passage_provenance=bare)]), run_type="only_response")
-    assert check(written(tmp_path, dump(document)), None)[0] == ()
+SCORELESS = response(passage_provenance=[passage(0, score=DROP), passage(1, score=DROP)])
+UNREAD_MARK = response(passage_provenance=[passage(0, used="true")])
+NONE_USED = response(rank=2, passage_provenance=[passage(0, used=False)])
+TWICE = line25(references={IDS[0]: 0.1, IDS[1]: 0.2})
+TWICE["responses"].append({**TWICE["responses"][0], "rank": 2})
+CITED_25 = "line 1: $.responses[0].citations"
+FAULTY_MARKS = [passage(k, score=[], used=False) for k in range(10)]
+EXACT = [
+    # document, (code, path) of all that is found without topics
+    # Runs of the type only_response need no scores. Those of generation-only need no references: the guidelines want
+    # none, the official validator wants every citation in them, and both are accepted.
+    (run24(turn(responses=[SCORELESS]), run_type="only_response"), []),
+    ([line25(references={}, metadata={"run_type": "generation-only"})], []),
+    ([line25(metadata={"run_type": "generation-only"})], []),
+    # References are checked once for all responses; citations that are missing are as if empty.
+    ([TWICE], [("scores_not_decreasing", f'line 1: $.references["{IDS[1]}"]')]),
+    ([line25(response_changes={"citations": DROP, "ptkb_provenance": DROP})],
+     [("no_used_passage", CITED_25), ("no_ptkb", PTKB_25)]),
+    # Citations are outside references that are not there, and are not compared with those that cannot be read.
+    *(([line25(references=references)], [("citation_not_in_references", f'{CITED_25}["{IDS[0]}"]')])
+      for references in ({}, None, DROP)),
+    *(([line25(references=references)], [("wrong_type", "line 1: $.references")])
+      for references in ([IDS[0]], "none", 0, False)),
+    # Marks that cannot be read are not also missing; a fault of another field says nothing of the marks.
+    (passages24(passage(0, used="true"), passage(1, used=False)), [("wrong_type", f"{PP}[0].used")]),
+    (passages24(passage(0), passage(1, used="true"), passage(2, used=DROP)), [("wrong_type", f"{PP}[1].used")]),
+    (passages24("a passage", passage(1, used=False)), [("wrong_type", f"{PP}[0]")]),
+    (passages24(passage(0, used=False, score="high")),
+     [("no_used_passage", PP), ("wrong_type", f"{PP}[0].score")]),
+    (passages24(passage(0, score=[]), passage(1, used=DROP)),
+     [("wrong_type", f"{PP}[0].score"), ("missing_used", f"{PP}[1].used")]),
+    # Such a mark may be among the faults that were only counted, and is that of its own list.
+    (passages24(*FAULTY_MARKS, passage(0, id=f"{IDS[0]}1", score=-1.0, used="true")),
+     [*(("wrong_type", f"{PP}[{k}].score") for k in range(10)), ("wrong_type", f"{PP}[*]")]),
+    (run24(turn(responses=[UNREAD_MARK, NONE_USED])),
+     [("wrong_type", f"{PP}[0].used"), ("no_used_passage", "$.turns[0].responses[1].passage_provenance")]),
+]  # fmt: skip
 
 
-def test_generation_only_runs_may_cite_without_references(tmp_path):
-    line = line25(references={}, metadata={"run_type": "generation-only"})
-    assert check(written(tmp_path, dump([line])), None)[0] == ()
-
-
-def test_the_same_references_are_checked_once_for_all_responses(tmp_path):
-    line = line25(references={IDS[0]: 0.1, IDS[1]: 0.2})
-    line["responses"].append({**line["responses"][0], "rank": 2})
-    problems, _ = check(written(tmp_path, dump([line])), None)
-    assert names(problems) == [("scores_not_decreasing", "9-1_1", f'line 1: $.references["{IDS[1]}"]')]
+@pytest.mark.parametrize(("document", "expected"), EXACT)
+def test_a_document_has_these_problems_and_no_others(tmp_path, document, expected):
+    problems, _ = check(written(tmp_path, dump(document)), None)
+    assert [(one.code, one.path) for one in problems] == expected
 
 
 def test_a_response_s_own_citations_are_not_part_of_the_turn_s_ranking(tmp_path):
@@ -895,20 +922,6 @@ def test_a_format_without_passages_has_nothing_to_look_up(tmp_path):
     assert validated.unchecked == NEEDS_TOPICS
 
 
-def test_generation_only_runs_may_have_references_all_the_same(tmp_path):
-    """The guidelines want them empty, the official validator wants every citation in them; both are accepted."""
-    line = line25(metadata={"run_type": "generation-only"})
-    assert check(written(tmp_path, dump([line])), None)[0] == ()
-
-
-def test_citations_and_statements_that_are_missing_are_as_if_empty(tmp_path):
-    line = line25(response_changes={"citations": DROP, "ptkb_provenance": DROP})
-    assert names(check(written(tmp_path, dump([line])), None)[0]) == [
-        ("no_used_passage", "9-1_1", "line 1: $.responses[0].citations"),
-        ("no_ptkb", "9-1_1", PTKB_25),
-    ]
-
-
 def test_a_topic_may_name_its_statements_as_it_likes(tmp_path):
     topics = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), (PtkbStatement("a", "I am vegan."),))}
     assert check(written(tmp_path, dump(ptkb23(id="a"))), topics)[0] == ()
@@ -917,51 +930,3 @@ def test_a_topic_may_name_its_statements_as_it_likes(tmp_path):
 def test_statements_of_a_topic_without_any_are_unknown(tmp_path):
     topics = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), ())}
     assert [one.code for one in check(written(tmp_path, dump(one24())), topics)[0]] == ["unknown_ptkb_id"]
-
-
-@pytest.mark.parametrize("references", [[IDS[0]], "none", 0, False])
-def test_citations_are_not_compared_with_references_that_cannot_be_read(tmp_path, references):
-    line = line25(references=references, response_changes={"citations": {IDS[0]: 0.9, IDS[1]: 0.8}})
-    problems, _ = check(written(tmp_path, dump([line])), None)
-    assert names(problems) == [("wrong_type", "9-1_1", "line 1: $.references")]
-
-
-@pytest.mark.parametrize("references", [{}, None, DROP])
-def test_without_references_every_citation_is_outside_them(tmp_path, references):
-    problems, _ = check(written(tmp_path, dump([line25(references=references)])), None)
-    assert [problem.code for problem in problems] == ["citation_not_in_references"]
-
-
-@pytest.mark.parametrize(
-    ("passages", "expected"),
-    [
-        ([passage(0, used="true"), passage(1, used=False)], [("wrong_type", f"{PP}[0].used")]),
-        ([passage(0), passage(1, used="true"), passage(2, used=DROP)], [("wrong_type", f"{PP}[1].used")]),
-        (["a passage", passage(1, used=False)], [("wrong_type", f"{PP}[0]")]),
-        # A fault of another field says nothing of the marks.
-        ([passage(0, used=False, score="high")], [("no_used_passage", PP), ("wrong_type", f"{PP}[0].score")]),
-        ([passage(0, score=[]), passage(1, used=DROP)],
-         [("wrong_type", f"{PP}[0].score"), ("missing_used", f"{PP}[1].used")]),
-    ],
-)  # fmt: skip
-def test_marks_that_cannot_be_read_are_not_also_missing(tmp_path, passages, expected):
-    problems, _ = check(written(tmp_path, dump(passages24(*passages))), None)
-    assert [(problem.code, problem.path) for problem in problems] == expected
-
-
-def test_a_mark_that_cannot_be_read_may_be_among_the_faults_that_were_only_counted(tmp_path):
-    faulty = [passage(k, score=[], used=False) for k in range(10)]
-    last = passage(0, id=f"{IDS[0]}1", score=-1.0, used="true")
-    problems, _ = check(written(tmp_path, dump(passages24(*faulty, last))), None)
-    assert {problem.code for problem in problems} == {"wrong_type"}
-    assert problems[-1].path == f"{PP}[*]"
-
-
-def test_a_mark_that_cannot_be_read_is_that_of_its_own_list_only(tmp_path):
-    second = response(rank=2, passage_provenance=[passage(0, used=False)])
-    document = run24(turn(responses=[response(passage_provenance=[passage(0, used="true")]), second]))
-    problems, _ = check(written(tmp_path, dump(document)), None)
-    assert [(problem.code, problem.path) for problem in problems] == [
-        ("wrong_type", f"{PP}[0].used"),
-        ("no_used_passage", "$.turns[0].responses[1].passage_provenance"),
-    ]
