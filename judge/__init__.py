@@ -34,22 +34,22 @@ if TYPE_CHECKING:
     from judge.extra.bench.listing import list_datasets as list_datasets
     from judge.extra.bench.page import CardsPlan as CardsPlan
     from judge.extra.bench.page import compare_bench as compare_bench
-    from judge.extra.desk.assess.desk import serve_assess as serve_assess
-    from judge.extra.desk.assess.inputs import AssessPlan as AssessPlan
-    from judge.extra.desk.review.desk import serve_review as serve_review
-    from judge.extra.desk.review.rerun import ReviewPlan as ReviewPlan
-    from judge.extra.evaluate.jobs.measured import PassagesPlan as PassagesPlan
-    from judge.extra.evaluate.jobs.measured import StatementsPlan as StatementsPlan
-    from judge.extra.evaluate.jobs.measured import evaluate_passages as evaluate_passages
-    from judge.extra.evaluate.jobs.measured import evaluate_statements as evaluate_statements
-    from judge.extra.evaluate.jobs.qrels import QrelsPlan as QrelsPlan
-    from judge.extra.evaluate.jobs.qrels import compare_qrels as compare_qrels
-    from judge.extra.evaluate.jobs.responses import ResponsesPlan as ResponsesPlan
-    from judge.extra.evaluate.jobs.responses import evaluate_responses as evaluate_responses
-    from judge.extra.evaluate.jobs.spans import SpansPlan as SpansPlan
-    from judge.extra.evaluate.jobs.spans import evaluate_spans as evaluate_spans
-    from judge.extra.evaluate.jobs.wording import WordingPlan as WordingPlan
-    from judge.extra.evaluate.jobs.wording import evaluate_wording as evaluate_wording
+    from judge.extra.desk.assess import serve_assess as serve_assess
+    from judge.extra.desk.assess_inputs import AssessPlan as AssessPlan
+    from judge.extra.desk.rerun import ReviewPlan as ReviewPlan
+    from judge.extra.desk.review import serve_review as serve_review
+    from judge.extra.evaluate.measured import PassagesPlan as PassagesPlan
+    from judge.extra.evaluate.measured import StatementsPlan as StatementsPlan
+    from judge.extra.evaluate.measured import evaluate_passages as evaluate_passages
+    from judge.extra.evaluate.measured import evaluate_statements as evaluate_statements
+    from judge.extra.evaluate.qrels import QrelsPlan as QrelsPlan
+    from judge.extra.evaluate.qrels import compare_qrels as compare_qrels
+    from judge.extra.evaluate.responses import ResponsesPlan as ResponsesPlan
+    from judge.extra.evaluate.responses import evaluate_responses as evaluate_responses
+    from judge.extra.evaluate.spans import SpansPlan as SpansPlan
+    from judge.extra.evaluate.spans import evaluate_spans as evaluate_spans
+    from judge.extra.evaluate.wording import WordingPlan as WordingPlan
+    from judge.extra.evaluate.wording import evaluate_wording as evaluate_wording
     from judge.extra.nuggets.jobs.banks import NuggetConvertPlan as NuggetConvertPlan
     from judge.extra.nuggets.jobs.banks import NuggetImportPlan as NuggetImportPlan
     from judge.extra.nuggets.jobs.banks import NuggetSheetPlan as NuggetSheetPlan

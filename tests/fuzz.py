@@ -64,8 +64,8 @@ from judge.extra.bench.listing import DATASETS
 from judge.extra.bench.page import ReadCard, compare_cards
 from judge.extra.checkers.onnx import open_tokenizer, read_model_files, windows
 from judge.extra.checkers.server import read_scores
-from judge.extra.desk.assess.store import DeskItem, DeskLabel, LabelStore
-from judge.extra.desk.review.cases import Cases, filter_of
+from judge.extra.desk.review import Cases, filter_of
+from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.extra.nuggets.forms.edits import edited, edits_jsonl, parse_edits

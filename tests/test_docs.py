@@ -195,7 +195,7 @@ def reader(model_server: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("JUDGE_MODEL", JUDGE)
     label_at_once(monkeypatch)
     # Nobody visits the review desk of a page.
-    monkeypatch.setattr("judge.extra.desk.review.desk.serve_desk", lambda app, listener, ready: ready())
+    monkeypatch.setattr("judge.extra.desk.review.serve_desk", lambda app, listener, ready: ready())
     write_example(tmp_path)
     monkeypatch.chdir(tmp_path)
 

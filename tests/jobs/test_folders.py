@@ -49,13 +49,13 @@ CALLERS = {
     "extra/reproduce/cast_regin",
     "jobs/correction",
     "jobs/gold_sheet",
-    "extra/evaluate/jobs/responses",
-    "extra/evaluate/jobs/spans",
+    "extra/evaluate/responses",
+    "extra/evaluate/spans",
     "extra/bench/job",
     "extra/reproduce/job",
-    "extra/evaluate/jobs/measured",
-    "extra/evaluate/jobs/qrels",
-    "extra/evaluate/jobs/wording",
+    "extra/evaluate/measured",
+    "extra/evaluate/qrels",
+    "extra/evaluate/wording",
     "extra/nuggets/jobs/creation",
     "extra/nuggets/jobs/questions",
     "extra/nuggets/jobs/scoring",
@@ -291,7 +291,7 @@ def _no_pictures() -> Iterator[None]:
         patch.setattr("judge.extra.probe.card.interval_plot", lambda *drawn, **options: (b"svg", b"png"))
         for name in ("interval_plot", "curve_plot"):
             patch.setattr(f"judge.extra.evaluate.breakdown.{name}", lambda *drawn: (b"svg", b"png"))
-        patch.setattr("judge.extra.evaluate.jobs.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
+        patch.setattr("judge.extra.evaluate.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
         for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
             patch.setattr(f"judge.report.markdown.{name}", lambda *drawn: (b"svg", b"png"))
         # The page that a run leaves has a record of its own; here `judge report` writes it.

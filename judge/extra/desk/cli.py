@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from judge.ask.options import ASKING
 from judge.cli.printing import say
-from judge.extra.desk.assess.desk import serve_assess
-from judge.extra.desk.assess.inputs import AssessPlan
-from judge.extra.desk.guard import Seat
-from judge.extra.desk.review.desk import serve_review
-from judge.extra.desk.review.rerun import ReviewPlan
+from judge.extra.desk.app import Seat
+from judge.extra.desk.assess import serve_assess
+from judge.extra.desk.assess_inputs import AssessPlan
+from judge.extra.desk.rerun import ReviewPlan
+from judge.extra.desk.review import serve_review
 from judge.extra.desk.server import Listener
 from judge.io.safe import printable
 

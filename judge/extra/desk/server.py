@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from judge.ask.own_loop import finish
 from judge.errors import OperationalError, UsageError
-from judge.extra.desk.guard import LOCAL, Seat
+from judge.extra.desk.app import LOCAL, Seat
 from judge.io.plan import Option, Options
 
 PORT = 8765

@@ -9,7 +9,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_undrawn
 from judge.errors import UsageError
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
-from judge.extra.evaluate.jobs.measured import (
+from judge.extra.evaluate.measured import (
     PassagesPlan,
     RankingsOutcome,
     RankingsPlan,
@@ -17,12 +17,12 @@ from judge.extra.evaluate.jobs.measured import (
     evaluate_passages,
     evaluate_statements,
 )
-from judge.extra.evaluate.jobs.qrels import QrelsPlan, compare_qrels
-from judge.extra.evaluate.jobs.responses import ResponsesPlan, evaluate_responses
-from judge.extra.evaluate.jobs.spans import SpansPlan, evaluate_spans
-from judge.extra.evaluate.jobs.wording import WordingPlan, evaluate_wording
+from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.rankings import named_scores, trec_eval_scores
+from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, trec_eval_lines
+from judge.extra.evaluate.spans import SpansPlan, evaluate_spans
+from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
 from judge.io.plan import OneOf
 from judge.io.table import FORMS
 

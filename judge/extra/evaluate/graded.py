@@ -15,13 +15,16 @@ from judge.errors import InputError
 from judge.extra.evaluate.breakdown import (
     INTERVALS,
     OVER,
+    PairedRuns,
     Reading,
+    RunTable,
     TurnFacts,
     best_first,
+    breakdown,
     breakdown_pictures,
+    comparison,
     stacked,
 )
-from judge.extra.evaluate.paired import PairedRuns, RunTable, breakdown, comparison
 from judge.extra.evaluate.scores import MeasuredRun, Over, TurnOrder, measured_run
 from judge.io.cells import count
 from judge.io.ids import Cluster, natural_key, topic_of

@@ -10,13 +10,17 @@ import numpy as np
 from judge.extra.evaluate.breakdown import (
     INTERVALS,
     OVER,
+    PairedRuns,
     Reading,
+    RunTable,
     TurnFacts,
     best_first,
+    breakdown,
+    comparison,
+    is_known,
     stacked,
 )
 from judge.extra.evaluate.intake import RankedRun
-from judge.extra.evaluate.paired import PairedRuns, RunTable, breakdown, comparison, is_known
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.io.cells import count
 from judge.io.ids import Cluster, natural_key

@@ -1,280 +1,399 @@
-"""Predicted spans against gold spans, as RCD-2020 measured them: character n-grams and words; and the tables. Pure.
+"""Runs of RCD-2020 under its measures: what `judge evaluate spans` does, for use from Python."""
 
-Topics that share a conversation are one group: their spans are put together before they are compared. The organizers
-call the weighted overlap BLEU, but it is a mean of cosines: nothing is clipped, and there is no brevity penalty.
-"""
-
-import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from itertools import zip_longest
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
-from judge.extra.evaluate.scores import MeasuredRun, Over
-from judge.io.table import Cell, Table, TsvColumns, fields, records_table
-from judge.io.words import english_words, standard_words
-from judge.records import Estimate, Record
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
+from judge.extra.evaluate.span_scores import (
+    MERGINGS,
+    Conversations,
+    MergedRun,
+    Merging,
+    ScriptFigures,
+    SpanLine,
+    SpanScore,
+    group_grid,
+    script_figures,
+    span_grids,
+    span_score,
+)
+from judge.io.cells import count
+from judge.io.draw import interval_plot
+from judge.io.folder import replace_folder
+from judge.io.ids import natural_key
+from judge.io.installed import can_draw, need_extra
+from judge.io.line_stream import line_problem, numbered_lines, text_of
+from judge.io.plan import Option, Options
+from judge.io.safe import printable_id, shown
+from judge.io.steps import Steps, counted, quiet
+from judge.io.stored import MAX_PROBLEMS, numbered, stopped
+from judge.io.table import Table
+from judge.io.trec import QrelRow, parse_qrels, parse_run
+from judge.records import Problem
 from judge.stats.means import mean_interval
 
-Conversations = Sequence[tuple[str, ...]]
-"""The topics of each conversation."""
-WordFinder = Callable[[str], list[str]]
-AnalyzerName = Literal["english", "standard 5.1", "standard 8.8"]
-
-SIZES = (3, 4, 5)
-"""Characters of an n-gram; the weight of a size is its share of their sum."""
-ANALYZERS: dict[AnalyzerName, WordFinder] = {
-    "english": english_words,
-    "standard 5.1": standard_words,
-    "standard 8.8": partial(standard_words, stop=False),
-}
-"""The analyzers of the script's versions. Its page of results has the overlap by the first, the Jaccard by the second;
-the script as it is now uses the third.
-"""
-OVERLAP: AnalyzerName = "english"
-JACCARD: AnalyzerName = "standard 5.1"
+_COLUMNS = 6
+"""Of a run of passages: topic Q0 passage rank score name."""
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_ENDINGS = (".gz", ".tsv", ".txt", ".res", ".run")
 
 
-class SpanLine(Record, frozen=True):
-    """One line of a file of spans; all empty where the line is blank."""
-
-    topic_id: str
-    text: str
-    """Without outer white space."""
-    column: str
-    """The second column as it stands between tabs."""
+PassageScores = dict[str, dict[str, float]]
+"""Topic to passage to score."""
 
 
-class SpanGroup(Record, frozen=True):
-    """One conversation: what was compared, and how alike it is."""
-
-    topics: tuple[str, ...]
-    predicted: str
-    """The analyzed prediction whose n-grams are counted."""
-    gold: str
-    similarities: tuple[float, ...]
-    """The cosine for each of SIZES."""
-    overlap: float
-    """Their weighted mean."""
-    jaccard: float | None
-    """None where neither side has a word."""
+def run_name(path: Path) -> str:
+    """What a run is called: its file's name, without the ending of a format."""
+    name = path.name
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending) or name
+    return name
 
 
-class SkippedGroup(Record, frozen=True):
-    """A conversation that is in no mean."""
-
-    topics: tuple[str, ...]
-    reason: str
-
-
-class SpanScore(Record, frozen=True):
-    """A run over its conversations."""
-
-    run_id: str
-    over: Over
-    overlap: Estimate
-    """S = 3/12 S3 + 4/12 S4 + 5/12 S5; intervals are over groups."""
-    s3: Estimate
-    s4: Estimate
-    s5: Estimate
-    jaccard: Estimate
-    groups: tuple[SpanGroup, ...]
-    skipped: tuple[SkippedGroup, ...]
+def ranks_passages(path: Path) -> bool:
+    """Whether a run ranks passages (task 2), by its first line that is not blank; else it predicts spans (task 1)."""
+    for _, line in numbered_lines(path):
+        fields = re.split(r"[ \t]+", line)
+        # A span may be five numbers, but does not begin with Q0.
+        unused = fields[1:2] in (["Q0"], ["q0"]) or (fields[1:2] == ["0"] and bool(_NUMBER.fullmatch(fields[-2])))
+        return len(fields) == _COLUMNS and unused
+    raise InputError(f"{path}: the file is empty: expected `topic<TAB>span` or `topic Q0 passage rank score name`")
 
 
-def span_score(
-    run_id: str,
-    predicted: Mapping[str, str],
-    gold: Mapping[str, str],
-    groups: Conversations,
-    over: Over = "answered",
-    *,
-    overlap: AnalyzerName = OVERLAP,
-    jaccard: AnalyzerName = JACCARD,
-) -> SpanScore:
-    """Compare a run's spans with the gold spans.
+def read_spans(path: Path, *, gold: bool = False) -> tuple[SpanLine, ...]:
+    """Every line up to the last that is not blank: `topic<TAB>span`, for a run also with spaces between the two.
 
-    A topic without a prediction skips its group over `answered`, as in the organizers' script; over `qrels` it has an
-    empty one. The analyzers are those before n-grams are counted, and of words.
+    In gold, every topic needs a span after a tab.
     """
-    used: list[SpanGroup] = []
-    skipped: list[SkippedGroup] = []
-    for topics in groups:
-        lacks = {"gold": [each for each in topics if each not in gold]}
-        if over == "answered":
-            lacks["run"] = [each for each in topics if each in gold and each not in predicted]
-        if any(lacks.values()):
-            parts = (f"{', '.join(missing)} not in the {name}" for name, missing in lacks.items() if missing)
-            skipped.append(SkippedGroup(topics, "; ".join(parts)))
+    lines: list[SpanLine] = []
+    problems: list[Problem] = []
+    first: dict[str, int] = {}
+    for number, line in numbered(text_of(path), str(path)):
+        if len(problems) == MAX_PROBLEMS:
+            problems.append(stopped(str(path), number))
+            break
+        topic_id, text = [*re.split(r"[ \t]+", line.strip(" \t\r"), maxsplit=1), ""][:2]
+        lines.append(SpanLine(topic_id, text, "".join(line.split("\t")[1:2])))
+        if not topic_id:
             continue
-        sides = [predicted.get(topic_id, "") for topic_id in topics], [gold[topic_id] for topic_id in topics]
-        used.append(_compared(topics, *sides, ANALYZERS[overlap], ANALYZERS[jaccard]))
-    s3, s4, s5 = (_mean([group.similarities[place] for group in used]) for place in range(len(SIZES)))
-    weighted = _mean([group.overlap for group in used])
-    words = _mean([group.jaccard for group in used if group.jaccard is not None])
-    return SpanScore(run_id, over, weighted, s3, s4, s5, words, tuple(used), tuple(skipped))
+        if first.setdefault(topic_id, number) != number:
+            message = f"topic {shown(topic_id)} is already on line {first[topic_id]}"
+            problems.append(line_problem("duplicate_topic", path, number, message))
+        elif gold and (line.strip(" \t\r").count("\t") != 1 or not text):
+            message = f"{shown(line)}: expected a topic, one tab and its span"
+            problems.append(line_problem("wrong_columns", path, number, message))
+    _refuse(path, "usable as spans", problems)
+    while lines and not lines[-1].topic_id:
+        lines.pop()
+    if not lines:
+        raise InputError(f"{path}: the file is empty: expected lines of a topic, a tab and its span")
+    return tuple(lines)
 
 
-def _compared(
-    topics: tuple[str, ...], predicted: Sequence[str], gold: Sequence[str], overlap: WordFinder, jaccard: WordFinder
-) -> SpanGroup:
-    left, right = _merged(predicted, overlap), _merged(gold, overlap)
-    cosines = tuple(_cosine(_grams(left, size), _grams(right, size)) for size in SIZES)
-    weighted = sum(size * cosine for size, cosine in zip(SIZES, cosines, strict=True)) / sum(SIZES)
-    # The words are found once more, as by the script: a stem may be a stop word.
-    standard = ANALYZERS[JACCARD] if jaccard is english_words else jaccard
-    a, b = (set(standard(_merged(side, jaccard))) for side in (predicted, gold))
-    return SpanGroup(topics, left, right, cosines, weighted, len(a & b) / len(a | b) if a | b else None)
+def read_groups(path: Path) -> Conversations:
+    """The topics of each conversation, a line each."""
+    groups: list[tuple[str, ...]] = []
+    problems: list[Problem] = []
+    first: dict[str, int] = {}
+    for number, line in numbered_lines(path):
+        groups.append(tuple(re.split(r"[ \t]+", line)))
+        counts = Counter(groups[-1])
+        twice = [topic_id for topic_id in groups[-1] if topic_id in first or counts[topic_id] > 1]
+        if twice and len(problems) < MAX_PROBLEMS:
+            message = f"topic {shown(twice[0])} is already on line {first.get(twice[0], number)}"
+            problems.append(line_problem("duplicate_topic", path, number, message))
+        for topic_id in groups[-1]:
+            first.setdefault(topic_id, number)
+    _refuse(path, "a list of groups", problems)
+    if not groups:
+        raise InputError(f"{path}: the file is empty: expected the topics of a conversation on each line")
+    return groups
 
 
-def _merged(spans: Sequence[str], words: WordFinder) -> str:
-    """The spans analyzed, put together and analyzed again."""
-    return " ".join(words(" ".join(word for span in spans for word in words(span))))
+def read_ranking(path: Path) -> PassageScores:
+    """The passages of a TREC run; only their scores order them, as in trec_eval."""
+    return parse_run(text_of(path), str(path)).scores
 
 
-def _grams(text: str, size: int) -> Counter[str]:
-    """How often each run of characters occurs; spaces count, and a text shorter than the size has none."""
-    return Counter(text[start : start + size] for start in range(len(text) - size + 1))
+def topics_of(lines: Iterable[SpanLine]) -> dict[str, str]:
+    """Topic to its span."""
+    return {line.topic_id: line.text for line in lines if line.topic_id}
 
 
-def _cosine(a: Counter[str], b: Counter[str]) -> float:
-    """The cosine of two vectors of counts; 0 if one of them is empty."""
-    squares = math.prod(sum(n * n for n in counts.values()) for counts in (a, b))
-    return sum(n * b[gram] for gram, n in a.items()) / math.sqrt(squares) if squares else 0.0
+def _refuse(path: Path, expected: str, problems: Sequence[Problem]) -> None:
+    if problems:
+        raise InputError(f"{path}: not {expected}: {count(len(problems), 'line')} with problems", problems)
 
 
-def _mean(values: Sequence[float]) -> Estimate:
-    return mean_interval(values, list(map(str, range(len(values)))), bounds=(0.0, 1.0), what="groups")
+MEASURES = ("AP", "P@5", "RR")
+
+RelevantPassages = Mapping[str, frozenset[str]]
+"""Topic to the ids of its relevant passages."""
 
 
-_BLANK = SpanLine("", "", "")
+def merged_qrels(
+    rows: Iterable[QrelRow], groups: Sequence[tuple[str, ...]], merging: Merging = "merged"
+) -> RelevantPassages:
+    """The relevant passages of every topic that has any; a topic in no group is left out.
 
-
-class ScriptFigures(Record, frozen=True):
-    """The figures of one version of the script; None where it stops or divides by zero."""
-
-    run_id: str
-    analyzer: AnalyzerName
-    overlap: float | None
-    s3: float | None
-    s4: float | None
-    s5: float | None
-    jaccard: float | None
-    groups: int
-    crossed: int
-    """Lines whose prediction the script compares with the gold span of another topic, or of none."""
-    reason: str | None = None
-    """Why figures are missing."""
-
-
-def script_figures(
-    run_id: str, predicted: Sequence[SpanLine], gold: Sequence[SpanLine], groups: Conversations
-) -> tuple[ScriptFigures, ...]:
-    """The figures under each analyzer, by the script's own pairs.
-
-    Lines are given in their order, blank ones too.
+    A passage is relevant from grade 1 on. The script's order is that of the groups' first topics, as gawk goes through
+    the numbers of topics.
     """
-    pairs = list(zip_longest(predicted, gold, fillvalue=_BLANK))
-    crossed = sum(line.topic_id != its_gold.topic_id for line, its_gold in pairs if line.topic_id)
-    if stop := next((_stop(number, *pair) for number, pair in enumerate(pairs, 1) if _stop(number, *pair)), None):
-        return tuple(
-            ScriptFigures(run_id, analyzer, None, None, None, None, None, 0, crossed, stop) for analyzer in ANALYZERS
+    own: dict[str, set[str]] = {}
+    for row in rows:
+        if row.grade > 0:
+            own.setdefault(row.turn_id, set()).add(row.item_id)
+    relevant: dict[str, frozenset[str]] = {}
+    before: frozenset[str] = frozenset()
+    for topics in sorted(groups, key=lambda topics: natural_key(topics[0])):
+        together = before.union(*(own.get(topic_id, ()) for topic_id in topics))
+        relevant |= dict.fromkeys(topics, together)
+        before = together if merging == "script" else before
+    return {topic_id: passages for topic_id, passages in relevant.items() if passages}
+
+
+def merged_run(
+    run_id: str,
+    ranking: Mapping[str, Mapping[str, float]],
+    relevant: RelevantPassages,
+    groups: Sequence[tuple[str, ...]],
+    merging: Merging,
+    over: Over,
+) -> MergedRun:
+    """AP, P@5 and RR of a run, with trec_eval's own order of passages: by score, equal scores by falling id.
+
+    Intervals are over conversations, whose topics share their passages; the organizers' mean is over `answered`.
+    """
+    import ir_measures
+
+    measures = [ir_measures.parse_measure(name) for name in MEASURES]
+    qrels = {topic_id: dict.fromkeys(sorted(passages), 1) for topic_id, passages in relevant.items()}
+    run = {topic_id: dict(scores) for topic_id, scores in ranking.items() if scores and topic_id in relevant}
+    values: dict[str, dict[str, float]] = {name: {} for name in MEASURES}
+    # Where a run is empty, ir_measures would refuse it; topics that are not in a run have no value.
+    for metric in ir_measures.iter_calc(measures, qrels, run) if run else ():
+        if metric.query_id in run:
+            values[str(metric.measure)][metric.query_id] = float(metric.value)
+    scores = (measured_run(run_id, name, values[name], relevant, over) for name in MEASURES)
+    return MergedRun(run_id, merging, over, tuple(_over_groups(score, groups) for score in scores))
+
+
+def _over_groups(score: MeasuredRun, groups: Sequence[tuple[str, ...]]) -> MeasuredRun:
+    conversations = {topic_id: topics[0] for topics in groups for topic_id in topics}
+    clusters = [conversations[topic_id] for topic_id in score.turns]
+    estimate = mean_interval(list(score.turns.values()), clusters, bounds=(0.0, 1.0), what="values")
+    return msgspec.structs.replace(score, estimate=estimate)
+
+
+RECORD = "spans.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+_NAMED = 10
+"""How many topics a note names."""
+
+
+class SpansPlan(Options):
+    """Everything `judge evaluate spans` can be told."""
+
+    runs: Annotated[tuple[Path, ...], Option("run", metavar="FILE")]
+    """Runs of spans (topic, tab, span) or of passages (TREC, six columns)."""
+    gold: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Gold spans: topic, tab, span; for runs of spans."""
+    qrels: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Passage qrels, for runs of passages."""
+    equivalence: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics that share a conversation, a line each (default: each topic alone)."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder for the tables, with a row for each group."""
+
+
+class SpansOutcome(msgspec.Struct, frozen=True):
+    """The figures of every run."""
+
+    spans: tuple[SpanScore, ...]
+    script: tuple[ScriptFigures, ...]
+    passages: tuple[MergedRun, ...]
+    notes: tuple[str, ...]
+    """What was skipped or left out, a sentence each."""
+
+    @property
+    def grids(self) -> dict[str, Table[Any]]:
+        """The tables by the names of their files."""
+        return span_grids(self.spans, self.script, self.passages, self.notes)
+
+
+def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
+    """Measure the runs, and write the tables if a folder is named.
+
+    Raises:
+        UsageError: A file that a run needs is not named, one that is named is not needed, or two runs have one name.
+        InputError: An input is bad; every problem of it is listed.
+    """
+    need_extra("rouge", "the stems of words in spans")
+    names = [run_name(path) for path in plan.runs]
+    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+        raise UsageError(f"--run: two runs are named {shown(twice)}; rename a file")
+    of_passages = {path: ranks_passages(path) for path in plan.runs}
+    _check_needed(plan, [of_passages[path] for path in plan.runs])
+    groups = read_groups(plan.equivalence) if plan.equivalence is not None else None
+    runs = list(zip(plan.runs, names, strict=True))
+    notes: list[str] = []
+    spans: list[SpanScore] = []
+    script: list[ScriptFigures] = []
+    if plan.gold is not None:
+        gold = read_spans(plan.gold, gold=True)
+        span_groups = _groups(groups, topics_of(gold), "the gold", notes)
+        notes += _partial(span_groups, topics_of(gold), str(plan.equivalence))
+        for path, name in counted("measuring spans", runs, len(runs), steps):
+            if not of_passages[path]:
+                lines = read_spans(path)
+                spans += _span_scores(path, name, lines, gold, span_groups, notes)
+                script += script_figures(name, lines, gold, span_groups)
+    passages: list[MergedRun] = []
+    if plan.qrels is not None:
+        rows = parse_qrels(text_of(plan.qrels), str(plan.qrels))
+        qrel_groups = _groups(groups, dict.fromkeys(row.turn_id for row in rows), "the qrels", notes)
+        for path, name in counted("measuring passages", runs, len(runs), steps):
+            if of_passages[path]:
+                mergings = MERGINGS if groups is not None else MERGINGS[:1]
+                passages += _passage_scores(path, name, rows, qrel_groups, mergings, notes)
+    outcome = SpansOutcome(tuple(spans), tuple(script), tuple(passages), tuple(notes))
+    if plan.out is not None:
+        given = (plan.gold, plan.qrels, plan.equivalence, *plan.runs)
+        _write(plan.out, outcome, [path for path in given if path is not None])
+    return outcome
+
+
+def _check_needed(plan: SpansPlan, of_passages: Sequence[bool]) -> None:
+    """Refuse a plan whose files do not fit each other."""
+    for given, option, needed, kind in (
+        (plan.gold, "--gold", not all(of_passages), "spans (`topic<TAB>span`)"),
+        (plan.qrels, "--qrels", any(of_passages), "passages (`topic Q0 passage rank score name`)"),
+    ):
+        if needed and given is None:
+            raise UsageError(f"a run of {kind} needs {option}")
+        if given is not None and not needed:
+            raise UsageError(f"{option} is of no use here: no run of {kind} is given")
+
+
+def _groups(groups: Conversations | None, known: Mapping[str, object], name: str, notes: list[str]) -> Conversations:
+    """The groups, or a group for each topic; what is special about them is noted."""
+    if groups is None:
+        notes.append(f"Without --equivalence, every topic of {name} is a group of its own.")
+        return [(topic_id,) for topic_id in sorted(known, key=natural_key)]
+    listed = {topic_id for topics in groups for topic_id in topics}
+    if left := [topic_id for topic_id in known if topic_id not in listed]:
+        notes.append(f"{count(len(left), 'topic')} of {name} in no group, so in no mean: {_list(left)}.")
+    return groups
+
+
+def _partial(groups: Conversations, gold: Mapping[str, str], name: str) -> list[str]:
+    """What is said of groups that the gold does not hold whole."""
+    lacking = {topics: [topic_id for topic_id in topics if topic_id not in gold] for topics in groups}
+    if all(lacking.values()):
+        raise InputError(f"{name}: no group has all its topics in the gold, which has {_list(gold)}")
+    notes = [
+        f"Group {' '.join(map(printable_id, topics))} is skipped: {_list(missing)} not in the gold."
+        for topics, missing in lacking.items()
+        if 0 < len(missing) < len(topics)
+    ]
+    if apart := sum(len(missing) == len(topics) for topics, missing in lacking.items()):
+        notes.append(f"{count(apart, 'group')} without a topic of the gold skipped.")
+    return notes
+
+
+def _span_scores(
+    path: Path,
+    name: str,
+    lines: Sequence[SpanLine],
+    gold_lines: Sequence[SpanLine],
+    groups: Conversations,
+    notes: list[str],
+) -> list[SpanScore]:
+    """A run's scores: over the groups it answered, and over all groups of the gold where these are more."""
+    predicted, gold = topics_of(lines), topics_of(gold_lines)
+    if not predicted.keys() & gold.keys():
+        raise InputError(f"{path}: none of its {count(len(predicted), 'topic')} is in the gold: {_list(predicted)}")
+    if strange := [topic_id for topic_id in predicted if topic_id not in gold]:
+        notes.append(f"{name}: {count(len(strange), 'topic')} not in the gold, left out: {_list(strange)}.")
+    if empty := [topic_id for topic_id, text in predicted.items() if not text]:
+        notes.append(f"{name}: {count(len(empty), 'empty prediction')}: {_list(empty)}.")
+    complete = [topics for topics in groups if gold.keys() >= set(topics)]
+    if part := [topics for topics in complete if not predicted.keys() >= set(topics)]:
+        lacking = _list(topic_id for topics in part for topic_id in topics if topic_id not in predicted)
+        notes.append(
+            f"{name}: {count(len(part), 'group')} skipped, since the run lacks {lacking}; over `qrels` "
+            "a missing prediction is empty."
         )
-    texts = {line.topic_id: line.text for line, _ in pairs}
-    spans = {line.topic_id: its_gold.column for line, its_gold in pairs}
-    figures: list[ScriptFigures] = []
-    for analyzer in ANALYZERS:
-        score = span_score(run_id, texts, spans, groups, overlap=analyzer, jaccard=analyzer)
-        wordless = any(group.jaccard is None for group in score.groups)
-        reason = "no group is complete" if not score.groups else "a group has no words" if wordless else None
-        overlap, s3, s4, s5 = (each.value for each in (score.overlap, score.s3, score.s4, score.s5))
-        jaccard = None if wordless else score.jaccard.value
-        figures.append(
-            ScriptFigures(run_id, analyzer, overlap, s3, s4, s5, jaccard, len(score.groups), crossed, reason)
+    scores = [span_score(name, predicted, gold, groups)]
+    if len(scores[0].groups) < len(complete):
+        scores.append(span_score(name, predicted, gold, groups, "qrels"))
+    if wordless := [" ".join(group.topics) for group in scores[0].groups if not group.gold]:
+        notes.append(
+            f"{name}: the gold has no words after analysis, so the overlap is 0, and there is no Jaccard where the "
+            f"prediction has none either: group {'; '.join(wordless[:_NAMED])}."
         )
-    return tuple(figures)
+    pairs = zip(lines, gold_lines, strict=False)
+    if len(lines) != len(gold_lines) or any(line.topic_id != its_gold.topic_id for line, its_gold in pairs):
+        notes.append(
+            f"{name}: its lines are not those of the gold one by one, so the organizers' script compares predictions "
+            "with the spans of other topics (`crossed`); the figures by topic id are the right ones."
+        )
+    return scores
 
 
-def _stop(number: int, line: SpanLine, gold: SpanLine) -> str | None:
-    """Why the script stops at a line; None where it does not."""
-    if not gold.column.rstrip("\r"):
-        return f"it stops: line {number} has no gold span"
-    if "\r" in line.column:
-        return f"it stops: line {number} of the run ends in a carriage return"
-    # Without a prediction, it takes the first word of the gold span for one.
-    if not line.topic_id and " " not in gold.column.rstrip(" \r"):
-        return f"it stops: line {number} has no prediction, and its gold span is one word"
-    return None
+def _passage_scores(
+    path: Path,
+    name: str,
+    rows: Sequence[QrelRow],
+    groups: Conversations,
+    mergings: Sequence[Merging],
+    notes: list[str],
+) -> list[MergedRun]:
+    """A run's scores, by each way of merging; over all topics of the qrels too where these are more."""
+    ranking = read_ranking(path)
+    graded = {row.turn_id for row in rows}
+    if strange := [topic_id for topic_id in ranking if topic_id not in graded]:
+        notes.append(f"{name}: {count(len(strange), 'topic')} not in the qrels: {_list(strange)}.")
+    scores: list[MergedRun] = []
+    for merging in mergings:
+        relevant = merged_qrels(rows, groups, merging)
+        if not ranking.keys() & relevant.keys():
+            raise InputError(
+                f"{path}: none of its {count(len(ranking), 'topic')} has a relevant passage in the qrels: "
+                f"{_list(ranking)}"
+            )
+        overs: tuple[Over, ...] = ("answered",) if relevant.keys() <= ranking.keys() else ("answered", "qrels")
+        scores += (merged_run(name, ranking, relevant, groups, merging, over) for over in overs)
+    return scores
 
 
-Merging = Literal["merged", "script"]
-"""merged: a passage that is relevant to one topic of a conversation is relevant to each of them. script: what the
-organizers' script makes of it: it never empties its list between conversations, so a topic also has the relevant
-passages of every conversation before it.
-"""
-MERGINGS: tuple[Merging, ...] = get_args(Merging)
+def _list(topic_ids: Iterable[str]) -> str:
+    """The first topics by name."""
+    named = sorted(topic_ids, key=natural_key)
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(map(printable_id, named[:_NAMED])) + more
 
 
-class MergedRun(Record, frozen=True):
-    """A run of passages under one set of merged qrels."""
-
-    run_id: str
-    merging: Merging
-    over: Over
-    scores: tuple[MeasuredRun, ...]
-    """In the order of MEASURES."""
-
-
-SPANS: TsvColumns = {
-    **fields("run=run_id over overlap s3=s3.value s4=s4.value s5=s5.value jaccard"),
-    "groups": lambda score: len(score.groups),
-    "skipped": lambda score: len(score.skipped),
-}
-SCRIPT = fields("run=run_id analyzer overlap s3 s4 s5 jaccard groups crossed reason")
-GROUPS = ("run", "over", "topics", "overlap", "s3", "s4", "s5", "jaccard", "predicted", "gold", "skipped")
-PASSAGES = ("run", "qrels", "over", "AP", "P@5", "RR", "topics")
-
-
-def span_grids(
-    scores: Sequence[SpanScore], script: Sequence[ScriptFigures], passages: Sequence[MergedRun], notes: tuple[str, ...]
-) -> dict[str, Table[Any]]:
-    """The tables that have rows, by the name of their files; the notes stand under the last of those of runs."""
-    grids: dict[str, Table[Any]] = {}
-    if scores:
-        read = (_FIGURES, _interval("group"))
-        grids["spans"] = records_table(SPANS, scores, "Spans, by topic id", read)
-        grids["script"] = records_table(SCRIPT, script, "Spans, as the organizers' script pairs lines")
-    if passages:
-        lines = tuple(map(_passage_line, passages))
-        grids["passages"] = Table(lines, PASSAGES, "Passages", (_interval("conversation"),))
-    last = list(grids)[-1]
-    grids[last] = grids[last].with_notes(*notes)
-    return grids
-
-
-_FIGURES = (
-    "overlap: three, four and five twelfths of s3, s4 and s5, the cosines of the counts of 3, 4 and 5 characters. "
-    "jaccard: common words, as a share of all. skipped: groups in no mean."
-)
-
-
-def _interval(unit: str) -> str:
-    return f"[ ]: 95 % interval over {unit}s, from 3 {unit}s on; none where all {unit}s have the same value."
-
-
-def group_grid(scores: Iterable[SpanScore]) -> Table[Any]:
-    """A row for each group of each run, those that are skipped too."""
-    lines: list[tuple[Cell, ...]] = []
-    for score in scores:
-        head = (score.run_id, score.over)
-        lines += [
-            (*head, " ".join(of.topics), of.overlap, *of.similarities, of.jaccard, of.predicted, of.gold, None)
-            for of in score.groups
-        ]
-        lines += [(*head, " ".join(of.topics), *(None,) * 7, of.reason) for of in score.skipped]
-    return Table(lines, GROUPS, "Groups", places=6)
-
-
-def _passage_line(run: MergedRun) -> tuple[Cell, ...]:
-    return (run.run_id, run.merging, run.over, *(each.estimate for each in run.scores), len(run.scores[0].turns))
+def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
+    grids = outcome.grids | ({"groups": group_grid(outcome.spans)} if outcome.spans else {})
+    files = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
+    overlaps = [(score.run_id, score.overlap) for score in outcome.spans if score.over == "answered"]
+    precisions = [
+        (run.run_id, run.scores[0].estimate)
+        for run in outcome.passages
+        if (run.merging, run.over) == ("merged", "answered")
+    ]
+    for stem, rows, axis, heading, unit in (
+        ("spans", overlaps, "overlap", "Weighted overlap of spans", "groups"),
+        ("passages", precisions, "AP", "Average precision of passages", "topics"),
+    ):
+        if rows and can_draw():
+            svg, png = interval_plot(rows, axis, heading, unit)
+            files |= {f"{stem}.svg": svg, f"{stem}.png": png}
+    replace_folder(out, files, RECORD, inputs=inputs)

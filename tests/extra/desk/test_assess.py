@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from judge.errors import UsageError
-from judge.extra.desk.assess.desk import open_assess_desk
-from judge.extra.desk.assess.store import LabelStore
+from judge.extra.desk.assess import open_assess_desk
+from judge.extra.desk.store import LabelStore
 from judge.jobs.folder import write_pool as write_harness_pool
 from judge.jobs.pooling import Pooling, pool_runs
 from tests.conftest import PROJECT

@@ -14,8 +14,7 @@ import pytest
 from starlette.responses import Response
 
 from judge.errors import OperationalError, UsageError
-from judge.extra.desk.app import LARGEST_FORM, Visit, desk_app, missing_page
-from judge.extra.desk.guard import Guard, Seat, new_token
+from judge.extra.desk.app import LARGEST_FORM, Guard, Seat, Visit, desk_app, missing_page, new_token
 from judge.extra.desk.server import listen, serve_desk
 from tests.extra.desk.visiting import Visitor
 

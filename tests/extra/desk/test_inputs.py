@@ -8,9 +8,9 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.extra.desk.assess.desk import open_assess_desk
-from judge.extra.desk.assess.inputs import AssessPlan, read_work
-from judge.extra.desk.assess.store import DeskItem, DeskLabel, LabelStore
+from judge.extra.desk.assess import open_assess_desk
+from judge.extra.desk.assess_inputs import AssessPlan, read_work
+from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.gold import ImportOptions, import_gold, read_gold
 from judge.gold.desk import come_up
 from judge.gold.rows import text_digest

@@ -10,8 +10,8 @@ import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from judge.ask.progress import Progress
-from judge.extra.desk.review.desk import Review
-from judge.extra.desk.review.rerun import Rewording
+from judge.extra.desk.rerun import Rewording
+from judge.extra.desk.review import Review
 from judge.extra.desk.server import listen
 from tests.browsing import NARROW, faults, overflow, watch
 from tests.extra.desk.test_review import BETTER, GRADED, SEAT, TEXT, World

@@ -3,8 +3,8 @@
 import pytest
 
 from judge.cli import main
+from judge.extra.desk.app import Seat
 from judge.extra.desk.cli import say_links
-from judge.extra.desk.guard import Seat
 from judge.extra.desk.server import listen
 
 ANN, BOB = Seat("1", "Ann \x1b[1m", "a" * 32), Seat("2", "Bob", "b" * 32)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError, OperationalError
-from judge.extra.desk.assess.store import DeskItem, DeskLabel, LabelStore
+from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 
 ITEMS = tuple(
     DeskItem(f"1-1_{n}", "1-1", f"R{n:05}", f"{n:064}", "run-2", 0.25, "drawn", ("groundedness", "relevance"), n == 1)

@@ -4,8 +4,8 @@ import pytest
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.prompt import guidance
-from judge.extra.desk.assess.desk import label_words, level_keys, question
-from judge.extra.desk.assess.store import DeskLabel
+from judge.extra.desk.assess import label_words, level_keys, question
+from judge.extra.desk.store import DeskLabel
 from judge.records import Level
 
 

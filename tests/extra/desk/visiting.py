@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from judge.extra.desk.guard import Guard
+from judge.extra.desk.app import Guard
 from judge.extra.desk.server import Listener, listen
 
 ADDRESS = "http://127.0.0.1:8765"
@@ -61,8 +61,8 @@ def label_at_once(patch: pytest.MonkeyPatch) -> None:
             label_all(app)
 
     # Any port, because another test may have a desk as well.
-    patch.setattr("judge.extra.desk.assess.desk.listen", lambda host, port: listen(host, 0))
-    patch.setattr("judge.extra.desk.assess.desk.serve_desk", serve)
+    patch.setattr("judge.extra.desk.assess.listen", lambda host, port: listen(host, 0))
+    patch.setattr("judge.extra.desk.assess.serve_desk", serve)
 
 
 def label_all(app: Guard) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.criteria import find_criterion
-from judge.extra.desk.assess.inputs import AssessPlan
+from judge.extra.desk.assess_inputs import AssessPlan
 from judge.gold import LabelingPlan
 from judge.gold.plan import PlanRow, plan_jsonl
 from judge.gold.rows import text_digest

@@ -11,15 +11,16 @@ from judge.extra.evaluate.breakdown import (
     best_first,
     breakdown_pictures,
     by_group,
+    by_pair,
     by_ptkb,
     by_run_and_group,
+    comparison,
     group_means,
     groups_of,
     median_or_better,
     stacked,
     turn_facts,
 )
-from judge.extra.evaluate.paired import by_pair, comparison
 from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
 from judge.io.table import Table
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from judge.extra.evaluate.sets.grades import COMPARED, GradeSet, SetsAgreement, binary, common_turns, sets_agreement
+from judge.extra.evaluate.sets import COMPARED, GradeSet, SetsAgreement, binary, common_turns, sets_agreement
 
 SCALE = (0, 1, 2, 3)
 
@@ -16,7 +16,7 @@ SCALE = (0, 1, 2, 3)
 @pytest.fixture(autouse=True, scope="module")
 def _few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.extra.evaluate.sets.grades.REPLICATES", 20)
+        patch.setattr("judge.extra.evaluate.sets.REPLICATES", 20)
         yield
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
-from judge.extra.evaluate.jobs.measured import PassagesPlan, StatementsPlan, evaluate_passages, evaluate_statements
+from judge.extra.evaluate.measured import PassagesPlan, StatementsPlan, evaluate_passages, evaluate_statements
 from tests.conftest import PROJECT
 
 TOPICS = PROJECT / "examples/topics.json"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ir_measures import P
 
 from judge.errors import InputError
-from judge.extra.evaluate.breakdown import turn_facts
+from judge.extra.evaluate.breakdown import TABLES, turn_facts
 from judge.extra.evaluate.graded import (
     TURN_COLUMNS,
     ResponseMeasure,
@@ -23,7 +23,6 @@ from judge.extra.evaluate.graded import (
     scored_runs,
     turn_lines,
 )
-from judge.extra.evaluate.paired import TABLES
 from judge.extra.evaluate.scores import Over
 from judge.io.trec import TrecRun
 from judge.pool.records import Pool

@@ -11,8 +11,8 @@ from ir_measures import P
 import judge
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.jobs.responses import ResponsesPlan, evaluate_responses
-from judge.extra.evaluate.paired import TABLES
+from judge.extra.evaluate.breakdown import TABLES
+from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.io.trec import parse_qrels, parse_run
 from tests.calibration_world import contents
 from tests.conftest import PROJECT

@@ -7,9 +7,18 @@ import ir_measures
 import numpy as np
 import pytest
 
-from judge.extra.evaluate.sets.grades import GradeSet, common_turns
-from judge.extra.evaluate.sets.holes import MEAN, OrderedRun, RunHoles, ScoreRange, measure_facts, run_holes, score
-from judge.extra.evaluate.sets.rankings import RankedBySets, ranked_by_sets, ranking_grids
+from judge.extra.evaluate.set_rankings import RankedBySets, ranked_by_sets, ranking_grids
+from judge.extra.evaluate.sets import (
+    MEAN,
+    GradeSet,
+    OrderedRun,
+    RunHoles,
+    ScoreRange,
+    common_turns,
+    measure_facts,
+    run_holes,
+    score,
+)
 
 Rows = Mapping[str, Mapping[str, int]]
 
@@ -26,8 +35,8 @@ def run(run_id: str, **turns: str) -> OrderedRun:
 @pytest.fixture(autouse=True, scope="module")
 def _few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.extra.evaluate.sets.rankings.REPLICATES", 200)
-        patch.setattr("judge.extra.evaluate.sets.rankings.FLIPS", 999)
+        patch.setattr("judge.extra.evaluate.set_rankings.REPLICATES", 200)
+        patch.setattr("judge.extra.evaluate.set_rankings.FLIPS", 999)
         yield
 
 

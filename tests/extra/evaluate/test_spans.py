@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judge.extra.evaluate.jobs.spans import read_groups, read_spans, topics_of
-from judge.extra.evaluate.spans import SkippedGroup, SpanLine, script_figures, span_score
+from judge.extra.evaluate.span_scores import SkippedGroup, SpanLine, script_figures, span_score
+from judge.extra.evaluate.spans import read_groups, read_spans, topics_of
 
 GOLD = {"1": "the Fifth Amendment", "2": "switch knives", "3": "elevated trains", "4": "secret ballots"}
 RUN = {

@@ -8,7 +8,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.jobs.spans import SpansOutcome, SpansPlan, evaluate_spans
+from judge.extra.evaluate.spans import SpansOutcome, SpansPlan, evaluate_spans
 
 FILES = {
     "gold.tsv": "1\tthe Fifth Amendment\n2\tswitch knives\n3\televated trains\n4\tsecret ballots\n",

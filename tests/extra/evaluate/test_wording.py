@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.jobs.wording import (
+from judge.extra.evaluate.wording import (
     LONGEST,
     ROUGES,
     RunTexts,

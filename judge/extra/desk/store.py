@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 import filelock
 
 from judge.errors import InputError, OperationalError
-from judge.extra.desk.guard import Seat, checked_token, new_token
+from judge.extra.desk.app import Seat, checked_token, new_token
 from judge.gold.desk import SCHEMA
 from judge.records import Record
 

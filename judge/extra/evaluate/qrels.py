@@ -9,8 +9,8 @@ from pydantic import Field
 
 from judge.calibrate.intake import OffScale
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.jobs.responses import Polarity
-from judge.extra.evaluate.jobs.set_inputs import (
+from judge.extra.evaluate.responses import Polarity
+from judge.extra.evaluate.set_inputs import (
     GivenSet,
     check_common,
     check_pools,
@@ -20,9 +20,17 @@ from judge.extra.evaluate.jobs.set_inputs import (
     read_given,
     read_ordered,
 )
-from judge.extra.evaluate.sets.grades import GradeSet, SetsAgreement, binary, common_turns, sets_agreement
-from judge.extra.evaluate.sets.holes import MEAN, OrderedRun, measure_facts
-from judge.extra.evaluate.sets.rankings import RankedBySets, agreement_grids, ranked_by_sets, ranking_grids
+from judge.extra.evaluate.set_rankings import RankedBySets, agreement_grids, ranked_by_sets, ranking_grids
+from judge.extra.evaluate.sets import (
+    MEAN,
+    GradeSet,
+    OrderedRun,
+    SetsAgreement,
+    binary,
+    common_turns,
+    measure_facts,
+    sets_agreement,
+)
 from judge.io.cells import count, number
 from judge.io.draw import RankLine, slope_plot
 from judge.io.folder import check_apart, replace_folder

@@ -12,9 +12,8 @@ from judge.ask.labels import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
 from judge.calibrate.intake import OffScale, parse_scale
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
-from judge.extra.evaluate.jobs.responses import Polarity
-from judge.extra.evaluate.sets.grades import GradeSet
-from judge.extra.evaluate.sets.holes import OrderedRun
+from judge.extra.evaluate.responses import Polarity
+from judge.extra.evaluate.sets import GradeSet, OrderedRun
 from judge.gold.rows import text_digest
 from judge.io.cells import count
 from judge.io.ids import natural_key

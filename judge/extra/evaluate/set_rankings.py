@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
-from judge.extra.evaluate.sets.grades import COMPARED, REPLICATES, GradeSet, SetsAgreement
-from judge.extra.evaluate.sets.holes import (
+from judge.extra.evaluate.sets import (
+    COMPARED,
     MEAN,
+    REPLICATES,
+    GradeSet,
     OrderedRun,
     RunHoles,
+    SetsAgreement,
     TauRange,
     measure_facts,
     rounded,

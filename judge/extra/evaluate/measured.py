@@ -7,9 +7,16 @@ from typing import Annotated, Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.breakdown import TurnFacts, breakdown_pictures, stacked, turn_facts
+from judge.extra.evaluate.breakdown import (
+    TABLES,
+    RunTable,
+    TurnFacts,
+    breakdown_pictures,
+    stacked,
+    turn_facts,
+    unknown_facts,
+)
 from judge.extra.evaluate.intake import Rank, RankedRun, own_assessment, passage_ranking, ranked_runs, statement_ranking
-from judge.extra.evaluate.paired import TABLES, RunTable, unknown_facts
 from judge.extra.evaluate.rankings import (
     MAIN_OF_PASSAGES,
     MAIN_OF_STATEMENTS,

@@ -11,12 +11,10 @@ from starlette.responses import Response
 
 from judge.ask.blocks import NO_ANSWER, needs_turn
 from judge.ask.prompt import PLACEHOLDER, guidance
-from judge.extra.desk.app import Visit, desk_app, missing_page
-from judge.extra.desk.assess.inputs import AssessPlan, Suggestion, Work, read_work
-from judge.extra.desk.assess.store import DeskLabel, DeskTask, LabelStore
-from judge.extra.desk.guard import Guard, Seat
-from judge.extra.desk.pages import list_page, whole_number
+from judge.extra.desk.app import Guard, Seat, Visit, desk_app, list_page, missing_page, whole_number
+from judge.extra.desk.assess_inputs import AssessPlan, Suggestion, Work, read_work
 from judge.extra.desk.server import Listener, listen, serve_desk
+from judge.extra.desk.store import DeskLabel, DeskTask, LabelStore
 from judge.gold.grades import CANNOT, UNABLE
 from judge.gold.sampling import deal
 from judge.io.safe import storable

@@ -18,8 +18,8 @@ from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, L
 from judge.calibrate.intake import same_grades
 from judge.calibrate.report.lookup import SEPARABLE
 from judge.errors import JudgeError, OperationalError, UsageError
-from judge.extra.desk.review.shelf import ShelvedPrompt
 from judge.extra.desk.server import DeskAddress
+from judge.extra.desk.shelf import ShelvedPrompt
 from judge.gold import GOLD_FILES, match, read_unsealed
 from judge.gold.rows import GoldRow
 from judge.io.paths import file_in

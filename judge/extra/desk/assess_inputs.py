@@ -17,8 +17,8 @@ from judge.ask.records import Failure
 from judge.ask.stored_results import stored_judgments
 from judge.ask.subjects import check_unit
 from judge.errors import InputError, UsageError
-from judge.extra.desk.assess.store import DeskItem
 from judge.extra.desk.server import DeskAddress
+from judge.extra.desk.store import DeskItem
 from judge.gold import parse_gold, read_plan, read_seal
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest

@@ -10,7 +10,7 @@ import msgspec
 from judge.ask.criteria import criterion_names, find_criterion
 from judge.calibrate.intake import parse_scale
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.breakdown import TurnFacts, turn_facts
+from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known, turn_facts, unknown_facts
 from judge.extra.evaluate.graded import (
     EvaluatedCriterion,
     ResponseQrels,
@@ -23,7 +23,6 @@ from judge.extra.evaluate.graded import (
     runs_of_pool,
     turn_lines,
 )
-from judge.extra.evaluate.paired import TABLES, RunTable, is_known, unknown_facts
 from judge.extra.evaluate.scores import Over
 from judge.io.cells import count
 from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
