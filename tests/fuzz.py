@@ -68,10 +68,9 @@ from judge.extra.desk.review import Cases, filter_of
 from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
-from judge.extra.nuggets.forms.edits import edited, edits_jsonl, parse_edits
+from judge.extra.nuggets.forms.edits import NEEDED, bank_sheet, edited, edits_jsonl, parse_edits, sheet_edits
 from judge.extra.nuggets.label_files import parse_claims, read_matches
 from judge.extra.nuggets.labels import join, join_claims
-from judge.extra.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
 from judge.extra.reproduce.published import reproduce_publication
 from judge.gold import import_gold, parse_gold, read_gold
 from judge.gold.draft import ImportOptions, read_bank
@@ -356,7 +355,7 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
         return
     _check_slow_path(path, read, format)
     turns = _turns() if len(content) % 2 else None
-    checked = validate_run(read.run, turns, _counter().token_limit, problems=read.problems, places=read.places)
+    checked = validate_run(read.run, turns, _counter(), problems=read.problems, places=read.places)
     validate_together((read.run, msgspec.structs.replace(read.run, run_id=read.run.run_id.swapcase())))
     own = own_turns(read.run) if rules_of(read.run.format).own_turns else {}
     if checked.run is not None:
@@ -404,7 +403,7 @@ def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
     find_runs(folder)
     read = read_run(path)
     if read.run is not None:
-        validate_run(read.run, None, _counter().token_limit, problems=read.problems, places=read.places)
+        validate_run(read.run, None, _counter(), problems=read.problems, places=read.places)
 
 
 def _compared_cards(path: Path) -> None:

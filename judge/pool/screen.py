@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -20,7 +20,7 @@ from judge.io.table import tsv
 from judge.io.words import share_known, split_sentences, without_stop_words, words_of
 from judge.pool.addressed import addressed
 from judge.pool.build import lacking_texts
-from judge.pool.records import Pool
+from judge.pool.records import Pool, PooledResponse
 from judge.runs.ranking import absent_evidence
 
 ScreenCode = Literal[
@@ -225,44 +225,36 @@ def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(length)), strict=False)
 
 
-class _Screened(NamedTuple):
-    """One pooled response, as far as the screen looks at it."""
-
-    response_id: str
-    turn_id: str
-    text: str
-    passages: list[str]
-    complete: bool
-
-
 def screen_pool(
     pool: Pool, thresholds: Thresholds = DEFAULTS, similar: Similarities | None = None
 ) -> tuple[ScreenRow, ...]:
     """Every flag of every pooled response, in the pool's order."""
-    screened = []
-    for response in pool.responses:
-        texts = [pool.passages[key].text for key in response.passages if key in pool.passages]
-        complete = len(texts) == len(response.passages)
-        screened.append(_Screened(response.response_id, response.turn_id, response.text, texts, complete))
+    screened = [
+        (response, [pool.passages[key].text for key in response.passages if key in pool.passages])
+        for response in pool.responses
+    ]
     # An encoder belongs to this process.
-    size = 0 if similar else sum(len(each.text) + sum(map(len, each.passages)) for each in screened)
+    size = 0 if similar else sum(len(response.text) + sum(map(len, texts)) for response, texts in screened)
     parts = [screened[start : start + _PART] for start in range(0, len(screened), _PART)]
     with closing(mapped(partial(_rows, thresholds, similar), parts, processes_of(size, WORTH))) as rows:
         return tuple(row for part in rows for row in part)
 
 
-def _rows(thresholds: Thresholds, similar: Similarities | None, part: Sequence[_Screened]) -> list[ScreenRow]:
-    """The flags of some responses."""
+def _rows(
+    thresholds: Thresholds, similar: Similarities | None, part: Sequence[tuple[PooledResponse, list[str]]]
+) -> list[ScreenRow]:
+    """The flags of some responses, each with the texts of its passages."""
     rows: list[ScreenRow] = []
-    for each in part:
-        similarity = similar(each.text, each.passages) if similar and each.passages and each.complete else None
-        flags = screen(each.text, each.passages, thresholds, similarity, complete=each.complete)
+    for response, texts in part:
+        complete = len(texts) == len(response.passages)
+        similarity = similar(response.text, texts) if similar and texts and complete else None
+        flags = screen(response.text, texts, thresholds, similarity, complete=complete)
         # A response of an interactive run that speaks to others than the user is flagged, and never excluded.
-        if aims := addressed(each.text) if is_own_turn(each.turn_id) else ():
+        if aims := addressed(response.text) if is_own_turn(response.turn_id) else ():
             flags += (ScreenFlag("addressed", len(aims), 0, f"speaks to {', '.join(aims)} instead of the user"),)
         for flag in flags:
             values = (flag.code, flag.value, flag.threshold, flag.detail)
-            rows.append(ScreenRow(*values, each.response_id, each.turn_id))
+            rows.append(ScreenRow(*values, response.response_id, response.turn_id))
     return rows
 
 

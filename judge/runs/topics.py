@@ -157,16 +157,16 @@ def _cast(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
     first_response: dict[str, Fields] = {}
     for number, node in nodes.items():
         parent = parents[number]
-        if parent is not None and not _leads_to_root(number, parents):
+        if parent is not None and _above(number, parents) is None:
             message = f"{shown(parent)} is not a node of topic {topic_id} above {shown(number)}"
             log.add("broken_parent", f"{node.path}.parent", message)
             parents[number] = None
         elif parent is not None and node.get("participant") == "System":
             first_response.setdefault(parent, node)
     turns = tuple(
-        _cast_turn(log, topic_id, number, node, _ancestors(number, parents, nodes), first_response.get(number))
+        _cast_turn(log, topic_id, number, node, [nodes[name] for name in above], first_response.get(number))
         for number, node in nodes.items()
-        if node.get("participant") != "System"
+        if node.get("participant") != "System" and (above := _above(number, parents)) is not None
     )
     return Topic(topic_id, _optional(fields, "title"), (), turns)
 
@@ -205,25 +205,16 @@ def _exchanges(path: list[Fields]) -> Iterator[Exchange]:
         yield Exchange(utterance, "")
 
 
-def _leads_to_root(number: str, parents: Mapping[str, str | None]) -> bool:
-    seen: set[str] = set()
-    at: str | None = number
-    while at is not None:
-        if at in seen or at not in parents:
-            return False
-        seen.add(at)
-        at = parents[at]
-    return True
-
-
-def _ancestors(number: str, parents: Mapping[str, str | None], nodes: Mapping[str, Fields]) -> list[Fields]:
-    """The nodes above node `number`, from the root down."""
-    above: list[Fields] = []
+def _above(number: str, parents: Mapping[str, str | None]) -> list[str] | None:
+    """The nodes above a node, from the root down; None where they lead to no root."""
+    above: dict[str, None] = {}
     at = parents[number]
     while at is not None:
-        above.append(nodes[at])
+        if at in above or at == number or at not in parents:
+            return None
+        above[at] = None
         at = parents[at]
-    return above[::-1]
+    return [*above][::-1]
 
 
 def _turn_id(log: ProblemLog, seen: set[str], topic_id: str, number: str, path: str) -> str:

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError
 from judge.extra.nuggets.forms import read_bank, read_edits
-from judge.extra.nuggets.forms.edits import NuggetEdit, edited, edits_jsonl, parse_edits
+from judge.extra.nuggets.forms.edits import (
+    NEEDED,
+    NuggetEdit,
+    bank_sheet,
+    edited,
+    edits_jsonl,
+    parse_edits,
+    sheet_edits,
+)
 from judge.extra.nuggets.records import Nugget
-from judge.extra.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
 from judge.io.safe import digest, disarmed, has_content, storable
 from judge.io.tabular import TableRow
 

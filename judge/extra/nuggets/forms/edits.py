@@ -1,22 +1,25 @@
-"""People's edits of a bank: a change of text or importance, a deletion, an addition; kept apart from the bank. Pure.
+"""People's edits of a bank, and the sheet that they are made in; kept apart from the bank. Pure.
 
 An edit names the text that it was made of by its digest. If the bank has another text now, the edit is refused, because
 nobody knows whether it still holds.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, cast, get_args
 
 import msgspec
 
 from judge.errors import InputError
 from judge.extra.nuggets.forms.problems import BankProblems, scope_problem
 from judge.extra.nuggets.records import Importance, Nugget
+from judge.gold.sheets.items import readable
+from judge.gold.sheets.kinds import table_bytes
 from judge.io.cells import count
 from judge.io.ids import topic_of
 from judge.io.line_stream import decode_lines, jsonl_bytes
-from judge.io.safe import digest, has_content, shown, storable
+from judge.io.safe import digest, disarmed, has_content, shown, storable
 from judge.io.stored import MAX_PROBLEMS
+from judge.io.tabular import TableRow
 from judge.records import Problem, Record
 
 EditAction = Literal["change", "delete", "add"]
@@ -147,3 +150,181 @@ def _added(edit: NuggetEdit) -> Nugget:
 def edits_jsonl(edits: Iterable[NuggetEdit]) -> bytes:
     """The bytes of a file of edits; fields that say nothing are left out."""
     return jsonl_bytes(edits)
+
+
+COLUMNS = (
+    *("nugget_id", "turn_id", "topic_id", "importance", "text", "delete", "said", "passages", "responses"),
+    *("made_by", "edited_by", "shown_sha256"),
+)
+NEEDED = ("nugget_id", "turn_id", "topic_id", "importance", "text", "delete", "shown_sha256")
+"""The columns that are read back."""
+_DELETED = {"": False, "no": False, "0": False, "false": False, "x": True, "yes": True, "1": True, "true": True}
+
+
+def bank_sheet(made: Sequence[Nugget], edits: Sequence[NuggetEdit], said: Mapping[str, str], name: str) -> bytes:
+    """The rows of a bank with its edits: deleted nuggets have a mark, and additions stand at the end.
+
+    `said` has a turn and what the user said there.
+
+    Raises:
+        InputError: The edits are of another bank.
+    """
+    now = {nugget.nugget_id: nugget for nugget in edited(made, edits, name)}
+    added = [now[edit.nugget_id] for edit in edits if edit.action == "add"]
+    return table_bytes(
+        COLUMNS,
+        (
+            (
+                *(nugget.nugget_id, nugget.turn_id or "", nugget.topic_id, nugget.importance or ""),
+                *(readable(nugget.text), "" if nugget.nugget_id in now else "x"),
+                readable(said.get(nugget.turn_id or "", "")),
+                *(" ".join(nugget.passages), " ".join(nugget.responses), nugget.made_by or "", nugget.edited_by or ""),
+                _wish_of(nugget, deleted=nugget.nugget_id not in now).shown(nugget.nugget_id),
+            )
+            for nugget in (*(now.get(each.nugget_id, each) for each in made), *added)
+        ),
+    )
+
+
+class _Wish(NamedTuple):
+    """What a row says of a nugget."""
+
+    text: str
+    importance: Importance | None
+    deleted: bool
+
+    def shown(self, nugget_id: str) -> str:
+        """SHA-256 of all of it, by which a row tells what it showed before people changed it."""
+        return digest("\n".join((nugget_id, self.text, self.importance or "", "x" if self.deleted else "")))
+
+
+def _wish_of(nugget: Nugget, *, deleted: bool) -> _Wish:
+    return _Wish(nugget.text, nugget.importance, deleted)
+
+
+def sheet_edits(
+    rows: Sequence[TableRow], made: Sequence[Nugget], earlier: Sequence[NuggetEdit], edited_by: str, name: str
+) -> tuple[NuggetEdit, ...]:
+    """The edits that turn a bank into what a sheet says of it.
+
+    A nugget that the sheet does not list, or lists as it showed it, stays as it is, with the edit that it has. A
+    changed row of a nugget that somebody has edited since the sheet was made is refused.
+
+    Raises:
+        InputError: Rows are of another bank or cannot be read; every problem is listed.
+    """
+    problems = BankProblems(name)
+    by_id = {nugget.nugget_id: nugget for nugget in made}
+    edits = {edit.nugget_id: edit for edit in earlier}
+    now = {nugget.nugget_id: nugget for nugget in edited(made, earlier, name)}
+    ids = {disarmed(nugget_id): nugget_id for nugget_id in (*by_id, *now)}
+    lines: dict[str, int] = {}
+    for row in rows:
+        if problems.full:
+            break
+        path = row.place
+        added = None if row.cells["nugget_id"] else _addition(row, path, edited_by, problems)
+        if added is None and not row.cells["nugget_id"]:
+            continue
+        nugget_id = ids.get(row.cells["nugget_id"]) if added is None else added.nugget_id
+        if nugget_id is None:
+            message = f"the bank has no nugget {shown(row.cells['nugget_id'])}; leave the id of a new one empty"
+            problems.add("bad_edit", f"{path}: nugget_id", message)
+            continue
+        first = lines.setdefault(nugget_id, row.line)
+        if first != row.line:
+            what = f"{shown(nugget_id)} is already" if added is None else "this new nugget is already"
+            problems.add("bad_edit", f"{path}: nugget_id", f"{what} on {row.unit} {first}")
+            continue
+        if added is not None and nugget_id not in edits:
+            edits[nugget_id] = added
+            continue
+        current = _wish_of(now.get(nugget_id) or by_id[nugget_id], deleted=nugget_id not in now)
+        wish = _new_wish(row, nugget_id, current, problems)
+        if wish is None:
+            continue
+        base, before = by_id.get(nugget_id), edits.pop(nugget_id, None)
+        if base is not None:
+            new = _difference(base, wish, edited_by)
+        else:
+            new = None if before is None or wish.deleted else _added_again(before, wish, edited_by)
+        edits |= {} if new is None else {nugget_id: new}
+    if problems:
+        raise InputError(f"{name}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}", problems)
+    order = {nugget_id: place for place, nugget_id in enumerate(by_id)}
+    return tuple(sorted(edits.values(), key=lambda edit: order.get(edit.nugget_id, len(order))))
+
+
+def _new_wish(row: TableRow, nugget_id: str, current: _Wish, problems: BankProblems) -> _Wish | None:
+    """What a row says of a nugget where it says something new; None, perhaps with a problem, where it does not."""
+    wish = _wish(row, row.place, current, problems)
+    if wish is None or wish == current or wish.shown(nugget_id) == row.cells["shown_sha256"]:
+        return None
+    if row.cells["shown_sha256"] != current.shown(nugget_id):
+        message = "the nugget has changed since the sheet was made: make the sheet anew"
+        problems.add("bad_edit", f"{row.place}: shown_sha256", message)
+        return None
+    return wish
+
+
+def _wish(row: TableRow, path: str, current: _Wish, problems: BankProblems) -> _Wish | None:
+    """What a row says of a nugget; None, and a problem, if it cannot be read."""
+    before = len(problems)
+    deleted = _DELETED.get(row.cells["delete"].casefold())
+    if deleted is None:
+        problems.add("bad_edit", f"{path}: delete", f"expected x or nothing, found {shown(row.cells['delete'])}")
+    importance = _importance(row, path, problems)
+    if importance is None and current.importance is not None:
+        problems.add("bad_edit", f"{path}: importance", "expected vital or okay, found nothing")
+    text: str | None = current.text
+    if row.cells["text"] != disarmed(readable(current.text)).strip():
+        text = problems.text(f"{path}: text", _armed(row.cells["text"]))
+    if len(problems) > before or text is None:
+        return None
+    return _Wish(text, importance, bool(deleted))
+
+
+def _importance(row: TableRow, path: str, problems: BankProblems) -> Importance | None:
+    said = row.cells["importance"].casefold()
+    if said in get_args(Importance):
+        return cast("Importance", said)
+    if said:
+        problems.add("bad_edit", f"{path}: importance", f"expected vital or okay, found {shown(said)}")
+    return None
+
+
+def _armed(cell: str) -> str:
+    """The text of a cell, without the sign that keeps a spreadsheet from running it."""
+    return cell[1:] if cell.startswith("\\") and disarmed(cell[1:]) == cell else cell
+
+
+def _difference(base: Nugget, wish: _Wish, edited_by: str) -> NuggetEdit | None:
+    """The edit of a nugget that was made; None if it is to be as it was made."""
+    if wish.deleted:
+        return NuggetEdit(base.nugget_id, "delete", edited_by, digest(base.text))
+    text = None if wish.text == base.text else wish.text
+    importance = None if wish.importance == base.importance else wish.importance
+    if text is None and importance is None:
+        return None
+    return NuggetEdit(base.nugget_id, "change", edited_by, digest(base.text), text, importance)
+
+
+def _added_again(edit: NuggetEdit, wish: _Wish, edited_by: str) -> NuggetEdit:
+    """The addition of a nugget that people added before, as it is to be now."""
+    return NuggetEdit(edit.nugget_id, "add", edited_by, None, wish.text, wish.importance, edit.turn_id, edit.topic_id)
+
+
+def _addition(row: TableRow, path: str, edited_by: str, problems: BankProblems) -> NuggetEdit | None:
+    """The nugget that a row without an id adds; None, and a problem, if it cannot be one."""
+    before = len(problems)
+    turn_id, topic_id = row.cells["turn_id"], row.cells["topic_id"]
+    if (found := scope_problem(turn_id or None, topic_id or None)) is not None:
+        field, message = found
+        problems.add("bad_id" if field else "missing_field", f"{path}: {field}" if field else path, message)
+    text = problems.text(f"{path}: text", _armed(row.cells["text"]))
+    importance = _importance(row, path, problems)
+    if text is None or len(problems) > before:
+        return None
+    # By its text, so that the same row, read again, is the same nugget.
+    nugget_id = f"{turn_id or topic_id}/{digest(text)[:8]}"
+    return NuggetEdit(nugget_id, "add", edited_by, None, text, importance, turn_id or None, topic_id or None)

@@ -19,9 +19,8 @@ from judge.extra.nuggets.forms import (
     read_edits,
     read_made_bank,
 )
-from judge.extra.nuggets.forms.edits import NuggetEdit, edited, edits_jsonl
+from judge.extra.nuggets.forms.edits import NEEDED, NuggetEdit, bank_sheet, edited, edits_jsonl, sheet_edits
 from judge.extra.nuggets.records import Nugget, NuggetBank
-from judge.extra.nuggets.sheet import NEEDED, bank_sheet, sheet_edits
 from judge.io.cells import count
 from judge.io.folder import same_place, write_atomic
 from judge.io.paths import file_in
