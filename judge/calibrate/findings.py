@@ -131,9 +131,7 @@ class CalibrationMapRow(JudgeRow, frozen=True):
     """The mean grade of the assessors where the judge gives a certain grade."""
 
     grade: int
-    """The judge's grade."""
     n: int
-    """Items with this grade."""
     mean: float | None
     """The assessors' mean grade; None where the judge never gave this grade."""
     shrunken: float
@@ -175,9 +173,7 @@ class FamilyContrast(msgspec.Struct, frozen=True):
     split: Split
     family: str
     is_self: bool
-    """Whether it is the judge's own family."""
     runs: int
-    """Runs of the family."""
     mean: float
     """Mean of judge minus assessor over the family's runs, in grades."""
     contrast: Estimate
@@ -220,13 +216,18 @@ class ProbabilityRow(JudgeRow, frozen=True):
     """Brier's score of one forecast for all: the shares of the assessors' grades."""
 
 
-class EquivalenceRow(msgspec.Struct, frozen=True):
-    """Two judges, or a judge and the assessors among themselves, by two one-sided tests."""
+class PairRow(msgspec.Struct, frozen=True):
+    """What the findings about two judges on the items that both graded begin with."""
 
     criterion: str
     split: Split
     statistic: str
     """Key of `STATISTICS`."""
+
+
+class EquivalenceRow(PairRow, frozen=True):
+    """Two judges, or a judge and the assessors among themselves, by two one-sided tests."""
+
     a: str
     b: str
     """A judge, or `assessors`."""
@@ -236,13 +237,9 @@ class EquivalenceRow(msgspec.Struct, frozen=True):
     word: Equivalence
 
 
-class TogetherRow(msgspec.Struct, frozen=True):
+class TogetherRow(PairRow, frozen=True):
     """A prompt asked together with others against the same prompt asked alone, on the items that both graded."""
 
-    criterion: str
-    split: Split
-    statistic: str
-    """Key of `STATISTICS`."""
     judge: str
     alone: str
     """`criterion/variant`."""
@@ -253,9 +250,8 @@ class TogetherRow(msgspec.Struct, frozen=True):
     difference: Estimate
     """The statistic together minus alone; its interval is over topics."""
     p: float | None
-    """The p-value of this pair alone."""
     p_max_t: float | None
-    """Adjusted for all pairs that were compared."""
+    """As in `Comparison`."""
 
 
 class GroupCost(msgspec.Struct, frozen=True):
@@ -295,13 +291,9 @@ class CascadeCost(msgspec.Struct, frozen=True):
     """Likewise, of both judges together."""
 
 
-class CascadeRow(msgspec.Struct, frozen=True):
+class CascadeRow(PairRow, frozen=True):
     """A cascade against the judge that it asks the rest, alone, on the items that both graded."""
 
-    criterion: str
-    split: Split
-    statistic: str
-    """Key of `STATISTICS`."""
     judge: str
     """The cascade."""
     alone: str
@@ -316,20 +308,15 @@ class CascadeRow(msgspec.Struct, frozen=True):
     difference: Estimate
     """The statistic of the cascade minus that of the judge alone; its interval is over topics."""
     p: float | None
-    """The p-value of this pair alone."""
     p_max_t: float | None
-    """Adjusted for all pairs that were compared."""
+    """As in `Comparison`."""
     cost: CascadeCost | None = None
     """None where the judges were not asked but their labels read."""
 
 
-class CascadeBounds(msgspec.Struct, frozen=True):
+class CascadeBounds(PairRow, frozen=True):
     """What a cascade would be with other bounds, of the answers that its two judges gave."""
 
-    criterion: str
-    split: Split
-    statistic: str
-    """Key of `STATISTICS`."""
     checker: str
     alone: str
     """The judge that is asked the rest."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from judge.stats.ranking import SYSTEM, Batched, RankStatistic, batched_tau_b, defined_values, kendall_tau_b
+from judge.stats.ranking import SYSTEM, Batched, RankStatistic, batched_tau_b, defined_values
 from judge.stats.resampling import FEWEST_RESAMPLED, topic_draws, undefined_too_often
 from judge.stats.tables import Floats, Undefined
 
@@ -54,8 +54,7 @@ def split_half(
     T, R = sums[0].shape
     if R < 2 or T < FEWEST_RESAMPLED:
         return Halves(None, None, "fewer than 2 runs" if R < 2 else f"fewer than {FEWEST_RESAMPLED} topics")
-    first = (rng.permuted(np.tile(np.arange(T), (SPLITS, 1)), axis=1) < T // 2).astype(np.float64)
-    (judge, human), (_, other) = (_run_means(W, sums, counts) for W in (first, 1 - first))
+    (judge, human), (_, other) = (_run_means(W, sums, counts) for W in _halves(T, SPLITS, rng))
     own, across = (_in_lots(batched_tau_b, X, other) for X in (human, judge))
     known = ~(np.isnan(own) | np.isnan(across))
     if 2 * known.sum() < SPLITS:
@@ -158,24 +157,15 @@ def halves_tau(
 ) -> float | Undefined:
     """Mean tau-b of the judges' order on random halves of the topics, each half against the other.
 
-    A half has half the topics, so the order on all of them is steadier than this mean says.
+    Each judge has C of every topic (T x k x k), the topics in one order. A half has half the topics, so the order on
+    all of them is steadier than this mean says.
     E. M. Voorhees & C. Buckley (2002), The effect of topic set size on retrieval experiment error, SIGIR, 316-323.
-
-    Args:
-        tables: C of every topic (T x k x k) for each judge, the topics in one order.
-        name: Key of STATISTICS.
-        grades: The scale's k grades, ascending.
-        rng: The source of randomness.
-        splits: Number of halvings.
     """
     stacked = np.asarray(tables, dtype=np.float64)
-    reason = _too_few(stacked)
-    if reason:
-        return Undefined(reason)
-    T = stacked.shape[1]
-    first = (rng.permuted(np.tile(np.arange(T), (splits, 1)), axis=1) < T // 2).astype(np.float64)
-    one, other = (_worths(stacked, W, name, grades) for W in (first, 1 - first))
-    taus = np.array([_tau(x, y) for x, y in zip(one, other, strict=True)])
+    J, T = stacked.shape[:2]
+    if J < 2 or T < FEWEST_RESAMPLED:
+        return Undefined("fewer than 2 judges" if J < 2 else f"fewer than {FEWEST_RESAMPLED} topics")
+    taus = _in_lots(batched_tau_b, *(_worths(stacked, W, name, grades) for W in _halves(T, splits, rng)))
     undefined = undefined_too_often(taus, "halves")
     return Undefined(undefined) if undefined else float(np.nanmean(taus))
 
@@ -187,36 +177,32 @@ def orders_tau(
     rng: np.random.Generator,
     *,
     replicates: int = 2000,
-    level: float = 0.95,
 ) -> Estimate:
-    """Tau-b of the judges' orders by two statistics, with a percentile interval over resampled topics.
+    """Tau-b of the judges' orders by two statistics, with a 95 % percentile interval over resampled topics.
 
-    `n` counts the judges. The interval has the properties of `ranking.system_agreement`'s: it describes how the two
-    orders would agree on other topics. The tables are those of `halves_tau`.
+    `n` counts the judges. The interval has the properties of `system_agreement`'s: it describes how the two orders
+    would agree on other topics. The tables are those of `halves_tau`.
     """
     stacked = np.asarray(tables, dtype=np.float64)
     J, T = stacked.shape[:2]
     if J < 2:
         return Estimate(None, None, None, J, T, "fewer than 2 judges")
-    a, b = (_worths(stacked, np.ones((1, T)), name, grades)[0] for name in names)
-    value = _tau(a, b)
+
+    def taus(W: Floats) -> Floats:
+        return _in_lots(batched_tau_b, *(_worths(stacked, W, name, grades) for name in names))
+
+    value = float(taus(np.ones((1, T)))[0])
     if np.isnan(value):
         return Estimate(None, None, None, J, T, "a judge has no value, or all have the same")
     if T < FEWEST_RESAMPLED:
         return Estimate(value, None, None, J, T, f"fewer than {FEWEST_RESAMPLED} topics")
-    W = topic_draws(T, replicates, rng).astype(np.float64)
-    of_a, of_b = (_worths(stacked, W, name, grades) for name in names)
-    taus = np.array([_tau(x, y) for x, y in zip(of_a, of_b, strict=True)])
-    undefined = undefined_too_often(taus, "topics")
-    if undefined:
-        return Estimate(value, None, None, J, T, undefined)
-    low, high = np.quantile(taus[~np.isnan(taus)], [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(value, float(low), float(high), J, T)
+    return _estimate(value, taus(topic_draws(T, replicates, rng).astype(np.float64)), J, T)
 
 
-def _too_few(stacked: Floats) -> str:
-    J, T = stacked.shape[:2]
-    return "fewer than 2 judges" if J < 2 else f"fewer than {FEWEST_RESAMPLED} topics" if T < FEWEST_RESAMPLED else ""
+def _halves(T: int, splits: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Which topics are in each of two random halves (splits x T)."""
+    first = (rng.permuted(np.tile(np.arange(T), (splits, 1)), axis=1) < T // 2).astype(np.float64)
+    return first, 1 - first
 
 
 def _worths(stacked: Floats, W: Floats, name: str, grades: Sequence[int]) -> Floats:
@@ -224,12 +210,6 @@ def _worths(stacked: Floats, W: Floats, name: str, grades: Sequence[int]) -> Flo
     statistic, k = STATISTICS[name], stacked.shape[-1]
     columns = [statistic.worth(statistic((W @ C.reshape(len(C), k * k)).reshape(-1, k, k), grades)) for C in stacked]
     return np.stack(columns, axis=1)
-
-
-def _tau(x: Floats, y: Floats) -> float:
-    """Tau-b, or nan where a judge has no value or a side is constant."""
-    tau = kendall_tau_b(x, y)
-    return float("nan") if isinstance(tau, Undefined) else tau
 
 
 _Mask = NDArray[np.bool_]

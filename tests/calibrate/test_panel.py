@@ -1,13 +1,10 @@
 """Gold and labels side by side: what meets what, and what may not meet at all."""
 
-import random
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
@@ -25,15 +22,12 @@ from tests.calibration_world import (
     SCALE,
     gold_rows,
     items,
-    jsonl,
-    judgment,
     labels,
     pool,
     row,
     write_columns,
     write_gold,
     write_output,
-    write_pool,
 )
 
 BINARY = Scale((Level(0, "no", ""), Level(1, "yes", "")), "higher", (1,), None)
@@ -63,22 +57,6 @@ def test_themes_join_their_topics_and_the_items_keep_theirs() -> None:
     assert (found.cluster, found.topics) == ("theme", ("9", "10", "132"))
     assert [one.topic_id for one in found.items] == ["9-1", "9-2", "10-1", "132"]
     assert found.topic.tolist() == [0, 0, 1, 2]
-
-
-def test_tables_hold_the_pairs_that_both_graded() -> None:
-    found = panel(
-        [row("1_1", "R1", 0), row("1_2", "R2", 3), row("2_1", "R3", 3)],
-        labels("m", {("1_1", "R1"): 1, ("2_1", "R3"): 3}),
-    )
-    tables = found.tables(found.columns[0].codes)
-    assert tables.sum(axis=(1, 2)).tolist() == [1, 1]
-    assert (tables[0][0, 1], tables[1][3, 3]) == (1, 1)
-    assert found.tables(found.columns[0].codes, np.array([True, True, False])).sum() == 1
-
-
-def test_a_missing_grade_is_taken_as_the_one_farthest_from_the_assessor_s() -> None:
-    found = panel([row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 1, 2, 3])], labels("m", {}))
-    assert found.farthest(found.columns[0].codes).tolist() == [3, 3, 0, 0]
 
 
 def test_the_farthest_is_measured_in_grades_not_in_places() -> None:
@@ -135,14 +113,6 @@ def test_items_weigh_what_they_stand_for() -> None:
     last = np.arange(4) >= 2
     assert found.tables(codes, last).dtype == np.int64
     assert found.tables(codes, last).sum(axis=0)[:2, 0].tolist() == [1, 1]
-
-
-@pytest.mark.parametrize("p", [None, 1.0, 0.3])
-def test_equal_probabilities_weigh_nothing(p: float | None) -> None:
-    rows = [row(f"{i}_1", f"R{i}", i % 2, inclusion_probability=p) for i in range(4)]
-    found = panel(rows, labels("m", {(f"{i}_1", f"R{i}"): 0 for i in range(4)}))
-    assert not found.weighted
-    assert found.tables(found.columns[0].codes).dtype == np.int64
 
 
 def test_a_probability_is_on_every_row_or_on_none() -> None:
@@ -260,21 +230,6 @@ def test_two_scales_meet_as_positive_or_not_each_by_its_own() -> None:
     # On the inverted scale 0 is the good end, for the grade and for the expected grade.
     assert found.columns[0].codes.tolist() == [0, 0, 1, 0]
     assert found.columns[0].expected.tolist() == [-0.9, -0.8, -0.2, -0.7]
-
-
-@given(st.randoms(use_true_random=False))
-def test_the_order_of_rows_and_labels_changes_nothing(shuffle: random.Random) -> None:
-    world = items(4, 3)
-    rows = gold_rows(world) + [row(one.turn_id, one.response_id, 3 - one.gold, "ben") for one in world[::2]]
-    said = [Label(one.turn_id, one.response_id, one.deserved) for one in world]
-    before = panel(rows, labels("m", said))
-    shuffle.shuffle(rows)
-    shuffle.shuffle(said)
-    after = panel(rows, labels("m", said))
-    assert before.items == after.items
-    for name in ("human", "topic"):
-        assert getattr(before, name).tolist() == getattr(after, name).tolist()
-    assert before.columns[0].codes.tolist() == after.columns[0].codes.tolist()
 
 
 @pytest.mark.parametrize(("text", "positive"), [("0-3", (2, 3)), ("1-5", (4, 5)), ("0-1", (1,))])
@@ -431,13 +386,6 @@ def test_a_pool_is_found_beside_judgments_or_where_it_is_said_to_be(tmp_path: Pa
     assert given_.pool == read_pool_folder(tmp_path / "out" / "pool.jsonl", "passages.jsonl") == beside.pool
 
 
-def test_a_pool_without_its_passages_is_said(tmp_path: Path) -> None:
-    write_pool(tmp_path, pool(items(1, 1)))
-    (tmp_path / "passages.jsonl").unlink()
-    with pytest.raises(InputError, match=r"passages\.jsonl: cannot be read"):
-        read_pool_folder(tmp_path, "passages.jsonl")
-
-
 def test_equal_gold_is_read_the_same_from_json_and_from_columns(tmp_path: Path) -> None:
     world = items(2, 2)
     rows = gold_rows(world)
@@ -446,12 +394,3 @@ def test_equal_gold_is_read_the_same_from_json_and_from_columns(tmp_path: Path) 
     b = read_gold_files([write_columns(tmp_path / "ann.txt", grades)], "groundedness", SCALE)
     assert a.rows == b.rows
     assert a.digest != b.digest
-
-
-def test_many_samples_of_one_judgment_are_one_column(tmp_path: Path) -> None:
-    world = items(1, 2)
-    write_pool(tmp_path, pool(world))
-    said = [judgment(one.turn_id, one.response_id, one.deserved, sample=s) for one in world for s in range(3)]
-    (tmp_path / "judgments.jsonl").write_bytes(jsonl(said))
-    (found,), _ = panels_of(gold_rows(world), *read_sources([tmp_path / "judgments.jsonl"], None, None))
-    assert found.columns[0].samples.shape == (3, 2)

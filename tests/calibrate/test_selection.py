@@ -13,7 +13,7 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.selection import candidates, choose, comparisons
 from judge.records import Estimate
 from judge.stats.agreement import point
-from tests.calibration_world import SCALE, Item, gold_rows, items, labeled, labels, row
+from tests.calibration_world import SCALE, Item, items, labeled, labels, row
 from tests.conftest import annex
 
 WORLD = items()
@@ -235,24 +235,10 @@ def test_who_cannot_be_told_from_the_chosen_one_is_named() -> None:
     assert {choice.chosen, *choice.not_separable} == {"a", "b"}
 
 
-@pytest.mark.parametrize(
-    ("noise", "rule", "word"),
-    [
-        (0.1, "wkappa.lo>=0.4", "TRUSTED"),
-        (1.0, "wkappa.lo>=0.4", "NOT TRUSTED"),
-        (0.1, "wkappa.lo>=0.8", "INCONCLUSIVE"),
-    ],
-)
-def test_the_three_words(noise: float, rule: str, word: str) -> None:
-    assert calibrated(panel(said("m", noise, 1)), rule).verdicts[0].word == word
-
-
-@pytest.mark.parametrize(
-    ("statistic", "bound"), [("wkappa", 0.5), ("kappa", 0.5), ("alpha_ordinal", 0.5), ("percent", 0.8)]
-)
+@pytest.mark.parametrize(("statistic", "bound"), [("wkappa", 0.5), ("percent", 0.8)])
 def test_missing_grades_make_no_judge_trusted_by_whatever_statistic(statistic: str, bound: float) -> None:
     right = {(one.turn_id, one.response_id): one.gold if i % 3 else 3 - one.gold for i, one in enumerate(WORLD)}
-    easy = {key: grade for key, grade in right.items() if grade == dict_of_gold()[key] or key[0].endswith("_1")}
+    easy = {key: grade for key, grade in right.items() if grade == perfect()[key] or key[0].endswith("_1")}
     assert len(easy) < 0.8 * len(WORLD)
     found = calibrated(panel(labels("shy", easy)), f"{statistic}.lo>={bound}")
     row = found.agreement[0]
@@ -260,23 +246,10 @@ def test_missing_grades_make_no_judge_trusted_by_whatever_statistic(statistic: s
     assert found.verdicts[0].word == "INCONCLUSIVE"
 
 
-def dict_of_gold() -> dict[tuple[str, str], int]:
-    return {(one.turn_id, one.response_id): one.gold for one in WORLD}
-
-
-@pytest.mark.parametrize("made", ["postedit", "construction", "synthetic"])
-def test_gold_that_is_not_blind_makes_nobody_trusted_and_is_said(made: str) -> None:
-    found = calibrated(panel(said("m", 0.05, 1), made=made))
+def test_gold_that_is_not_blind_makes_nobody_trusted_and_is_said() -> None:
+    found = calibrated(panel(said("m", 0.05, 1), made="synthetic"))
     assert found.verdicts[0].word == "INCONCLUSIVE"
-    assert any(f"gold made by {made}" in one for one in found.warnings)
-
-
-def test_one_row_that_is_not_blind_is_enough() -> None:
-    rows = gold_rows(WORLD)
-    rows[7] = row(rows[7].turn_id, rows[7].response_id or "", rows[7].grade, made="synthetic")
-    gold = gold_items(rows, None)["groundedness"]
-    of = make_panel("groundedness", SCALE, gold, [(said("m", 0.05, 1), SCALE)])
-    assert calibrated(of).verdicts[0].word == "INCONCLUSIVE"
+    assert any("gold made by synthetic" in one for one in found.warnings)
 
 
 def test_nobody_to_choose_is_no_verdict() -> None:

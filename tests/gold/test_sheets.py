@@ -524,16 +524,6 @@ def test_every_assessor_has_an_order_of_his_own_in_which_turns_stay_together() -
         assert len([turn for turn, before in zip(turns, [None, *turns], strict=False) if turn != before]) == 3
 
 
-def test_every_assessor_labels_a_share_and_the_rest_goes_round() -> None:
-    hands = shares(items(20), ("ann", "bob", "cem"), 0.25, 1)
-    times = [sum(item in hand.items for hand in hands) for item in items(20)]
-    # A quarter of 20 is 5; the 15 others are dealt to three people.
-    assert (times.count(3), times.count(1)) == (5, 15)
-    assert [len(hand.items) for hand in hands] == [5 + 5] * 3
-    # Nobody says a share: a fifth of 20 is 4, and 16 go round.
-    assert [len(hand.items) for hand in shares(items(20), ("ann", "bob"), None, 1)] == [4 + 8] * 2
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

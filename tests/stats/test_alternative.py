@@ -82,14 +82,6 @@ def test_equals_the_test_written_out_item_by_item(score: str, epsilon: float, se
     assert (found.omega, found.rho) == pytest.approx((omega, rho))
 
 
-def test_a_perfect_judge_wins_and_a_hopeless_one_loses() -> None:
-    humans, judge = panel(1, 200, 3, wrong=0.0, missing=0.0)
-    best = alternative_annotator(humans, judge, epsilon=0.1, score="accuracy")
-    assert (best.omega, set(best.rejected.values())) == (1, {True})
-    humans, judge = panel(1, 200, 3, wrong=1.0, missing=0.0)
-    assert alternative_annotator(humans, judge, epsilon=0.1, score="accuracy").omega == 0
-
-
 def test_squared_errors_are_between_scale_values() -> None:
     # b gives the middle grade, c the highest, the judge the lowest. Against c, by nearness to b: one place each, a tie;
     # on the scale 0 1 5 the judge is 1 away and c is 4 away, so the judge wins. Against b, by nearness to c, b wins.

@@ -61,16 +61,6 @@ def test_small_errors_and_biases_near_0_are_chosen() -> None:
         assert nested_folds(np.stack([a, b, c]), name, GRADES, rng()) == 0
 
 
-def test_a_single_candidate_is_scored_on_all_topics() -> None:
-    tables = candidates(1, 12, [0.7])
-    assert nested_folds(tables, "wkappa", GRADES, rng()) == pytest.approx(value(tables[0].sum(axis=0)))
-
-
-def test_a_candidate_that_is_best_everywhere_has_no_optimism() -> None:
-    tables = candidates(2, 15, [3.0, 0.1, 3.0])
-    assert nested_folds(tables, "wkappa", GRADES, rng()) == pytest.approx(value(tables[1].sum(axis=0)))
-
-
 def test_folds_equal_the_loop_written_out() -> None:
     tables = candidates(3, 11, [0.8, 0.8, 0.9])
     fold = rng(5).permuted(np.tile(np.arange(11) % 4, (3, 1)), axis=1)

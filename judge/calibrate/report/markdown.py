@@ -86,7 +86,7 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     row = row_of(rows, chosen, split)
     for part in _SPLITS:
         yield from _agreement([row for row in rows if row.split == part], chosen)
-    yield from _beside([row for row in rows if row.split == split], row)
+    yield from (Finding("", (said,)) for said in _beside([row for row in rows if row.split == split], row))
     if selection := selection_of(calibration, criterion):
         yield Finding("Selection", (_selection(selection),))
     for look in of(calibration.looks, criterion):
@@ -170,11 +170,7 @@ def _statistic(row: AgreementRow, name: str, *, full: bool) -> Estimate | float 
     return estimate if estimate is None or full else estimate.value
 
 
-def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[Finding]:
-    yield from (Finding("", (said,)) for said in _said_beside(rows, row))
-
-
-def _said_beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
+def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
     """The ceiling, the judge's agreement with itself, and the baselines, in words."""
     ceiling = row.ceiling if row else None
     if row and ceiling and ceiling.value is not None:
