@@ -75,8 +75,7 @@ def agreement_row(
 def ceiling(panel: Panel, mask: NDArray[np.bool_], seed: int, replicates: int) -> Estimate | None:
     """The primary statistic between assessors: each against the consensus of the others, all pairs in one table.
 
-    Returns:
-        The estimate, whose `n` counts items and not pairs; None where no two assessors graded the same item.
+    `n` counts items and not pairs. None where no two assessors graded the same item.
     """
     codes, others = panel.against_others()
     if len(codes) == 2:

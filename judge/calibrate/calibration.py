@@ -58,7 +58,6 @@ class CalibrationOptions(msgspec.Struct, frozen=True, kw_only=True):
     requirements: tuple[Requirement, ...] = ()
     """What a judge must meet; the default rule of `gate` if there are none."""
     seed: int = 2023
-    """Seed of resamples and exchanges."""
     replicates: int = 2000
     """Resamples under each interval."""
     permutations: int = 10_000

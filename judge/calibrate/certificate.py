@@ -56,9 +56,7 @@ class Match(msgspec.Struct, frozen=True):
     criterion: str
     item: str
     certified: str
-    """What the certificate has, as text."""
     found: str
-    """What the run has, as text."""
 
     @property
     def same(self) -> bool:
@@ -146,12 +144,8 @@ def match_run(
 ) -> tuple[Match, ...]:
     """Every item of the certificate beside that of the run, by criterion.
 
-    Args:
-        certificate: What was calibrated.
-        criteria: The run's prompts.
-        judge: `backend/model`.
-        parameters: The judge's options; only those of PARAMETERS and NEWER_PARAMETERS are compared.
-        models_returned: The models that the provider named, by criterion; None before the judge was asked.
+    Of the judge's options only PARAMETERS and NEWER_PARAMETERS are compared, and the models that the provider named by
+    criterion only once there are any.
     """
     by_criterion = {entry.criterion: entry for entry in certificate.certified}
     matches: list[Match] = []

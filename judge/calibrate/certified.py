@@ -50,7 +50,6 @@ class CertifiedProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     margin: float
     canaries: int
-    """How many different canaries were planted."""
     rows: tuple[CertifiedRow, ...]
 
 
@@ -60,7 +59,6 @@ class CertifiedSeal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commitment: str
     """The salted digest of the test grades: another one for every split."""
     seed: int
-    """The seed of the split."""
     responses: str
     """SHA-256 of the graded responses of both parts, without grades: the same for every split of one gold file."""
 

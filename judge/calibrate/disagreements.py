@@ -55,7 +55,6 @@ class JudgeGrade(Record, frozen=True):
     """The mean grade under the label probabilities; None where the judge gave none."""
     rationale: str | None
     reason: str | None
-    """Why there is no grade; None where there is one."""
     difference: int | None
     """The judge's grade minus the reference, as `compared` says; None where there is no grade."""
 

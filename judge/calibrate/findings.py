@@ -38,13 +38,11 @@ class AgreementRow(JudgeRow, frozen=True):
     reference: str
     """Whose grades: an assessor, `consensus of at most 3`, or `assessors, one an item`."""
     baseline: bool
-    """Whether the judge is a baseline, which nobody would deploy."""
     gold: int
     """Gold items of the split."""
     n: int
     """How many of them the judge graded too; the statistics are about these."""
     topics: int
-    """Topics of these n items."""
     coverage: float
     """n / gold."""
     without_grade: dict[str, int]
@@ -60,9 +58,7 @@ class AgreementRow(JudgeRow, frozen=True):
     confusion: tuple[tuple[int, ...], ...]
     """Assessors' grades in rows, the judge's in columns, both over `grades`."""
     grades: tuple[int, ...]
-    """The scale, ascending."""
     marginals: tuple[MarginalTest, ...]
-    """Whether judge and assessors use the grades equally often."""
     ceiling: Estimate | None
     """The primary statistic between the assessors themselves, where two or more graded the same items."""
     test_retest: Estimate | None
@@ -79,7 +75,6 @@ class ComparisonRow(Comparison, frozen=True, kw_only=True):
     criterion: str
     split: Split
     statistic: str
-    """Key of `STATISTICS`."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -191,20 +186,15 @@ class SystemAgreement(JudgeRow, frozen=True):
 
 
 class AlternativeRow(JudgeRow, frozen=True):
-    """The alternative annotator test of one judge; its numbers are to be quoted together or not at all."""
+    """An `AlternativeTest` of one judge, or why there is none; its numbers are to be quoted together or not at all."""
 
     epsilon: float
-    """How much worse than an assessor the judge may be."""
     omega: float | None
-    """Share of assessors that the judge may stand in for; None where the test is undefined."""
     rho: float | None
-    """Mean over assessors of how often the judge is at least as near to the others as the assessor."""
     p_values: dict[str, float]
-    """By assessor, as are `rejected` and `n`."""
     rejected: dict[str, bool]
     n: dict[str, int]
     reason: str | None = None
-    """Why the test is undefined."""
 
 
 class ProbabilityRow(JudgeRow, frozen=True):
@@ -216,7 +206,7 @@ class ProbabilityRow(JudgeRow, frozen=True):
     """Brier's score of one forecast for all: the shares of the assessors' grades."""
 
 
-class PairRow(msgspec.Struct, frozen=True):
+class TwoJudgesRow(msgspec.Struct, frozen=True):
     """What the findings about two judges on the items that both graded begin with."""
 
     criterion: str
@@ -225,7 +215,7 @@ class PairRow(msgspec.Struct, frozen=True):
     """Key of `STATISTICS`."""
 
 
-class EquivalenceRow(PairRow, frozen=True):
+class EquivalenceRow(TwoJudgesRow, frozen=True):
     """Two judges, or a judge and the assessors among themselves, by two one-sided tests."""
 
     a: str
@@ -237,12 +227,11 @@ class EquivalenceRow(PairRow, frozen=True):
     word: Equivalence
 
 
-class TogetherRow(PairRow, frozen=True):
+class TogetherRow(TwoJudgesRow, frozen=True):
     """A prompt asked together with others against the same prompt asked alone, on the items that both graded."""
 
     judge: str
     alone: str
-    """`criterion/variant`."""
     together: str
     """The same with the criteria that were asked with it."""
     value_alone: float | None
@@ -262,7 +251,6 @@ class GroupCost(msgspec.Struct, frozen=True):
 
     judge: str
     prompts: tuple[str, ...]
-    """The prompts, as they are called alone."""
     calls_alone: int
     calls_together: int
     prompt_tokens_alone: int
@@ -291,11 +279,10 @@ class CascadeCost(msgspec.Struct, frozen=True):
     """Likewise, of both judges together."""
 
 
-class CascadeRow(PairRow, frozen=True):
+class CascadeRow(TwoJudgesRow, frozen=True):
     """A cascade against the judge that it asks the rest, alone, on the items that both graded."""
 
     judge: str
-    """The cascade."""
     alone: str
     """The judge that is asked the rest."""
     prompt: str
@@ -314,23 +301,18 @@ class CascadeRow(PairRow, frozen=True):
     """None where the judges were not asked but their labels read."""
 
 
-class CascadeBounds(PairRow, frozen=True):
-    """What a cascade would be with other bounds, of the answers that its two judges gave."""
+class CascadeBounds(TwoJudgesRow, frozen=True):
+    """What a cascade would be with other bounds, of the answers that its two judges gave; fields as in `CascadeRow`."""
 
     checker: str
     alone: str
-    """The judge that is asked the rest."""
     prompt: str
     low: float
     high: float
     items: int
-    """Gold items of the split that the cascade would judge."""
     settled: int
-    """How many of them its checker would settle."""
     value: float | None
-    """The statistic of the cascade."""
     difference: Estimate
-    """The statistic of the cascade minus that of the judge alone; its interval is over topics."""
 
 
 class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -363,15 +345,11 @@ class Calibration(msgspec.Struct, frozen=True):
     """What a reader must know before any number; printed in every output."""
     expected: tuple[ExpectedLine, ...] = ()
     probabilities: tuple[ProbabilityRow, ...] = ()
-    """Empty where no judge gives label probabilities."""
     equivalence: tuple[EquivalenceRow, ...] = ()
-    """Empty without a margin."""
     together: tuple[TogetherRow, ...] = ()
-    """Empty where no prompt was asked both alone and together with others."""
     group_costs: tuple[GroupCost, ...] = ()
     """By judge; empty unless `judge calibrate` asked both alone and together."""
     cascades: tuple[CascadeRow, ...] = ()
-    """Empty where no cascade stands beside the judge that it asks."""
     cascade_bounds: tuple[CascadeBounds, ...] = ()
     """Empty unless `judge calibrate` tried a grid of bounds."""
     looks: tuple[Looks, ...] = ()

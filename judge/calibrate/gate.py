@@ -26,7 +26,6 @@ class Requirement(msgspec.Struct, frozen=True):
     """A bound that one end of an interval must keep."""
 
     statistic: str
-    """Key of `STATISTICS`."""
     end: Literal["lo", "hi"]
     bound: float
 

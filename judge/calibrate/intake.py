@@ -68,10 +68,7 @@ def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> S
 def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale | None) -> Gold:
     """Read gold rows of JSONL files, and of qrels and other four-column files, whose assessor is named after the file.
 
-    Args:
-        paths: The files.
-        criterion: The criterion of grades in columns; None if no file has columns.
-        scale: The scale of grades in columns; grades are not checked here if None.
+    Grades in columns are of one criterion; without a scale they are not checked here.
 
     Raises:
         InputError: A file has problems; every problem of every file is listed.
@@ -126,12 +123,8 @@ def read_sources(
 ) -> tuple[LabelSource, ...]:
     """Read the labels of every file, each with its pool.
 
-    Args:
-        paths: The files.
-        pool: The pool of all files; if None, the one beside each `judgments.jsonl`.
-        scale: The scale of labels in columns; labels are not checked here if None.
-        grades_only: As for `read_labels`.
-        explained: As for `read_labels`.
+    Without `pool` it is the one beside each `judgments.jsonl`. Without a scale, labels in columns are not checked here;
+    `grades_only` and `explained` are as for `read_labels`.
 
     Raises:
         InputError: A file has problems; every problem of every file is listed.

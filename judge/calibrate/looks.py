@@ -23,12 +23,8 @@ def look_at(asked: Mapping[str, Any], panels: Sequence[Panel], tried: Sequence[P
 
     Two calibrations ask the same question only if they set the same labels beside the same responses. So whoever drops
     responses from a pool, or asks a judge anew, takes another look. The digests cover no grade by an assessor.
-
-    Args:
-        asked: The options, and digests of the files.
-        panels: Gold and labels side by side, the baselines included.
-        tried: The same gold beside labels that cannot be chosen here, such as those of other bounds of a cascade. They
-            count as candidates; test grades are never set beside them.
+    `tried` has the same gold beside labels that cannot be chosen here, such as those of other bounds of a cascade. They
+    count as candidates; test grades are never set beside them.
     """
     question: list[Any] = [asked]
     compared: dict[str, int] = {}

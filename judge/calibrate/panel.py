@@ -50,13 +50,10 @@ class Column:
 
     judge: str
     prompt: str | None
-    """`criterion/variant`; None for labels that name no prompt."""
     baseline: bool
-    """Whether the judge is a baseline, which is never chosen."""
     codes: GradeCodes
     """(N,), the codes of the first sample."""
     reasons: tuple[str | None, ...]
-    """Why an item has no grade; None where it has one."""
     expected: NDArray[np.float64]
     """(N,), the mean grade under the label probabilities; nan where there is none."""
     probabilities: NDArray[np.float64]
@@ -82,7 +79,6 @@ class Panel:
     positive: frozenset[int]
     """The codes that count as positive."""
     higher_is_better: bool
-    """Whether the high end of the scale is the good one."""
     items: tuple[GradedItem, ...]
     topics: tuple[str, ...]
     """Topic ids, or themes, in natural order: the units that intervals are over."""
@@ -99,15 +95,12 @@ class Panel:
     made: tuple[str, ...]
     """How the gold was made, every way once."""
     columns: tuple[Column, ...]
-    """The judges."""
     binary: bool
     """Grades are compared as positive or not, each by its own scale; expected grades stay on the judge's scale."""
     weights: NDArray[np.float64]
     """(N,), how many responses each item stands for: 1 / its inclusion probability, 1 where gold has none."""
     gold: tuple[tuple[GoldRow, ...], ...]
-    """(N,), the rows of each item."""
     cluster: Cluster = "topic"
-    """What `topics` holds."""
 
     @property
     def weighted(self) -> bool:
@@ -176,15 +169,8 @@ def make_panel(
 ) -> Panel:
     """Bring gold and labels of one criterion together.
 
-    Args:
-        criterion: The criterion's name.
-        scale: The gold's scale.
-        gold: The rows of every item; several rows by one assessor have the same grade, which counts once.
-        labels: Each judge's labels, with the scale that they are on.
-        pool: The source of text lengths and of runs.
-        baselines: Judges that are baselines, not candidates.
-        binary: Compare positive with positive grades instead of grade with grade, each by its own scale.
-        cluster: What intervals are over.
+    Several rows by one assessor have the same grade, which counts once. The pool has text lengths and runs. `binary`
+    compares positive with positive grades instead of grade with grade, each by its own scale.
 
     Raises:
         InputError: Grades off their scale, two labels for one item, a split or an inclusion probability that is not on

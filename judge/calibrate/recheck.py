@@ -68,7 +68,6 @@ class RecheckedItem(Record, frozen=True):
     again_grade: int | None
     """None where the judge was unable to judge, or where there is no second answer."""
     again_missing: FailureReason | None
-    """Why there is no second answer."""
     model: str | None
     again_model: str | None
     system_fingerprint: str | None
@@ -83,7 +82,6 @@ class RecheckRow(msgspec.Struct, frozen=True):
     judge: str
     prompt: str
     asked: int
-    """Judgments whose question was asked again."""
     flipped: Estimate
     """Share of the second answers that differ from the first, with a 95 % interval over topics."""
     change: Estimate
@@ -92,7 +90,6 @@ class RecheckRow(msgspec.Struct, frozen=True):
     lower: int
     """Second grades above and below the first."""
     missing: int
-    """Questions without a second answer."""
 
 
 class ServedChange(msgspec.Struct, frozen=True):
@@ -103,7 +100,6 @@ class ServedChange(msgspec.Struct, frozen=True):
     before: str | None
     after: str | None
     replies: int
-    """Second replies with this change."""
 
 
 def parse_part(text: str) -> RecheckPart:

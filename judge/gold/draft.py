@@ -45,10 +45,8 @@ class SourceContent(msgspec.Struct):
     """Values of fields that neither the file nor the options give."""
     drafts: list[Draft] = []
     candidates: list[Candidate] = []
-    """The graded responses, if the source has their texts."""
     problems: list[Problem] = []
     notes: list[str] = []
-    """What the user should know."""
 
 
 class ImportOptions(msgspec.Struct, frozen=True):
@@ -61,7 +59,6 @@ class ImportOptions(msgspec.Struct, frozen=True):
     bank: Mapping[str, str] | None = None
     """Response id to text."""
     pool: Pool | None = None
-    """The pool whose responses were graded."""
     plan: Mapping[tuple[str, str], PlanRow] | None = None
     """(turn_id, response_id) to the row of the plan that the responses were drawn by."""
     meanings: GradeMeanings = GradeMeanings()

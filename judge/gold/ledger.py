@@ -52,9 +52,7 @@ class Opening(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
     """All lines of the ledger, this question's included."""
     head: str
-    """SHA-256 of the last line."""
     repeated: bool
-    """Whether this question was already on record."""
 
     @property
     def number(self) -> int:

@@ -42,9 +42,7 @@ class PlanRow(msgspec.Struct, frozen=True):
     response_id: str
     text_sha256: str
     runs: tuple[str, ...]
-    """The runs that gave the response."""
     criteria: tuple[str, ...]
-    """The criteria to label it for."""
     inclusion_probability: float
     """The probability with which its turn was drawn."""
     stratum: Literal["certain", "drawn"]
@@ -96,20 +94,8 @@ def make_plan(
 
     Turns are drawn with probability proportional to size. Half of a turn's size is the same for all turns, half is its
     share of the uncertainty of the judgments. Responses that have grades under every criterion are left out. To use
-    their grades and the plan's as one sample, give their rows an inclusion probability of 1.
-
-    Args:
-        pool: The responses.
-        n: About how many responses to draw; turns are drawn whole.
-        seed: The seed of everything random.
-        criteria: The criteria to label the responses for.
-        judgments: Judgments of these responses by any judges, from which the uncertainty is measured; a failure says
-            nothing.
-        gold: Existing grades; they count as labels of the runs.
-        per_run: How many labeled responses every run must have; all of them, if the run has fewer.
-
-    Returns:
-        The plan, the same for the same arguments.
+    their grades and the plan's as one sample, give their rows an inclusion probability of 1. Every run must have
+    `per_run` labeled responses, grades of gold among them, or all of its own. The same arguments give the same plan.
 
     Raises:
         InputError: Nothing is left to draw.
@@ -284,14 +270,11 @@ _Measured = dict[_Key, dict[str, list[float]]]
 def turn_uncertainty(
     judgments: Sequence[Judgment | Failure], turns: Sequence[str], criteria: Sequence[str]
 ) -> tuple[NDArray[np.float64], Literal["entropy", "variance", "none"]]:
-    """Each turn's share of the uncertainty, and how it was measured.
+    """Each turn's share of the uncertainty (T,), equal if nothing is uncertain, and how it was measured.
 
     The measure is the entropy of label probabilities; without any, the variance of the grades that several judges gave
     one response. A turn gets the mean over its responses and criteria; a turn without judgments gets the others' mean.
     Judgments are gone through again and again.
-
-    Returns:
-        Shares (T,) that add up to 1, equal if nothing is uncertain, and the measure.
     """
     values = _entropies(_counted(judgments, criteria))
     kind: Literal["entropy", "variance", "none"] = "entropy"

@@ -37,13 +37,9 @@ class GoldRow(Record, frozen=True):
     text_sha256: str | None = None
     """SHA-256 of the response text in NFC without outer white space; it names the response in any pool."""
     run_id: str | None = None
-    """A run that gave the response."""
     made: Literal["blind", "postedit", "construction", "synthetic"] = "blind"
-    """How the grade came about."""
     inclusion_probability: float | None = None
-    """The probability with which the response was drawn for grading."""
     stratum: str | None = None
-    """The part of the sample that the response was drawn in."""
     split: Literal["dev", "test"] | None = None
     distribution: dict[str, float] | None = None
     """Soft label: grade to probability, where the grade is a crowd's consensus."""
@@ -146,16 +142,13 @@ def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tu
 
 
 def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[GoldByResponse, tuple[GoldRow, ...]]:
-    """Match gold rows to the responses of a pool.
+    """The gold rows by pooled response and criterion, and those that match no response of the pool.
 
     A row with a text digest matches by turn, text and, if it names one, run. A row without a digest matches by turn and
     response id. If several responses of a turn have the text, the response id decides; a row without it matches none.
     A row does not match a text that was cut at the token limit, because the grade is of the whole text.
 
     An assessor may have several rows for one response and criterion, such as one for each run. The first is kept.
-
-    Returns:
-        The rows by pooled response and criterion, and the rows that match no response.
 
     Raises:
         InputError: An assessor's rows for one response have different grades; every such row is listed.

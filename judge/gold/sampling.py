@@ -18,14 +18,8 @@ _Ints = NDArray[np.int64]
 def inclusion(sizes: _Floats, draws: int) -> _Floats:
     """Inclusion probabilities proportional to the sizes, adding up to `draws`; none is above 1.
 
-    A unit whose share would reach 1 is taken for certain, and the others share the remaining draws.
-
-    Args:
-        sizes: Positive sizes (T,).
-        draws: Turns to draw, at most T.
-
-    Returns:
-        Probabilities (T,).
+    A unit whose share would reach 1 is taken for certain, and the others share the remaining draws. Sizes (T,) are
+    positive.
     """
     certain = np.zeros(len(sizes), dtype=bool)
     while True:
@@ -49,17 +43,10 @@ def systematic(probabilities: _Floats, start: float) -> NDArray[np.bool_]:
 
 
 def fewest(probabilities: _Floats, counts: _Ints) -> _Ints:
-    """The smallest count of each kind that a sample may have, over all starts.
+    """The smallest count of each kind (R,) that a sample may have, over all starts.
 
     As the start grows, the sample changes only where the start passes the fractional part of an interval's end: a point
-    then moves from that unit to the next.
-
-    Args:
-        probabilities: Inclusion probabilities (T,) in the order of the units.
-        counts: How many of each kind each unit has, (T, R).
-
-    Returns:
-        Counts (R,).
+    then moves from that unit to the next. Counts (T, R) are of each kind in each unit, in their order.
     """
     # Rounded, so that ends a whole number apart are passed at the same start.
     fractions = np.round(_ends(probabilities)[:-1] % 1.0, 12) % 1.0

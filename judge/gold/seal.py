@@ -133,9 +133,6 @@ def open_sealed(
     `look` says what is asked of the rows, and about how many of them. It raises an error, without naming a grade, if
     the rows cannot be used. Then nothing is put on record. The ledger lies beside the seal.
 
-    Returns:
-        The rows, and the look.
-
     Raises:
         InputError: Test file, salt or seal were changed, the ledger is damaged, or so few responses are compared that
             the result would show single grades.
@@ -223,12 +220,6 @@ def split_topics(rows: Iterable[GoldRow], share: float, seed: int, cluster: Clus
     Many random orders of the topics are tried. Each is cut where the test part is nearest to its share of items. The
     split is taken whose counts of items and grades differ least from their expectation, as chi-square measures it.
     The orders come from SHA-256 of seed and topic, so neither the order of rows nor a library's version changes them.
-
-    Args:
-        rows: The gold rows.
-        share: The share of the items that the test part should have, above 0 and below 1.
-        seed: The seed of the random orders.
-        cluster: What is never cut: a topic, or a theme with all of its topics.
 
     Raises:
         InputError: There are fewer than two topics, or themes.

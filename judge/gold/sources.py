@@ -42,9 +42,7 @@ class Imported(msgspec.Struct, frozen=True):
 
     rows: tuple[GoldRow, ...]
     pool: Pool | None
-    """The graded responses, if the source has their texts."""
     notes: tuple[str, ...]
-    """What was left out or changed."""
 
 
 def import_gold(

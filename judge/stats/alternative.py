@@ -25,7 +25,6 @@ class AlternativeTest(msgspec.Struct, frozen=True):
     p_values: dict[str, float]
     """By assessor, as are `rejected` and `n`."""
     rejected: dict[str, bool]
-    """Whether the judge wins against each assessor."""
     n: dict[str, int]
     """Items that each assessor was compared on."""
 

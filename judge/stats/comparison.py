@@ -168,15 +168,10 @@ def _not_eliminated(
     among: Collection[str],
     alpha: float,
 ) -> frozenset[str]:
-    """The judges that may be the best.
+    """The judges of `among` that may be the best, at the level alpha in each step.
 
-    Args:
-        pairs: The names of a and b (P).
-        signed: The studentized difference of each pair, above 0 where a is better (P,).
-        null: The absolute statistics of the same pairs under exchange (P x B).
-        exact: Whether all exchanges were enumerated.
-        among: The judges to begin with.
-        alpha: The level of each step.
+    `signed` has the studentized difference of each pair (P,), above 0 where a is better, `null` its size under exchange
+    (P x B).
     """
     left = set(among)
     while True:

@@ -131,18 +131,11 @@ def log_odds(
     Of n labels on items that others labeled too, c equal the majority of the others: a = (c + s) / (n + 2s) and
     weight = max(0, ln a / (1 - a) + ln (k - 1)). That is the optimal weight of a voter who is right with probability a
     and otherwise names every other grade with the same probability. A worker who guesses (a = 1/k) has weight 0, and so
-    has a worker below that, whose labels the model would read as evidence against the grades they name.
+    has a worker below that, whose labels the model would read as evidence against the grades they name. `rest` is the
+    result of `without_one`, of whose rows each label's item is one; s pseudo-labels agree, and as many do not.
 
     S. Nitzan & J. Paroush (1982), Optimal decision rules in uncertain dichotomous choice situations, International
     Economic Review 23(2), 289-297.
-
-    Args:
-        worker: Each label's worker (L,), from 0 to `workers` - 1.
-        item: Each label's item (L,), a row of `rest`.
-        code: The code of each label's grade (L,).
-        rest: The result of `without_one` (N x k).
-        workers: W, the number of workers.
-        smoothing: s, pseudo-labels that agree, and as many that do not.
 
     Raises:
         ValueError: `smoothing` is not positive.

@@ -42,14 +42,12 @@ class Corrected:
 
     method: Method
     n: int
-    """Gold grades."""
     value: float | None = None
     """θ; None where there is too little gold."""
     low: float | None = None
     """Lower end of the interval; None where there is none, as are `high` and `se`."""
     high: float | None = None
     se: float | None = None
-    """Standard error."""
     df: float = 0
     """Degrees of freedom of the standard error."""
     weight: float | None = None
@@ -69,7 +67,6 @@ class Corrected:
     scale: float = 0.0
     """The variance if a gold grade's part in θ had the variance 1."""
     reason: str | None = None
-    """Why the value or the interval is missing."""
     drawn: int = 0
     """Gold grades with π < 1; another draw could have chosen others in their place."""
 
@@ -80,7 +77,6 @@ class _Setting:
     bounds: tuple[float, float]
     level: float
     units: int
-    """Number of codes of turns or topics."""
     shared: tuple[tuple[float, int], ...] = ()
     """`shared_variance` at λ = 0 and at λ = 1."""
     weight: float = 0.0

@@ -33,9 +33,7 @@ class ProbabilityStatistic(msgspec.Struct, frozen=True, kw_only=True):
     formula: Callable[[Any], float | Undefined]
     """From `Expected` or `Forecasts` to the statistic."""
     about: str
-    """The explanation in reports, without a period."""
     citation: str
-    """The source of the formula."""
     bounds: tuple[float, float]
     """Least and greatest possible value."""
 

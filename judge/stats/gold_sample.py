@@ -39,7 +39,6 @@ class RunGrades:
     strata: NDArray[np.int64] | None = None
     """Codes (N,) of the groups that gold was drawn from separately; None if there is one group."""
     family: str | None = None
-    """The family of models behind the run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,17 +119,9 @@ def unit_codes(run: RunGrades, target: Target) -> NDArray[np.int64]:
 def influence(
     sample: GoldSample, weight: float, target: Target, units: int, *, tuned: bool = True
 ) -> tuple[Floats, int]:
-    """The part of each turn or topic in the error of θ, and the degrees of freedom of its variance V.
+    """The part of each turn or topic in the error of θ (U,), and the degrees of freedom of its variance V.
 
-    Args:
-        sample: The gold of a run.
-        weight: λ.
-        target: What the mean is about.
-        units: U, the number of codes of turns or topics.
-        tuned: λ is this run's alone, which costs a degree of freedom of `pool`.
-
-    Returns:
-        Influence values by code (U,), whose squares add up to V, and V's degrees of freedom.
+    The squares of the parts add up to V. A λ that is the run's alone (`tuned`) costs a degree of freedom of `pool`.
     """
     run, m, w = sample.run, sample.m, sample.w
     e = sample.y - weight * sample.f

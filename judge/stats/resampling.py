@@ -151,15 +151,9 @@ def fisher_interval(
     undefined, where fewer than FEWEST_OTHERS items are off the commonest grade, nor for κ = ±1. If all T topics agree,
     that bounds the share of topics that agree, but not κ, which also depends on the grades in topics that would not.
 
-    Args:
-        bare: κ and the numbers of items and topics, without an interval.
-        replicates: κ of resamples (B,), nan where undefined.
-        sizes: The size of each unit that was drawn.
-        what: The units in words, for the reason of a missing interval.
-        level: Confidence level.
-        without: κ without each unit in turn (T,), nan where undefined; None skips this check.
-        others: How many items are off the commonest grade; None skips this check.
-        below: How many standard errors the interval reaches below κ; as many as above if None.
+    `bare` is κ without an interval; `replicates` are κ of resamples (B,), `without` κ without each unit in turn (T,),
+    nan where undefined. `others` counts items off the commonest grade. The interval reaches `below` standard errors
+    below κ, or as many as above.
     """
     reason = undefined_too_often(replicates, what, without)
     if reason is None and others is not None and others < FEWEST_OTHERS:

@@ -48,16 +48,12 @@ def places(
 ) -> tuple[Place | None, ...]:
     """The place of every run; None for a run without a corrected mean.
 
+    A run with fewer than FEWEST_TOPICS_APART topics is told from no other; if all have fewer, there are no letters and
+    no rank intervals.
+
     low is 1 + the number of significantly better runs, high the number of runs minus that of significantly worse ones.
     All rank intervals hold at once with a probability of at least 1 - alpha: M. Mogstad, J. P. Romano, A. M. Shaikh &
     D. Wilhelm (2024), Inference for ranks, Review of Economic Studies 91(1), 476-518.
-
-    Args:
-        corrected: The corrected mean of each run (R,).
-        topics: The topics behind each mean (R,). A run with fewer than FEWEST_TOPICS_APART is told from no other; if
-            all have fewer, there are no letters and no rank intervals.
-        higher_is_better: Polarity of the scale.
-        alpha: Largest chance of any false separation.
     """
     ranked = [i for i, run in enumerate(corrected) if run.value is not None]
     runs = [corrected[i] for i in ranked]

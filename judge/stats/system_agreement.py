@@ -236,7 +236,7 @@ class _Orders(NamedTuple):
 
 
 def possible_tau(x: tuple[Floats, Floats], y: tuple[Floats, Floats]) -> PossibleTau:
-    """The least and the greatest τ_b of two rankings, from the range of each run's score on each side.
+    """The least and the greatest τ_b of two rankings, from the range of each run's score on each side, (R,) each.
 
     The first of two runs may be above the second where its highest score is above the lowest of the second, and they
     may tie where their ranges meet. Every pair takes the order on each side, among the possible ones, that serves the
@@ -250,10 +250,6 @@ def possible_tau(x: tuple[Floats, Floats], y: tuple[Floats, Floats]) -> Possible
     >>> found = possible_tau((sure, np.array([3.0, 2.0, 2.5])), (sure, sure))
     >>> f"{(2 - 1) / 3:.6f}", f"{found.least:.6f}", found.greatest, found.certain
     ('0.333333', '0.333333', 1.0, 2)
-
-    Args:
-        x: The lowest and the highest score of each run (R,) on one side.
-        y: Those on the other side.
     """
     first, second = _orders(*x), _orders(*y)
     certain = int(((_count(first) == 1) & (_count(second) == 1)).sum())

@@ -116,10 +116,8 @@ class MarginalTest(msgspec.Struct, frozen=True):
     chi2: float | None
     """χ², None where the test is undefined, as are `df` and `p`."""
     df: int | None
-    """Degrees of freedom."""
     p: float | None
     reason: str | None = None
-    """Why the test is undefined."""
 
 
 def bowker(C: NDArray[np.int64]) -> MarginalTest:

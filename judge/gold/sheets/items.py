@@ -35,9 +35,7 @@ class SheetRubric(NamedTuple):
     guidance: tuple[str, ...]
     """Paragraphs of the prompt's instruction, as far as they are about the response and not about a reply's form."""
     levels: tuple[tuple[int, str], ...]
-    """Grades and what they are for, as the prompt has them."""
     inputs: tuple[str, ...]
-    """What the prompt shows a judge."""
 
 
 class SheetItem(NamedTuple):
