@@ -74,7 +74,6 @@ NAMING = {
     "jobs/crowd",
     "jobs/manifest",
     "jobs/release/contents",
-    "report/pictures",
 }
 """Other modules that name the files of one."""
 READ = {r"plan\.jsonl", r"seal\.json", r"\.names\.json"}

@@ -40,7 +40,6 @@ class BenchItem(Record, frozen=True):
     score: float | None
     """What items are ranked by, the higher the better: the expected grade, else the grade, or a released score."""
     reason: str | None = None
-    """Why there is no score."""
 
 
 CardMeasures = dict[str, Estimate]
@@ -133,7 +132,6 @@ class JudgeCard(Record, frozen=True, kw_only=True):
     """stored: its labels were released with the data."""
     models_returned: tuple[str, ...] = ()
     options: dict[str, Any] | None = None
-    """How the judge was asked."""
     expense: Expense | None = None
     limit: int | None = None
     seed: int
@@ -145,7 +143,6 @@ class JudgeCard(Record, frozen=True, kw_only=True):
     items_digest: str
     """SHA-256 of `items.jsonl`."""
     notes: tuple[str, ...] = ()
-    """A sentence each."""
 
 
 def parse_card(content: bytes, name: str) -> JudgeCard:

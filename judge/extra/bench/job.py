@@ -73,9 +73,7 @@ class BenchOutcome(Record, frozen=True):
     cards: tuple[JudgeCard, ...]
     """One of a judge that was asked, or those of the stored judges in natural order."""
     failures: tuple[Failure, ...] = ()
-    """The missing answers of a judge that was asked."""
     accounts: tuple[JudgeAccount, ...] = ()
-    """What the calls to a judge that was asked took."""
 
 
 class BenchInputs(Record, frozen=True):
@@ -84,7 +82,6 @@ class BenchInputs(Record, frozen=True):
     plan: BenchPlan
     judge: Judge
     sets: tuple[tuple[Drawn, Criterion], ...]
-    """Each dataset with its prompt."""
     pool: Pool
     turns: dict[str, Turn]
     tasks: tuple[Task, ...]

@@ -39,10 +39,8 @@ class ListedDataset(Record, frozen=True):
     unit: str
     there: bool
     stored: bool
-    """Whether labels of judges were released with it."""
     licence: str
     source: str
-    """How to get it."""
 
 
 def list_datasets(plan: DatasetsPlan) -> tuple[ListedDataset, ...]:
@@ -92,11 +90,8 @@ class Drawn(Record, frozen=True):
     places: tuple[int, ...]
     """Which of `every` are drawn, ascending."""
     digest: str
-    """SHA-256 of every item as read: labels and texts."""
     files: Mapping[str, str]
-    """File below the folder, to its SHA-256."""
     skipped: Mapping[str, int]
-    """Why rows of the files are no items, and how many."""
 
     @property
     def items(self) -> tuple[LabeledResponse, ...]:

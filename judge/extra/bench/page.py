@@ -215,7 +215,6 @@ class ReadCard(Record, frozen=True):
 
     card: JudgeCard
     items: Mapping[str, tuple[BenchItem, ...]] | None
-    """Dataset to the answers."""
 
 
 class CardDifference(Record, frozen=True):

@@ -78,7 +78,6 @@ class ListPage(NamedTuple, Generic[_Entry]):
     first: int
     """The place of its first entry in the list, from 0."""
     page: int
-    """Its number, from 1."""
     pages: int
 
 
@@ -127,7 +126,6 @@ class Seat(NamedTuple):
     path: str
     """The first part of its addresses: letters, digits, `_` and `-`."""
     name: str
-    """Whose it is."""
     token: str
     """The secret in its link."""
 

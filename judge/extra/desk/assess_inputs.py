@@ -109,9 +109,7 @@ class Work(NamedTuple):
 
     items: tuple[DeskItem, ...]
     responses: tuple[PooledResponse, ...]
-    """The response of each item."""
     passages: Mapping[str, str]
-    """Passage key to text."""
     turns: Mapping[str, Turn]
     criteria: Mapping[str, Criterion]
     suggestions: Mapping[tuple[str, str], Suggestion]

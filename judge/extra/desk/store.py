@@ -22,7 +22,8 @@ from judge.gold.desk import SCHEMA
 from judge.records import Record
 
 
-def locked(path: Path) -> filelock.BaseFileLock:
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
     """Keep other desks off a store; the lock ends with its process, however that ends."""
     # In a file of its own, so that others can read the labels meanwhile.
     lock = filelock.FileLock(path.with_name(f".{path.name}.lock"))
@@ -36,13 +37,11 @@ def locked(path: Path) -> filelock.BaseFileLock:
         raise OperationalError(f"{path}: another desk serves it") from error
     except OSError as error:
         raise OperationalError(f"{path}: {lock.lock_file} cannot be written: {error}") from error
-    return lock
-
-
-def unlock(lock: filelock.BaseFileLock) -> None:
-    """Give a lock up."""
-    Path(lock.lock_file).unlink(missing_ok=True)
-    lock.release()
+    try:
+        yield
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
 
 TABLES = """
@@ -90,7 +89,6 @@ class DeskItem(Record, frozen=True):
     criteria: tuple[str, ...]
     """The criteria to label it for, in the order of asking."""
     shared: bool
-    """Whether every assessor labels it."""
 
 
 class DeskTask(NamedTuple):
@@ -133,44 +131,31 @@ class LabelStore:
         dealt: Sequence[Sequence[int]],
     ) -> None:
         self.path = _itself(path / STORE if path.is_dir() else path)
-        self._lock = locked(self.path)
-        try:
-            self._open(settings, items, assessors, dealt)
-        except BaseException:
-            unlock(self._lock)
-            raise
-
-    def _open(
-        self,
-        settings: Mapping[str, str],
-        items: Sequence[DeskItem],
-        assessors: Sequence[str],
-        dealt: Sequence[Sequence[int]],
-    ) -> None:
-        try:
-            if not self.path.exists():
-                # Only for the owner: it holds the tokens of the links.
-                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            self._connection = sqlite3.connect(self.path.absolute().as_uri(), uri=True, timeout=5, isolation_level=None)
-        except (OSError, sqlite3.Error) as error:
-            raise InputError(f"{self.path}: cannot be opened as a store of labels: {error}") from error
-        try:
-            new = not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-            if not new:
-                # Before anything is changed: the file may be somebody else's.
-                self._check(settings)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            if new:
-                self._create(settings, items, assessors, dealt)
-            self._read()
-        except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
-            self._connection.close()
-            raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
-        except BaseException:
-            self._connection.close()
-            raise
-        self._identity = self._there()
+        with contextlib.ExitStack() as held:
+            held.enter_context(locked(self.path))
+            try:
+                if not self.path.exists():
+                    # Only for the owner: it holds the tokens of the links.
+                    os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                address = self.path.absolute().as_uri()
+                self._connection = sqlite3.connect(address, uri=True, timeout=5, isolation_level=None)
+            except (OSError, sqlite3.Error) as error:
+                raise InputError(f"{self.path}: cannot be opened as a store of labels: {error}") from error
+            held.callback(self._connection.close)
+            try:
+                new = not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+                if not new:
+                    # Before anything is changed: the file may be somebody else's.
+                    self._check(settings)
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = FULL")
+                if new:
+                    self._create(settings, items, assessors, dealt)
+                self._read()
+            except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
+                raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
+            self._identity = self._there()
+            self._held = held.pop_all()
 
     def _create(
         self,
@@ -258,8 +243,7 @@ class LabelStore:
         # Back to a single plain file, which can be copied.
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA journal_mode = DELETE")
-        self._connection.close()
-        unlock(self._lock)
+        self._held.close()
 
     def tasks(self, path: str) -> Sequence[DeskTask]:
         """The tasks of the assessor with this seat, in order; the first has place 1."""

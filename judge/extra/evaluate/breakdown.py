@@ -46,7 +46,6 @@ class Reading(Record, frozen=True):
     """Least and greatest value of the measure."""
     higher_is_better: bool = True
     cluster: Cluster = "topic"
-    """What intervals and tests are over."""
 
 
 UNIT = Reading()
@@ -134,7 +133,7 @@ def median_or_better(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> tu
     )
 
 
-def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT, name: str = "average") -> MeasuredRun:
+def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> MeasuredRun:
     """The average of runs as a run: the value of a turn is the mean over the runs that have a value there.
 
     Over all turns of the qrels, each run has a value on each turn, so it is the mean of the runs' means as well.
@@ -145,7 +144,7 @@ def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT, name: str 
     values = {
         turn_id: statistics.fmean(run.turns[turn_id] for run in runs if turn_id in run.turns) for turn_id in turn_ids
     }
-    return MeasuredRun(name, runs[0].measure, runs[0].over, _mean(values, reading), values)
+    return MeasuredRun("average", runs[0].measure, runs[0].over, _mean(values, reading), values)
 
 
 def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> dict[Group, Estimate]:
@@ -312,7 +311,6 @@ class PairDifference(Record, frozen=True):
     p: float | None
     """Of this pair alone; None with too few topics."""
     p_adjusted: float | None
-    """Adjusted for all pairs."""
 
 
 class PairedRuns(Record, frozen=True):

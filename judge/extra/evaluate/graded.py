@@ -44,7 +44,6 @@ class ResponseRun(Record, frozen=True):
 
     run_id: str
     first: dict[str, str]
-    """Turn to response."""
 
 
 class ResponseQrels(msgspec.Struct, frozen=True, dict=True):
@@ -54,9 +53,7 @@ class ResponseQrels(msgspec.Struct, frozen=True, dict=True):
     """What tables call it: the criterion, or the file where nothing names one."""
     file: str
     grades: dict[str, dict[str, int]]
-    """Turn to response to grade."""
     scale: Scale | None
-    """None where nothing says it."""
     threshold: int | None = None
     """The worst grade that counts as positive; by default as the scale says."""
     remark: str | None = None
@@ -110,9 +107,7 @@ class ScoredRun(Record, frozen=True):
 
     run_id: str
     qrels: str
-    """Name of the qrels."""
     turns: int
-    """Turns of the qrels."""
     first: dict[str, str]
     """Turn of the qrels to the response that the run ranks first there."""
     grades: dict[str, int]
@@ -241,7 +236,6 @@ class EvaluatedCriterion(Record, frozen=True):
     qrels: ResponseQrels
     runs: tuple[ScoredRun, ...]
     over: Over
-    """What breakdowns, comparisons and pictures are over."""
     cluster: Cluster
     compared: dict[ResponseMeasure, PairedRuns]
 

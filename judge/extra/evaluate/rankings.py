@@ -85,7 +85,6 @@ class EvaluatedRun(Record, frozen=True):
     """Turns that the run answers and the grades lack."""
     outside: int | None
     scores: tuple[MeasuredRun, ...]
-    """In the order of the measures."""
     other: float | None
     """The mean under the main measure by the other convention."""
 
@@ -96,7 +95,6 @@ class Evaluation(Record, frozen=True):
     assessment: str
     asked: Asked
     turns: int
-    """Turns of the grades."""
     barren: int
     """Turns of the grades without a relevant item."""
     bounds: tuple[float, float] | None

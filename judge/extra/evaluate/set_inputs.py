@@ -34,12 +34,10 @@ class GivenSet(msgspec.Struct, frozen=True):
     """A set of grades as it was read, before the scale of both sets is known."""
 
     path: Path
-    """The file with the grades."""
     labels: Labels
     criterion: Criterion | None
     """The prompt of judgments; None for columns, which do not say what they are of."""
     pool: Pool | None
-    """The pool beside judgments."""
     pool_path: Path | None
 
 

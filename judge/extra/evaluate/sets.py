@@ -37,7 +37,6 @@ class GradeSet(Record, frozen=True):
     """The grades of one file or folder."""
 
     name: str
-    """The file, as messages name it."""
     grades: dict[str, dict[str, int]]
     """As `Grades`; only turns with a grade."""
     scale: tuple[int, ...]
@@ -266,13 +265,10 @@ class TauRange(Record, frozen=True):
     least: float | None
     greatest: float | None
     pairs: int
-    """Pairs of runs."""
     certain: int
     """Pairs with one possible order under both sets."""
     strict: bool
-    """Whether the ranges of the scores are strict."""
     reason: str | None = None
-    """Why there is no range."""
 
 
 def run_holes(run: OrderedRun, a: GradeSet, b: GradeSet, turns: Sequence[str], facts: MeasureFacts) -> RunHoles:

@@ -56,7 +56,6 @@ class SpanGroup(Record, frozen=True):
     similarities: tuple[float, ...]
     """The cosine for each of SIZES."""
     overlap: float
-    """Their weighted mean."""
     jaccard: float | None
     """None where neither side has a word."""
 
@@ -165,7 +164,6 @@ class ScriptFigures(Record, frozen=True):
     crossed: int
     """Lines whose prediction the script compares with the gold span of another topic, or of none."""
     reason: str | None = None
-    """Why figures are missing."""
 
 
 def script_figures(

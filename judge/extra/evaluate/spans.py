@@ -44,10 +44,6 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.AS
 _ENDINGS = (".gz", ".tsv", ".txt", ".res", ".run")
 
 
-PassageScores = dict[str, dict[str, float]]
-"""Topic to passage to score."""
-
-
 def run_name(path: Path) -> str:
     """What a run is called: its file's name, without the ending of a format."""
     name = path.name
@@ -114,11 +110,6 @@ def read_groups(path: Path) -> Conversations:
     if not groups:
         raise InputError(f"{path}: the file is empty: expected the topics of a conversation on each line")
     return groups
-
-
-def read_ranking(path: Path) -> PassageScores:
-    """The passages of a TREC run; only their scores order them, as in trec_eval."""
-    return parse_run(text_of(path), str(path)).scores
 
 
 def topics_of(lines: Iterable[SpanLine]) -> dict[str, str]:
@@ -356,7 +347,8 @@ def _passage_scores(
     notes: list[str],
 ) -> list[MergedRun]:
     """A run's scores, by each way of merging; over all topics of the qrels too where these are more."""
-    ranking = read_ranking(path)
+    # Only scores order passages, as in trec_eval.
+    ranking = parse_run(text_of(path), str(path)).scores
     graded = {row.turn_id for row in rows}
     if strange := [topic_id for topic_id in ranking if topic_id not in graded]:
         notes.append(f"{name}: {count(len(strange), 'topic')} not in the qrels: {_list(strange)}.")

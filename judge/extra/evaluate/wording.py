@@ -117,11 +117,6 @@ class _StemmedWords:
         return [self._stem(word) if len(word) > 3 and word.isascii() else word for word in rouge_words(text)]
 
 
-def rouge_settings() -> str:
-    """The settings of ROUGE and the version of its package."""
-    return f"F|tok:unicode|stem:porter|refs:best|version:{version('rouge-score')}"
-
-
 LONGEST = 4000
 """The most words of a text; the longest common subsequence of two takes time and memory by their product."""
 
@@ -132,7 +127,6 @@ class RunTexts(NamedRun, frozen=True):
     texts: dict[str, str]
     """Turn to the text of the response that the run ranks first; turns without a text are left out."""
     remarks: tuple[str, ...] = ()
-    """What was passed over, a sentence each."""
 
 
 def run_texts(
@@ -248,7 +242,6 @@ class WordedRun(Record, frozen=True):
     bleu: CorpusBleu | None
     """None without a turn to measure."""
     rouge: dict[RougeName, MeasuredRun]
-    """Mean of F and the value of every turn."""
 
 
 def worded_run(
@@ -382,7 +375,7 @@ def _notes(plan: WordingPlan, runs: Sequence[WordedRun], references: Mapping[str
     )
     return (
         f"Over {over}. bleu: of all turns together, from 0 to 100. rouge1, rouge2, rougeL: means over turns.",
-        f"BLEU: {', '.join(signatures)}. ROUGE: {rouge_settings()}.",
+        f"BLEU: {', '.join(signatures)}. ROUGE: F|tok:unicode|stem:porter|refs:best|version:{version('rouge-score')}.",
         *((lacking,) if mute else ()),
         WORTH,
         *clustering(map(topic_of, references), plan.cluster),

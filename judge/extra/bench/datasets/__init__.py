@@ -40,7 +40,6 @@ class LabeledResponse(Record, frozen=True):
     response: str | None = None
     """None where the text was not released, so that only stored labels can be compared."""
     passages: tuple[str, ...] = ()
-    """The evidence."""
     utterance: str = ""
     context: tuple[tuple[str, str], ...] = ()
     """Earlier turns: utterance and response."""
@@ -66,7 +65,6 @@ class Dataset(Record, frozen=True):
     """Patterns of the files below the folder of the data; the dataset is there if each matches."""
     rung: Rung | None
     fill: "Fill"
-    """Adds what the files below the folder hold."""
     stored: Callable[[Path], Mapping[str, Mapping[str, float]]] | None = None
     """Name of a judge to item to the label or score that was released with the dataset, where there are any.
 
