@@ -489,19 +489,6 @@ def test_a_card_survives_the_way_through_json(known: Known, tmp_path: Path) -> N
 # ---------------------------------------------------------------- real data
 
 
-def test_word_overlap_on_the_real_rungs(shared: Path, tmp_path: Path) -> None:
-    """The AUC that a separate computation found for plain word overlap: BEGIN .93 and .97, FaithBench .61."""
-    names = ("begin-wow", "begin-cmu", "attributionbench", "faithbench")
-    assert bench(shared, tmp_path / "out", "--dataset", *names, model="baseline/overlap") == 0
-    auc = {each.name: each.judge["auc"].value for each in card_of(tmp_path / "out").datasets}
-    assert auc == {
-        "begin-wow": pytest.approx(0.93, abs=0.01),
-        "begin-cmu": pytest.approx(0.97, abs=0.01),
-        "attributionbench": pytest.approx(0.72, abs=0.01),
-        "faithbench": pytest.approx(0.61, abs=0.01),
-    }
-
-
 @pytest.mark.long
 def test_stored_judges_of_llmjudge_have_their_published_agreement(shared: Path, tmp_path: Path) -> None:
     """Kappa and alpha of arXiv 2502.13908, Tables 3 and 4."""

@@ -25,17 +25,27 @@ def by_length(factor: int) -> Ruled:
     return Ruled(lambda request: str(len(request.response) * factor // 3 % 4), name=f"server/length-{factor}")
 
 
-@pytest.fixture
-def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+TABLE = {each.name: each for each in (dataset(), dataset("other", rung="easy"))}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two judges on two datasets, in the folders `a` and `b`; a third one, `c`, on another version of one."""
-    table = {each.name: each for each in (dataset(), dataset("other", rung="easy"))}
-    monkeypatch.setattr("judge.extra.bench.listing.DATASETS", table)
-    folder = write(write(tmp_path / "data", items(12)), items(9), "other")
-    for name, factor in (("a", 1), ("b", 2)):
-        measured(monkeypatch, by_length(factor), folder, tmp_path / name)
-    newer = write(tmp_path / "newer", [msgspec.structs.replace(row, grade=1 - row.grade) for row in items(12)])
-    measured(monkeypatch, by_length(5), newer, tmp_path / "c")
-    return tmp_path
+    out = tmp_path_factory.mktemp("cards")
+    folder = write(write(out / "data", items(12)), items(9), "other")
+    newer = write(out / "newer", [msgspec.structs.replace(row, grade=1 - row.grade) for row in items(12)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("judge.extra.bench.listing.DATASETS", TABLE)
+        for name, factor, data in (("a", 1, folder), ("b", 2, folder), ("c", 5, newer)):
+            measured(patch, by_length(factor), data, out / name)
+    return out
+
+
+@pytest.fixture
+def cards(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of these folders."""
+    monkeypatch.setattr("judge.extra.bench.listing.DATASETS", TABLE)
+    return shutil.copytree(made, tmp_path / "cards")
 
 
 def measured(monkeypatch: pytest.MonkeyPatch, judge: Ruled, folder: Path, out: Path, *more: str) -> None:

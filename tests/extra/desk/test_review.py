@@ -191,23 +191,28 @@ def test_a_wording_that_was_damaged_since_is_said(shelf: Shelf, tmp_path: Path) 
 # The desk
 
 
+def write_world(folder: Path) -> Path:
+    """A calibration on the dev part of a split, and the pool."""
+    write_split(gold_rows(WORLD), 0.5, 1, folder / "split")
+    of = pool(WORLD)
+    first = msgspec.structs.replace(of.responses[0], text=EVIL)
+    write_pool(folder / "run", msgspec.structs.replace(of, responses=(first, *of.responses[1:])))
+    grades = labeled(WORLD, 0.6, 2)
+    said = [
+        msgspec.structs.replace(judgment(one.turn_id, one.response_id, grades[one.response_id]), rationale=EVIL)
+        for one in WORLD
+    ]
+    (folder / "run" / "judgments.jsonl").write_bytes(jsonl(said))
+    tried(gold=[folder / "split"], judgments=[folder / "run"], pool=folder / "run", out=folder / "cal")
+    return folder
+
+
 class World:
-    """A calibration on the dev part of a split, the pool, and the mock server that was asked."""
+    """Such a folder, and the mock server that is asked."""
 
     def __init__(self, folder: Path, mock: Mock | None = None) -> None:
         self.folder = folder
-        write_split(gold_rows(WORLD), 0.5, 1, folder / "split")
-        of = pool(WORLD)
-        first = msgspec.structs.replace(of.responses[0], text=EVIL)
-        write_pool(folder / "run", msgspec.structs.replace(of, responses=(first, *of.responses[1:])))
-        grades = labeled(WORLD, 0.6, 2)
-        said = [
-            msgspec.structs.replace(judgment(one.turn_id, one.response_id, grades[one.response_id]), rationale=EVIL)
-            for one in WORLD
-        ]
-        (folder / "run" / "judgments.jsonl").write_bytes(jsonl(said))
         self.dev = read_gold(folder / "split" / "dev.jsonl")
-        tried(gold=[folder / "split"], judgments=[folder / "run"], pool=folder / "run", out=folder / "cal")
         self.mock = mock
 
     def plan(self, **more: Any) -> ReviewPlan:
@@ -219,14 +224,19 @@ class World:
         return ReviewPlan(folder=self.folder / "cal", **(asked | more))
 
 
-@pytest.fixture
-def world(tmp_path: Path, no_pictures: None) -> World:
-    return World(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_world(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture
-def asked(tmp_path: Path, no_pictures: None, mock: Mock) -> World:
-    return World(tmp_path, mock)
+def world(made: Path, tmp_path: Path, no_pictures: None) -> World:
+    return World(shutil.copytree(made, tmp_path / "world"))
+
+
+@pytest.fixture
+def asked(world: World, mock: Mock) -> World:
+    return World(world.folder, mock)
 
 
 def ended(review: Review) -> Review:

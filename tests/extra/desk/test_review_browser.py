@@ -14,7 +14,7 @@ from judge.extra.desk.rerun import Rewording
 from judge.extra.desk.review import Review
 from judge.extra.desk.server import listen
 from tests.browsing import NARROW, faults, overflow, watch
-from tests.extra.desk.test_review import BETTER, GRADED, SEAT, TEXT, World
+from tests.extra.desk.test_review import BETTER, GRADED, SEAT, TEXT, World, write_world
 from tests.mock import start_mock
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Review, str]]:
     """A desk that answers, with the link to it."""
     with start_mock() as mock:
-        world = World(tmp_path_factory.mktemp("review"), mock)
+        world = World(write_world(tmp_path_factory.mktemp("review")), mock)
         listener = listen(port=0)
         review = Review(world.plan(), SEAT, listener.hosts, listener.port)
         config = uvicorn.Config(review.app, http="h11", ws="none", lifespan="off", log_config=None)
