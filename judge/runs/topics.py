@@ -210,7 +210,7 @@ def _above(number: str, parents: Mapping[str, str | None]) -> list[str] | None:
     above: dict[str, None] = {}
     at = parents[number]
     while at is not None:
-        if at in above or at == number or at not in parents:
+        if at in above or at not in parents:
             return None
         above[at] = None
         at = parents[at]

@@ -24,8 +24,9 @@ def test_what_is_derived_holds_the_rows_that_it_names():
     assert {problem(code, "f", "$", "m").severity for code in FIXED} == {"warning"}
 
 
-ROW = '        "too_polite": Code("{}", "the response says please", advice="leave it out", fix="left alone"),\n'
-CHECK = '    if "please" in text:\n        sheet.add((i, j), "too_polite", path, "it says please")\n'
+NEW = {"too_polite": "warning", "too_glad": "error"}
+ROW = '        "{}": Code("{}", "the response says please", advice="leave it out", fix="left alone"),\n'
+CHECK = '    if "please" in text:\n        sheet.add((i, j), "{}", path, "it says please")\n'
 
 
 def insert(path, after, text):
@@ -36,13 +37,13 @@ def insert(path, after, text):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("severity", ["warning", "error"])
-def test_a_new_code_is_a_row_and_a_check(tmp_path, severity):
+def test_a_new_code_is_a_row_and_a_check(tmp_path):
     """Both are added to a copy of the package; no other file is touched, and all that shows codes shows it."""
     for folder in ("judge", "docs"):
         shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    insert(tmp_path / "judge/runs/check/codes.py", '    "Responses": {\n', ROW.format(severity))
-    insert(tmp_path / "judge/runs/check/rules.py", "    text = response.text\n", CHECK)
+    rows, checks = "".join(ROW.format(*row) for row in NEW.items()), "".join(map(CHECK.format, NEW))
+    insert(tmp_path / "judge/runs/check/codes.py", '    "Responses": {\n', rows)
+    insert(tmp_path / "judge/runs/check/rules.py", "    text = response.text\n", checks)
     passages = [{"id": "clueweb22-en0000-00-00000:0", "score": 1.0, "used": True}]
     response = {"rank": 1, "text": "Yes, please.", "passage_provenance": passages, "ptkb_provenance": [1]}
     turn = {"turn_id": "9-1_1", "responses": [response]}
@@ -59,11 +60,14 @@ def test_a_new_code_is_a_row_and_a_check(tmp_path, severity):
         )
 
     done = call("-m", "judge", "validate", "--runs", "run.json", "--report-dir", "pages")
-    assert done.returncode == (severity == "error"), done.stderr
-    assert f"  {severity} too_polite (1): the response says please" in done.stdout
+    assert done.returncode == 1, done.stderr
     page = (tmp_path / "pages" / "r.md").read_text(encoding="utf-8")
-    assert f"## {severity}: too_polite (1)\n\nthe response says please.\n\nTo fix it: leave it out." in page
-    assert ("| 9-1_1 | 1 | too_polite |" in page) == (severity == "error")
-    assert "too_polite (1)" in (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
-    page = call("-c", "from docs.site.rows import _codes; print(_codes())").stdout
-    assert f"| `too_polite` | {severity} | the response says please |  |  |  | leave it out | left alone |" in page
+    index = (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    documented = call("-c", "from docs.site.rows import _codes; print(_codes())").stdout
+    for code, severity in NEW.items():
+        assert f"  {severity} {code} (1): the response says please" in done.stdout
+        assert f"## {severity}: {code} (1)\n\nthe response says please.\n\nTo fix it: leave it out." in page
+        assert (f"| 9-1_1 | 1 | {code} |" in page) == (severity == "error")
+        assert f"{code} (1)" in index
+        row = f"| `{code}` | {severity} | the response says please |  |  |  | leave it out | left alone |"
+        assert row in documented

@@ -2,16 +2,19 @@
 
 import itertools
 import json
+from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from judge.errors import InputError
+from judge.io.table import Table
 from judge.pool.intake import Submitted, leave_out, make_pool, read_runs
 from judge.pool.records import PooledRun
 from judge.runs.check.year import Trace, between, mixed_years
 from judge.runs.profiles import TURNS, possible_years, year_of
+from judge.runs.records import Topic
 from judge.runs.topics import read_topics
 from tests.conftest import PROJECT
 
@@ -125,6 +128,11 @@ SAMPLES = {
 }  # fmt: skip
 
 
+@cache
+def topics_of(path: Path) -> Table[Topic]:
+    return read_topics(path)
+
+
 def topics_file(shared: Path, year: str) -> Path:
     return shared / "ikat" / year / f"{year}_test_topics.json"
 
@@ -132,7 +140,7 @@ def topics_file(shared: Path, year: str) -> Path:
 def whole_run(shared: Path, year: str, folder: Path, *, statements: bool = True) -> Path:
     """A run of a year's canonical responses in the form of 2023, which no year but 2023 asks for."""
     turns = []
-    for topic in read_topics(topics_file(shared, year)):
+    for topic in topics_of(topics_file(shared, year)):
         for turn in topic.turns:
             ptkb = [{"id": one.ptkb_id, "text": one.text, "score": 1 / k} for k, one in enumerate(turn.ptkb[:3], 1)]
             passages = [{"id": "clueweb22-en0000-00-00000:0", "text": "A text.", "score": 1.0, "used": True}]
@@ -149,7 +157,7 @@ def together(folder: Path, *paths: Path, topics: Path | None = None) -> Submitte
     runs.mkdir()
     for place, path in enumerate(paths):
         (runs / f"{place}-{path.name}").write_bytes(path.read_bytes())
-    return read_runs(runs, read_topics(topics) if topics else None)
+    return read_runs(runs, topics_of(topics) if topics else None)
 
 
 def codes(submitted: Submitted) -> set[str]:
@@ -160,14 +168,14 @@ def codes(submitted: Submitted) -> set[str]:
 @pytest.mark.parametrize(("year", "other"), list(itertools.product(YEARS, YEARS)))
 def test_every_year_against_the_topics_of_every_year(shared, tmp_path, year, other, statements):
     path = whole_run(shared, year, tmp_path, statements=statements)
-    submitted = read_runs(path, read_topics(topics_file(shared, other)))
+    submitted = read_runs(path, topics_of(topics_file(shared, other)))
     assert ("wrong_topics" in codes(submitted)) is (year != other)
     assert [run.year for run in submitted.runs] == ([int(year)] if year == other else [])
 
 
 @pytest.mark.parametrize(("year", "other"), list(itertools.product((*YEARS, "2022"), YEARS)))
 def test_every_official_sample_against_the_topics_of_every_year(shared, year, other):
-    topics = read_topics(topics_file(shared, other))
+    topics = topics_of(topics_file(shared, other))
     for name in SAMPLES[year]:
         submitted = read_runs(shared / name, topics)
         assert ("wrong_topics" in codes(submitted)) is (year != other), name
@@ -187,7 +195,7 @@ def test_no_two_years_are_pooled_together(shared, tmp_path, year, other, given):
 
 @pytest.mark.parametrize("topics", [True, False])
 def test_the_example_mixes_formats_over_the_same_turns(topics):
-    submitted = read_runs(EXAMPLES / "runs", read_topics(EXAMPLES / "topics.json") if topics else None)
+    submitted = read_runs(EXAMPLES / "runs", topics_of(EXAMPLES / "topics.json") if topics else None)
     assert "wrong_topics" not in codes(submitted)
     assert len({run.format for run in submitted.runs}) == 4
     assert {run.year for run in submitted.runs} == {None}
@@ -199,7 +207,7 @@ def test_one_wrong_turn_in_a_good_run_is_a_problem_of_that_turn(shared, tmp_path
     run = json.loads(path.read_text())
     run["turns"][0]["turn_id"] = "10-1_1"
     path.write_text(json.dumps(run))
-    submitted = read_runs(path, read_topics(topics_file(shared, "2025")))
+    submitted = read_runs(path, topics_of(topics_file(shared, "2025")))
     assert {"unknown_turn", "missing_turn"} <= codes(submitted)
     assert "wrong_topics" not in codes(submitted)
 
