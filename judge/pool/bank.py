@@ -214,11 +214,7 @@ def pool_file(path: Path) -> Path:
 
 
 def read_pool_folder(path: Path, *beside: Beside) -> Pool:
-    """The pool of a folder or of a `pool.jsonl`, packed or not; what stands in a file that is not named is empty.
-
-    Raises:
-        InputError: A wanted file is missing or damaged.
-    """
+    """The pool of a folder or of a `pool.jsonl`, packed or not; what stands in a file that is not named is empty."""
     file = pool_file(path)
     with ExitStack() as opened:
 

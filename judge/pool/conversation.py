@@ -94,11 +94,7 @@ def is_genuine(turn: PooledTurn) -> bool:
 
 
 def joined(turns: Iterable[PooledTurn]) -> dict[str, PooledTurn]:
-    """The turns of several runs by id.
-
-    Raises:
-        InputError: Two conversations have one id, which no chance brings about.
-    """
+    """The turns of several runs by id."""
     found: dict[str, PooledTurn] = {}
     for turn in turns:
         if found.setdefault(turn.turn_id, turn) != turn:

@@ -22,11 +22,7 @@ from judge.runs.records import Exclusion, Response, Run, RunTurn, Turn
 
 
 def by_topic(turns: Mapping[str, Turn]) -> dict[str, list[Turn]]:
-    """The turns of each topic in natural order.
-
-    Raises:
-        UsageError: The turns of a topic branch, so that no run has one dialogue in it.
-    """
+    """The turns of each topic in natural order."""
     topics: dict[str, list[Turn]] = {}
     for turn in turns.values():
         topics.setdefault(turn.topic_id, []).append(turn)

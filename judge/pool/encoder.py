@@ -94,11 +94,7 @@ _TOKENIZER: Final = _Part(
 
 
 def open_minilm() -> Encoder:
-    """The encoder; the packages are those of the extra `encoder`.
-
-    Raises:
-        UsageError: A package is missing or cannot be loaded, or a file is not the one that is known.
-    """
+    """The encoder; the packages are those of the extra `encoder`."""
     model, vocabulary = _read(_MODEL), _read(_TOKENIZER)
     try:
         from onnxruntime import InferenceSession, SessionOptions  # type: ignore[import-not-found, unused-ignore]

@@ -29,19 +29,12 @@ def read_turns(path: Path, known: Collection[str] | None = None) -> frozenset[st
     """The turn ids of a file, one a line, in either spelling; blank lines are skipped.
 
     An id that is not `known` is an error; None accepts every id.
-
-    Raises:
-        InputError: The file cannot be read, holds no id, or holds an unknown id.
     """
     return _listed(path, ((number, own_turn_id(line)) for number, line in numbered_lines(path)), "turn", known)
 
 
 def read_run_ids(path: Path, known: Collection[str]) -> frozenset[str]:
-    """The run ids of a file, one a line; blank lines are skipped, and every id is `known`.
-
-    Raises:
-        InputError: The file cannot be read, holds no id, or holds an id that no run has.
-    """
+    """The run ids of a file, one a line; blank lines are skipped, and every id is `known`."""
     return _listed(path, numbered_lines(path), "run", known)
 
 

@@ -23,12 +23,7 @@ class RunChoice:
     def __init__(
         self, rule: RunRule, grades: Mapping[str, Mapping[str, int]], measure: str | None, teams: Path | None
     ) -> None:
-        """Prepare the measure, by default nDCG@5; `teams` is a file of teams, where the runs do not name theirs.
-
-        Raises:
-            UsageError: The measure is unknown.
-            InputError: The file of teams is bad.
-        """
+        """Prepare the measure, by default nDCG@5; `teams` is a file of teams, where the runs do not name theirs."""
         self._rule = rule
         self._measures = Measures([measure or DEFAULT_MEASURE], grades)
         self._turns = frozenset(grades)
@@ -46,11 +41,7 @@ class RunChoice:
         self._scores[run.run_id] = RunScore(run.run_id, team, automatic, value)
 
     def applied(self, submitted: Submitted) -> Submitted:
-        """The submissions, less the runs that the rule does not choose.
-
-        Raises:
-            UsageError: The rule needs the team of a run that has none, or it chooses no run.
-        """
+        """The submissions, less the runs that the rule does not choose."""
         chosen, reasons = choose_runs(self._rule, self._scores)
         self.table = choice_tsv(self._measures.names[0], self._scores, chosen, reasons)
         others = dict.fromkeys(submitted.names.values(), "the rule did not consider it")

@@ -56,12 +56,7 @@ class PassageRelevance(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What is pooled; by default each run's first-ranked response for every turn.
-
-    Raises:
-        UsageError: The depth is below 1, more responses are asked for than are looked at, or dialogues are pooled by
-            their turns.
-    """
+    """What is pooled; by default each run's first-ranked response for every turn."""
 
     depth: int = 1
     turns: frozenset[str] | None = None
@@ -249,10 +244,6 @@ DEFAULT_MEASURE = "nDCG@5"
 
 
 def mean_value(measures: Measures, turns: Collection[str], ranking: Ranking) -> float:
-    """The mean of the only measure over every judged turn; a turn without passages counts 0.
-
-    Raises:
-        UsageError: The measure is not a finite number for this run.
-    """
+    """The mean of the only measure over every judged turn; a turn without passages counts 0."""
     values = measures.values(ranking)[measures.names[0]]
     return fmean(values.get(turn, 0.0) for turn in turns)

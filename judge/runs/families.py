@@ -12,11 +12,7 @@ from judge.records import Problem
 
 
 def read_families(path: StrPath) -> dict[str, str]:
-    """The family of models behind each run or judge, from lines `name<TAB>family`.
-
-    Raises:
-        InputError: The file cannot be read, a line has another form, or a name has two families.
-    """
+    """The family of models behind each run or judge, from lines `name<TAB>family`."""
     try:
         text = read_stored(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -33,11 +29,7 @@ def read_families(path: StrPath) -> dict[str, str]:
 
 
 def read_teams(path: Path) -> dict[str, str]:
-    """The team of each run id, from lines `run_id<TAB>team`; a first line with these two words is a header.
-
-    Raises:
-        InputError: The file cannot be read, a line has no two columns, or a run has two teams.
-    """
+    """The team of each run id, from lines `run_id<TAB>team`; a first line with these two words is a header."""
     teams: dict[str, str] = {}
     problems: list[Problem] = []
     for place, (number, line) in enumerate(numbered_lines(path)):

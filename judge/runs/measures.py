@@ -33,9 +33,6 @@ class Measures:
         Args:
             names: As ir_measures writes them: `nDCG@5`, `AP(rel=2)`; a measure that is named twice counts once.
             grades: Grades by turn id and item id.
-
-        Raises:
-            UsageError: A measure is unknown or cannot be computed.
         """
         import ir_measures
 
@@ -55,11 +52,7 @@ class Measures:
         return (0.0, 1.0) if name in self._shares else None
 
     def values(self, ranking: Ranking) -> dict[str, dict[str, float]]:
-        """Measure to turn to value, for the turns that have both grades and a ranking that is not empty.
-
-        Raises:
-            UsageError: A measure is not a finite number for a turn.
-        """
+        """Measure to turn to value, for the turns that have both grades and a ranking that is not empty."""
         wanted = ((turn, ranking.get(original)) for turn, original in self._turns.items())
         run = {turn: {column(item): score for item, score in items} for turn, items in wanted if items}
         values: dict[str, dict[str, float]] = {name: {} for name in self.names}

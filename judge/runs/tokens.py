@@ -79,11 +79,7 @@ class TokenCounter:
         return {"spacy": importlib.metadata.version("spacy")}
 
     def __call__(self, text: str) -> TokenCount:
-        """The lengths of a text and the offset at which `rule` and `limit` would cut it.
-
-        Raises:
-            InputError: The text is longer than MAX_CHARS or cannot be stored; validation refuses both.
-        """
+        """The lengths of a text and the offset at which `rule` and `limit` would cut it."""
         _refuse(text)
         # Keyed by digest, so that the memo's size does not depend on the texts' lengths.
         key = hashlib.blake2b(text.encode(), digest_size=16).digest()
@@ -100,9 +96,6 @@ class TokenCounter:
 
         Under `bare` and `whitespace` a text within the limit does not need spaCy; under `english` only one that has
         no more characters than it may have tokens.
-
-        Raises:
-            InputError: The text is longer than MAX_CHARS or cannot be stored.
         """
         _refuse(text)
         if self.rule == "bare":

@@ -43,11 +43,7 @@ def read_topics(path: StrPath) -> Table[Topic]:
 
 
 def topic_turns(path: StrPath | None) -> dict[str, Turn] | None:
-    """The turns of all topics of a file by turn id; None without a file.
-
-    Raises:
-        InputError: As `read_topics`.
-    """
+    """The turns of all topics of a file by turn id; None without a file."""
     return None if path is None else {turn.turn_id: turn for topic in read_topics(path) for turn in topic.turns}
 
 

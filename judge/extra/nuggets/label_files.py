@@ -125,19 +125,12 @@ def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
     """The rows in the bytes of a JSONL file of matches.
 
     `name` names the file in messages.
-
-    Raises:
-        InputError: There is no row, or rows have problems; every problem is listed.
     """
     return _label_lines(content, name, _MATCH_FILE)
 
 
 def read_claims(path: StrPath) -> tuple[ResponseClaims, ...]:
-    """The rows of a file of claims, gzipped or not, in its order.
-
-    Raises:
-        InputError: The file cannot be read or has problems; every problem is listed.
-    """
+    """The rows of a file of claims, gzipped or not, in its order."""
     return parse_claims(_content(Path(path)), str(path))
 
 
@@ -147,31 +140,19 @@ def parse_claims(content: bytes, name: str) -> tuple[ResponseClaims, ...]:
 
 
 def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
-    """The labels of files and folders of matches, joined to a bank and a pool.
-
-    Raises:
-        InputError: A file is bad or of another bank or pool; every problem is listed.
-    """
+    """The labels of files and folders of matches, joined to a bank and a pool."""
     rows = [row for path in given for row in read_matches(file_in(path, MATCHES))]
     return join(rows, _failures_of(given), bank, pool, ", ".join(map(str, given)), renamed)
 
 
 def read_claims_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool) -> KnownClaims:
-    """The labels of files and folders of claims, joined to a bank and a pool.
-
-    Raises:
-        InputError: A file is bad or of another bank or pool; every problem is listed.
-    """
+    """The labels of files and folders of claims, joined to a bank and a pool."""
     rows = [row for path in given for row in read_claims(file_in(path, CLAIMS))]
     return join_claims(rows, _failures_of(given), bank, pool, ", ".join(map(str, given)))
 
 
 def _failures_of(given: Sequence[StrPath]) -> list[LabelFailure]:
-    """The missing labels of folders; none if a folder has no file of them.
-
-    Raises:
-        InputError: Lines are damaged; each of them is listed.
-    """
+    """The missing labels of folders; none if a folder has no file of them."""
     paths = [path / LABEL_FAILURES for path in map(Path, given) if path.is_dir()]
     found: list[LabelFailure] = []
     for path in paths:
@@ -227,11 +208,7 @@ class _AssignedAnswer(msgspec.Struct, frozen=True):
 
 
 def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
-    """The matches in the bytes of a file of assignments; what nuggetizer failed to assign is missing.
-
-    Raises:
-        InputError: There is no match, or lines have problems; every problem is listed.
-    """
+    """The matches in the bytes of a file of assignments; what nuggetizer failed to assign is missing."""
     rows: list[MatchedNugget] = []
     problems = BankProblems(name)
     lines: dict[tuple[str, str], int] = {}

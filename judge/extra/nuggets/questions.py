@@ -59,11 +59,7 @@ def question_task(question: NuggetQuestion, criterion: Criterion) -> Task:
 
 
 def check_match_prompt(criterion: Criterion) -> None:
-    """Refuse a prompt that does not ask for a match.
-
-    Raises:
-        UsageError: It shows no nugget, or has a label that is none of a match.
-    """
+    """Refuse a prompt that does not ask for a match."""
     if criterion.name != NUGGET:
         raise UsageError(f'{criterion.prompt_id}: no prompt about a nugget: expected `criterion = "{NUGGET}"` in it')
     strange = [level.label for level in criterion.scale.levels if level.label not in MATCH_LABELS]
@@ -75,11 +71,7 @@ def check_match_prompt(criterion: Criterion) -> None:
 
 
 def check_claim_prompt(criterion: Criterion) -> None:
-    """Refuse a prompt that does not ask what carries each sentence.
-
-    Raises:
-        UsageError: It is of another criterion, has a label that is none of a claim, or lacks one.
-    """
+    """Refuse a prompt that does not ask what carries each sentence."""
     if criterion.name != NUGGET_PRECISION:
         raise UsageError(
             f'{criterion.prompt_id}: no prompt about claims: expected `criterion = "{NUGGET_PRECISION}"` in it'

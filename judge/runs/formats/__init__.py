@@ -143,11 +143,7 @@ def _asked(format: str, function: Callable[[Document], _Answer], document: Docum
 
 
 def rules_of(format: str) -> Rules:
-    """The rules of a format, which tell other modules how it differs.
-
-    Raises:
-        UsageError: There is no such format.
-    """
+    """The rules of a format, which tell other modules how it differs."""
     return _module(format).RULES
 
 

@@ -55,22 +55,13 @@ def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = No
 
 
 def read_made_bank(path: StrPath, form: str | None = None) -> NuggetBank:
-    """Read a bank as it was made, without people's edits; the arguments are those of `read_bank`.
-
-    Raises:
-        UsageError: There is no such form.
-        InputError: The file cannot be read, is of no form, or has problems; every problem is listed.
-    """
+    """Read a bank as it was made, without people's edits; the arguments are those of `read_bank`."""
     file = file_in(path, BANK)
     return parse_bank(unpack(read_stored(file), str(file)), str(file), form)
 
 
 def read_edits(path: StrPath) -> tuple[NuggetEdit, ...]:
-    """Read a file of edits, gzipped or not.
-
-    Raises:
-        InputError: The file cannot be read or has problems; every problem is listed.
-    """
+    """Read a file of edits, gzipped or not."""
     return parse_edits(unpack(read_stored(Path(path)), str(path)), str(path))
 
 
@@ -81,12 +72,7 @@ def edits_file(path: StrPath) -> Path | None:
 
 
 def parse_bank(content: bytes, name: str, form: str | None = None) -> NuggetBank:
-    """Read the nuggets in the bytes of a bank, not gzipped; `form` as for `read_bank`, `name` is for messages.
-
-    Raises:
-        UsageError: There is no such form.
-        InputError: The content is of no form, or has problems; every problem is listed.
-    """
+    """Read the nuggets in the bytes of a bank, not gzipped; `form` as for `read_bank`, `name` is for messages."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     if form is None:
         form = next((key for key, row in FORMS.items() if row.looks(content.strip())), None)
@@ -102,12 +88,7 @@ def parse_bank(content: bytes, name: str, form: str | None = None) -> NuggetBank
 
 
 def bank_bytes(nuggets: Sequence[Nugget], form: str) -> bytes:
-    """The bytes of a bank in a form.
-
-    Raises:
-        UsageError: There is no such form, or it is only read.
-        InputError: The form cannot hold these nuggets; every one is listed.
-    """
+    """The bytes of a bank in a form."""
     write = _form(form).write
     if write is None:
         raise UsageError(f"{form}: only read, not written: expected {' or '.join(WRITTEN)}")

@@ -93,11 +93,7 @@ def _members(value: Any, path: str, problems: BankProblems) -> list[tuple[str, A
 
 
 def write(nuggets: Sequence[Nugget]) -> bytes:
-    """The object, with the nuggets of each turn numbered from 1; what CONE-RAG has no place for is left out.
-
-    Raises:
-        InputError: A nugget is of a whole topic; every one is listed.
-    """
+    """The object, with the nuggets of each turn numbered from 1; what CONE-RAG has no place for is left out."""
     without = [nugget.nugget_id for nugget in nuggets if nugget.turn_id is None]
     if without:
         raise InputError(

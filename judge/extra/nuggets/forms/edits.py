@@ -40,11 +40,7 @@ class NuggetEdit(Record, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
 
 def parse_edits(content: bytes, name: str) -> tuple[NuggetEdit, ...]:
-    """The edits in the bytes of a file called `name` in messages, in its order; a file may hold none.
-
-    Raises:
-        InputError: Lines have problems; every problem is listed.
-    """
+    """The edits in the bytes of a file called `name` in messages, in its order; a file may hold none."""
     edits: list[NuggetEdit] = []
     problems = BankProblems(name)
     lines: dict[str, int] = {}
@@ -91,12 +87,7 @@ def _problems(edit: NuggetEdit) -> Iterable[tuple[str, str]]:
 
 
 def edited(nuggets: Sequence[Nugget], edits: Sequence[NuggetEdit], name: str) -> tuple[Nugget, ...]:
-    """The nuggets with the edits applied: additions come after the other nuggets of their turn or topic.
-
-    Raises:
-        InputError: An edit is of a nugget that is not in the bank, or has changed since, or adds one that is there;
-            every one is listed.
-    """
+    """The nuggets with the edits applied: additions come after the other nuggets of their turn or topic."""
     by_id = {nugget.nugget_id: nugget for nugget in nuggets}
     problems: list[Problem] = []
     for edit in edits:
@@ -165,9 +156,6 @@ def bank_sheet(made: Sequence[Nugget], edits: Sequence[NuggetEdit], said: Mappin
     """The rows of a bank with its edits: deleted nuggets have a mark, and additions stand at the end.
 
     `said` has a turn and what the user said there.
-
-    Raises:
-        InputError: The edits are of another bank.
     """
     now = {nugget.nugget_id: nugget for nugget in edited(made, edits, name)}
     added = [now[edit.nugget_id] for edit in edits if edit.action == "add"]
@@ -209,9 +197,6 @@ def sheet_edits(
 
     A nugget that the sheet does not list, or lists as it showed it, stays as it is, with the edit that it has. A
     changed row of a nugget that somebody has edited since the sheet was made is refused.
-
-    Raises:
-        InputError: Rows are of another bank or cannot be read; every problem is listed.
     """
     problems = BankProblems(name)
     by_id = {nugget.nugget_id: nugget for nugget in made}

@@ -56,11 +56,7 @@ def read(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
 
 
 def write(nuggets: Sequence[Nugget]) -> bytes:
-    """A line for each turn or topic, in the order of its first nugget; ids, sources and people are left out.
-
-    Raises:
-        InputError: A nugget has no importance, which nuggetizer needs; every one is listed.
-    """
+    """A line for each turn or topic, in the order of its first nugget; ids, sources and people are left out."""
     without = [nugget.nugget_id for nugget in nuggets if nugget.importance is None]
     if without:
         raise InputError(

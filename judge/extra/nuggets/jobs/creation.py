@@ -141,12 +141,7 @@ def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInput
 def _sources(
     plan: NuggetCreatePlan, prompts: Sequence[Criterion], pool: Pool, turns: Mapping[str, Turn]
 ) -> TurnSources:
-    """What nuggets are taken from.
-
-    Raises:
-        UsageError: There is nothing, or a prompt shows turns that nothing tells.
-        InputError: The qrels cannot be read.
-    """
+    """What nuggets are taken from."""
     relevance = None
     if plan.qrels is not None:
         relevance = read_relevance(plan.qrels, minimum=plan.relevant_from, known=list(turns) or None)
@@ -158,11 +153,7 @@ def _sources(
 
 
 def _prompt(name: str | Path, criterion: str) -> Criterion:
-    """The prompt of a step.
-
-    Raises:
-        UsageError: It is one of another criterion, or has other labels than the step reads.
-    """
+    """The prompt of a step."""
     prompt = find_criterion(name)
     if prompt.name != criterion:
         raise UsageError(f'{prompt.prompt_id}: not a prompt of this step: expected `criterion = "{criterion}"` in it')

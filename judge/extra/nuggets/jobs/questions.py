@@ -158,11 +158,7 @@ def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
 
 
 def check_same(path: Path, configured: dict[str, Any], made: str, command: str) -> None:
-    """Refuse a folder with answers to other questions than `configured`; `made` is what messages call the answers.
-
-    Raises:
-        InputError: The folder holds other results.
-    """
+    """Refuse a folder with answers to other questions than `configured`; `made` is what messages call the answers."""
     out = path.parent
     if (out / MANIFEST).exists():
         raise InputError(f"{out}: holds the results of `judge run`: choose another --out")

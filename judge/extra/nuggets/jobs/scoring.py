@@ -154,11 +154,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
 def _corrected(
     plan: NuggetScorePlan, pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]
 ) -> tuple[CorrectedRecall, ...]:
-    """The recall of runs, corrected by people's matches.
-
-    Raises:
-        UsageError: What should be of judges is of people, or the other way round.
-    """
+    """The recall of runs, corrected by people's matches."""
     if known.people:
         raise UsageError("--gold corrects the matches of a judge, and --matches has those of people")
     gold = read_labels_of(plan.gold, bank, pool, plan.renamed)
@@ -170,11 +166,7 @@ def _corrected(
 
 
 def read_pool_with_runs(path: Path, *more: Beside) -> Pool:
-    """A pool with its runs and exclusions, as far as they stand beside it.
-
-    Raises:
-        InputError: The pool is missing or damaged.
-    """
+    """A pool with its runs and exclusions, as far as they stand beside it."""
     beside: tuple[Beside, ...] = ("excluded.tsv", "runs.jsonl")
     there = (name for name in beside if pool_file(path).with_name(name).exists())
     return read_pool_folder(path, *there, *more)
