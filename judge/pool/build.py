@@ -204,10 +204,6 @@ def exclusion_order(row: Exclusion) -> tuple[object, ...]:
     return natural_key(row.run_id), natural_key(row.turn_id), rank, row.reason, row.detail
 
 
-def _entry_order(entry: RunEntry) -> tuple[object, ...]:
-    return (natural_key(entry.run_id), entry.rank, entry.provenance_rule, entry.text_sha256)
-
-
 def run_key(passage_id: str, text: str) -> str:
     """The key of a passage whose text a run gave."""
     return f"{passage_id}#{digest(text)}"
@@ -276,8 +272,10 @@ def _merge(response: PooledResponse, members: Sequence[_Member], current: Set[st
     """The response with the members' entries, which replace those of all runs in `current`."""
     entries = {entry for entry in response.runs if entry.run_id not in current}
     entries.update(entry for _, entry in members)
+    # By run in natural order, then by the other fields in theirs.
+    ordered = sorted(entries, key=lambda entry: (natural_key(entry.run_id), *msgspec.structs.astuple(entry)[1:]))
     return msgspec.structs.replace(
         response,
         truncated=response.truncated or any(truncated for truncated, _ in members),
-        runs=tuple(sorted(entries, key=_entry_order)),
+        runs=tuple(ordered),
     )

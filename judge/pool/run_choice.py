@@ -10,7 +10,7 @@ from judge.pool.intake import Submitted, leave_out
 from judge.pool.lists import read_run_ids
 from judge.pool.records import Pool
 from judge.pool.selection import DEFAULT_MEASURE, RunRule, RunScore, choice_tsv, choose_runs, mean_value
-from judge.runs.families import read_teams, teams_of
+from judge.runs.families import read_teams
 from judge.runs.formats import rules_of
 from judge.runs.measures import Measures
 from judge.runs.ranking import ranking
@@ -34,7 +34,7 @@ class RunChoice:
 
     def measure(self, run: Run) -> None:
         """Measure a run while its passages are in memory."""
-        team = teams_of({run.run_id: run.team}, self._teams)[run.run_id]
+        team = self._teams.get(run.run_id) or run.team
         # CAsT 2022 runs do not say how they were made.
         automatic = run.run_type == "automatic" or rules_of(run.format).run_type is None
         value = mean_value(self._measures, self._turns, ranking(run))

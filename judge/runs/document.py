@@ -114,7 +114,7 @@ def open_document(path: Path, *, as_lines: bool = False) -> Document:
     if unread is None:
         return document(value)
     # The last turn of an array may stand on a line of its own too.
-    if not _is_open_array(content) and _is_json_lines(content):
+    if not _is_open_array(content) and any(_is_turn(raw) for _, raw in numbered_lines(content)):
         return document(lines=_decode_lines(content, file, problems))
     problems.append(unread)
     return document()
@@ -201,12 +201,8 @@ def _is_open_array(content: bytes) -> bool:
     return False
 
 
-def _is_json_lines(content: bytes) -> bool:
-    """Whether some line is a whole turn of a JSON Lines run."""
-    return any(_is_turn(raw) for _, raw in numbered_lines(content))
-
-
 def _is_turn(raw: bytes) -> bool:
+    """Whether a line is a whole turn of a JSON Lines run."""
     if not (raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw)):
         return False
     try:

@@ -1,6 +1,5 @@
 """The model family behind a run or a judge, and the team behind a run, from files of the user."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from judge.errors import InputError
@@ -45,9 +44,3 @@ def read_teams(path: Path) -> dict[str, str]:
     if problems:
         raise InputError(f"{path}: not usable as a file of teams", problems)
     return teams
-
-
-def teams_of(own: Mapping[str, str | None], given: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """The team of each run: the given team, else its `own`, which the run itself names, else None."""
-    given = given or {}
-    return {run_id: given.get(run_id) or team for run_id, team in own.items()}

@@ -25,7 +25,7 @@ from judge.pool.selection import (
     choose_runs,
 )
 from judge.results.turns import first_ranked
-from judge.runs.families import read_teams, teams_of
+from judge.runs.families import read_teams
 from judge.runs.formats import read_run
 from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
 
@@ -399,10 +399,7 @@ def test_an_empty_list_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_a_file_of_teams(tmp_path: Path) -> None:
     path = tmp_path / "teams.tsv"
     path.write_text("run_id\tteam\nr1\tTeam One\n\nmy run\t B \nr1\tTeam One\n", encoding="utf-8")
-    teams = read_teams(path)
-    assert teams == {"r1": "Team One", "my run": "B"}
-    assert teams_of({"r1": "own", "r2": "own", "r3": None}, teams) == {"r1": "Team One", "r2": "own", "r3": None}
-    assert teams_of({"r1": None}) == {"r1": None}
+    assert read_teams(path) == {"r1": "Team One", "my run": "B"}
 
 
 def test_faults_of_a_file_of_teams_are_all_listed(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ A fix is made only where the values have the types of the format; validation rep
 file as it was given.
 """
 
-import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import isfinite
 from typing import Any
 
@@ -269,16 +269,12 @@ def _is_score(value: Any) -> bool:
 
 def _rises(scores: Sequence[float]) -> bool:
     """Whether some score is above the one before."""
-    return any(score > previous for previous, score in _pairs(scores))
+    return any(score > previous for previous, score in pairwise(scores))
 
 
 def _falls_anew(ranks: Sequence[Any]) -> bool:
     """Whether some rank is below the one before; a rank that was already given is another problem."""
-    return any(rank < previous and rank not in ranks[:j] for j, (previous, rank) in enumerate(_pairs(ranks), start=1))
-
-
-def _pairs(values: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    return itertools.pairwise(values)
+    return any(rank < previous and rank not in ranks[:j] for j, (previous, rank) in enumerate(pairwise(ranks), start=1))
 
 
 def _repeats(entry: dict[str, Any], original: dict[str, Any], free: Sequence[str]) -> bool:

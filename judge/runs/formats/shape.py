@@ -300,11 +300,10 @@ def turn_label(value: Any, path: str = ".turn_id") -> str | None:
 
 def names_of(rules: Rules, response: dict[str, Any]) -> Names:
     """What the members of a response are called: the names of which it has most, the first ones if none has more."""
-    return max(rules.names, key=lambda names: sum(name.partition(".")[0] in response for name in _each(names)))
-
-
-def _each(names: Names) -> tuple[str, str, str]:
-    return names.text, names.citations, names.ptkb
+    return max(
+        rules.names,
+        key=lambda names: sum(name.partition(".")[0] in response for name in msgspec.structs.astuple(names)),
+    )
 
 
 def looks_like_run(value: Any) -> bool:

@@ -77,7 +77,8 @@ def parse_bank(content: bytes, name: str, form: str | None = None) -> NuggetBank
     if form is None:
         form = next((key for key, row in FORMS.items() if row.looks(content.strip())), None)
         if form is None:
-            raise InputError(f"{name}: not a bank of nuggets: expected {_expected()}")
+            expected = "; or ".join(row.about for row in FORMS.values())
+            raise InputError(f"{name}: not a bank of nuggets: expected {expected}")
     problems = BankProblems(name)
     nuggets = _form(form).read(content, name, problems)
     if not nuggets and not problems:
@@ -99,10 +100,6 @@ def _form(name: str) -> BankForm:
     if name not in FORMS:
         raise UsageError(f"no form of bank called {name!r}{did_you_mean(name, FORMS)} (there are {', '.join(FORMS)})")
     return FORMS[name]
-
-
-def _expected() -> str:
-    return "; or ".join(row.about for row in FORMS.values())
 
 
 FORMS: dict[str, BankForm] = {

@@ -231,8 +231,10 @@ def sheet_edits(
         base, before = by_id.get(nugget_id), edits.pop(nugget_id, None)
         if base is not None:
             new = _difference(base, wish, edited_by)
+        elif before is not None and not wish.deleted:
+            new = msgspec.structs.replace(before, edited_by=edited_by, text=wish.text, importance=wish.importance)
         else:
-            new = None if before is None or wish.deleted else _added_again(before, wish, edited_by)
+            new = None
         edits |= {} if new is None else {nugget_id: new}
     if problems:
         raise InputError(f"{name}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}", problems)
@@ -292,11 +294,6 @@ def _difference(base: Nugget, wish: _Wish, edited_by: str) -> NuggetEdit | None:
     if text is None and importance is None:
         return None
     return NuggetEdit(base.nugget_id, "change", edited_by, digest(base.text), text, importance)
-
-
-def _added_again(edit: NuggetEdit, wish: _Wish, edited_by: str) -> NuggetEdit:
-    """The addition of a nugget that people added before, as it is to be now."""
-    return NuggetEdit(edit.nugget_id, "add", edited_by, None, wish.text, wish.importance, edit.turn_id, edit.topic_id)
 
 
 def _addition(row: TableRow, path: str, edited_by: str, problems: BankProblems) -> NuggetEdit | None:
