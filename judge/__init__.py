@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from judge.extra.evaluate.measured import StatementsPlan as StatementsPlan
     from judge.extra.evaluate.measured import evaluate_passages as evaluate_passages
     from judge.extra.evaluate.measured import evaluate_statements as evaluate_statements
-    from judge.extra.evaluate.qrels import QrelsPlan as QrelsPlan
     from judge.extra.evaluate.qrels import compare_qrels as compare_qrels
     from judge.extra.evaluate.responses import ResponsesPlan as ResponsesPlan
     from judge.extra.evaluate.responses import evaluate_responses as evaluate_responses
+    from judge.extra.evaluate.set_inputs import QrelsPlan as QrelsPlan
     from judge.extra.evaluate.spans import SpansPlan as SpansPlan
     from judge.extra.evaluate.spans import evaluate_spans as evaluate_spans
     from judge.extra.evaluate.wording import WordingPlan as WordingPlan

@@ -17,10 +17,11 @@ from judge.extra.evaluate.measured import (
     evaluate_passages,
     evaluate_statements,
 )
-from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
+from judge.extra.evaluate.qrels import compare_qrels
 from judge.extra.evaluate.rankings import named_scores, trec_eval_scores
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, trec_eval_lines
+from judge.extra.evaluate.set_inputs import QrelsPlan
 from judge.extra.evaluate.spans import SpansPlan, evaluate_spans
 from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
 from judge.io.plan import OneOf

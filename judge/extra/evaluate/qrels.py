@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from pydantic import Field
 
-from judge.calibrate.intake import OffScale
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.responses import Polarity
 from judge.extra.evaluate.set_inputs import (
     GivenSet,
+    QrelsPlan,
     check_common,
     check_pools,
     check_runs,
@@ -26,7 +24,6 @@ from judge.extra.evaluate.sets import (
     GradeSet,
     OrderedRun,
     SetsAgreement,
-    binary,
     common_turns,
     measure_facts,
     sets_agreement,
@@ -37,45 +34,15 @@ from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import Cluster, clustering, natural_key, topic_of
 from judge.io.installed import can_draw, undrawn
 from judge.io.paths import published
-from judge.io.plan import Option
 from judge.io.safe import printable_id, shown
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
-from judge.jobs.options import ClusterUnit
 from judge.pool.selection import DEFAULT_MEASURE
 from judge.records import Problem
 from judge.runs.topics import read_topics
 
 RECORD = "sets.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
-
-
-class QrelsPlan(ClusterUnit):
-    """Everything `judge evaluate qrels` can be told."""
-
-    a: Annotated[Path, Option(metavar="A", place="only")]
-    """Qrels, labels of four columns, judgments.jsonl, or an output folder of `judge run`."""
-    b: Annotated[Path, Option(metavar="B", place="only")]
-    """Others of the same items."""
-    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
-    """Run files and folders of them, TREC runs too, .gz too, or an output folder (default: the pool beside A or B)."""
-    topics: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Topics file; graded turns that it lacks are refused."""
-    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
-    """Criterion of the judgments, or their prompt file."""
-    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
-    """Scale of grades in columns (default: as they are given)."""
-    polarity: Polarity = "higher"
-    """Which end of the scale of columns is good."""
-    off_scale: OffScale = "error"
-    """A grade off its scale stops the comparison, or counts as missing."""
-    positive: Annotated[tuple[int, ...] | None, Field(max_length=2), Option(metavar="N")] = None
-    """Compare positive or not: grade N or better; two numbers are for A and for B."""
-    measures: Annotated[tuple[str, ...], Option("measure", metavar="NAME")] = ()
-    """Mean, the mean grade of first responses, or as ir-measures writes it (default: mean where A, B or the runs are of
-    an output folder, else nDCG@5)."""
-    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
-    """Also write every table in all forms, and a picture of the rankings."""
 
 
 class QrelsOutcome(msgspec.Struct, frozen=True):
@@ -103,27 +70,18 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
         UsageError: The scales differ, a measure is unknown, or judgments are of several judges.
         InputError: A file has problems, or the sets and runs have nothing in common; every problem is listed.
     """
-    positive = (plan.positive[0], plan.positive[-1]) if plan.positive else None
     problems: list[Problem] = []
     given = [read_given(path, plan.criterion, problems) for path in (plan.a, plan.b)]
     runs, responses = read_ordered(plan.runs, problems) if plan.runs else ((), False)
     read = [one for one in given if one is not None]
     if len(read) < 2 or any(problem.severity == "error" for problem in problems):
         raise InputError(f"{plan.a} and {plan.b}: {count(len(problems), 'problem')}", problems)
-    a, b, warnings = grade_sets(
-        *read,
-        scale=plan.scale,
-        polarity=plan.polarity,
-        positive=positive,
-        off_scale=plan.off_scale,
-    )
+    a, b, warnings = grade_sets(plan, *read)
     warnings = (*(f"{problem.file}: {problem.message}" for problem in problems), *warnings)
     if plan.topics is not None:
         _check_topics(plan.topics, (a, b))
     check_common(a, b)
     check_pools(*read)
-    if positive is not None:
-        a, b = binary(a, positive[0]), binary(b, positive[1])
     turns = common_turns(a, b)
     a, b = (msgspec.structs.replace(of, name=published(of.name)) for of in (a, b))
     if not plan.runs:

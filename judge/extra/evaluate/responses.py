@@ -46,6 +46,60 @@ _RUN_FILES = (".run", ".run.gz")
 _QRELS_FILES = (".qrel", ".qrels", ".qrel.gz", ".qrels.gz")
 
 
+RECORD = "responses.sha256"
+"""The list of the files of the folder, for `sha256sum -c`."""
+
+
+class ResponsesPlan(ClusterUnit):
+    """Everything `judge evaluate responses` can be told."""
+
+    folder: Annotated[Path | None, Option(metavar="OUT", place="only")] = None
+    """Output folder of `judge run` or `judge pool`."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """In place of OUT: TREC runs over response ids, or folders of them."""
+    qrels: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Response qrels (default: those of OUT)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file: depth of turns, and which depend on the PTKB."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Only this criterion of OUT; of qrels that do not say it, the criterion or prompt whose scale they have."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Scale of qrels that do not say it, such as 0-3."""
+    polarity: Polarity | None = None
+    """Which end of --scale is good (default higher)."""
+    positive: Annotated[int | None, Option(metavar="N")] = None
+    """Grades of N and better are positive, as with trec_eval -l N (default: as the scale says)."""
+    over: Over | None = None
+    """The turns behind breakdowns, comparisons and letters: all of the qrels, an unanswered one 0 (qrels), or the worst
+    grade (worst), or the answered ones (default qrels, or worst where lower grades are better)."""
+    by: RunTable = "run"
+    """What the table has a line for."""
+    single: Annotated[bool, Option(hidden=True)] = False
+    """Whether several criteria are refused, since the lines of other tools do not name one."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Folder for all tables in all forms, pictures, and the values of all turns."""
+
+
+class ResponsesOutcome(msgspec.Struct, frozen=True):
+    """The runs under each criterion."""
+
+    criteria: tuple[EvaluatedCriterion, ...]
+    facts: dict[str, TurnFacts]
+    """Of the turns of all qrels."""
+    warnings: tuple[str, ...]
+    """A sentence each."""
+
+    def table(self, table: RunTable) -> Table[Any]:
+        """One table of all criteria.
+
+        Raises:
+            UsageError: Nothing says the depth of the turns, or which depend on the PTKB.
+        """
+        if not is_known(self.facts, table):
+            raise unknown_facts(table)
+        return response_table(self.criteria, self.facts, table)
+
+
 class _SidecarLevel(msgspec.Struct):
     grade: int
     label: str = ""
@@ -131,20 +185,12 @@ def qrels_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(files, key=lambda path: natural_key(path.name)))
 
 
-def read_response_qrels(
-    paths: Sequence[Path],
-    criterion: str | None = None,
-    scale: str | None = None,
-    polarity: Polarity | None = None,
-    positive: int | None = None,
-    *,
-    own: bool,
-) -> tuple[ResponseQrels, ...]:
+def read_response_qrels(plan: ResponsesPlan, paths: Sequence[Path]) -> tuple[ResponseQrels, ...]:
     """The grades of each file, whose scale its sidecar says, else the user.
 
-    `own` says that these are all the qrels of a folder, so that a stated criterion chooses among them.
+    Of all the qrels of a folder, a stated criterion chooses.
     """
-    stated, wanted = _stated(criterion, scale, polarity)
+    stated, wanted = _stated(plan)
     problems: list[Problem] = []
     read: list[ResponseQrels] = []
     for path in paths:
@@ -154,16 +200,18 @@ def read_response_qrels(
             if name != _stem(path) in criterion_names():
                 remark = f"so says --criterion; by its name {path.name} holds grades of {_stem(path)}."
         elif wanted not in (None, sidecar.criterion):
-            if own:
+            if not plan.qrels:
                 continue
             raise UsageError(f"{path}: grades of {shown(sidecar.criterion)}, as {path.name}.json says, not of {wanted}")
         else:
             name, of_file, remark = sidecar.criterion, _scale(sidecar), sidecar.calibration
-            if scale is not None or polarity is not None:
+            if plan.scale is not None or plan.polarity is not None:
                 raise UsageError(f"{path}: {path.name}.json says the scale: leave out --scale and --polarity")
-        _check_positive(positive, of_file, path)
+        levels = [level.grade for level in of_file.levels] if of_file is not None else [plan.positive]
+        if plan.positive is not None and plan.positive not in levels:
+            raise UsageError(f"--positive {plan.positive}: {path} has the grades {', '.join(map(str, levels))}")
         grades = _grades(path, of_file, problems)
-        read.append(ResponseQrels(name, path.name, grades, of_file, positive, remark))
+        read.append(ResponseQrels(name, path.name, grades, of_file, plan.positive, remark))
     if problems:
         raise InputError(f"response qrels: {count(len(problems), 'problem')}", problems)
     if not read:
@@ -171,11 +219,12 @@ def read_response_qrels(
     return _told_apart(read)
 
 
-def _stated(criterion: str | None, scale: str | None, polarity: Polarity | None) -> tuple[Scale | None, str | None]:
+def _stated(plan: ResponsesPlan) -> tuple[Scale | None, str | None]:
     """The scale and the name of the criterion that the user states."""
-    if scale is not None:
-        return parse_scale(scale, polarity or "higher"), criterion
-    if polarity is not None:
+    criterion = plan.criterion
+    if plan.scale is not None:
+        return parse_scale(plan.scale, plan.polarity or "higher"), criterion
+    if plan.polarity is not None:
         raise UsageError("--polarity says which end of --scale is good: give both")
     if criterion is None:
         return None, None
@@ -187,15 +236,6 @@ def _stated(criterion: str | None, scale: str | None, polarity: Polarity | None)
         )
     prompt = find_criterion(criterion)
     return prompt.scale, prompt.name
-
-
-def _check_positive(positive: int | None, scale: Scale | None, path: Path) -> None:
-    if (
-        positive is not None
-        and scale is not None
-        and positive not in (levels := [level.grade for level in scale.levels])
-    ):
-        raise UsageError(f"--positive {positive}: {path} has the grades {', '.join(map(str, levels))}")
 
 
 def _sidecar(path: Path) -> _Sidecar | None:
@@ -248,60 +288,6 @@ def _told_apart(read: Sequence[ResponseQrels]) -> tuple[ResponseQrels, ...]:
     return tuple(named)
 
 
-RECORD = "responses.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
-
-
-class ResponsesPlan(ClusterUnit):
-    """Everything `judge evaluate responses` can be told."""
-
-    folder: Annotated[Path | None, Option(metavar="OUT", place="only")] = None
-    """Output folder of `judge run` or `judge pool`."""
-    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
-    """In place of OUT: TREC runs over response ids, or folders of them."""
-    qrels: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
-    """Response qrels (default: those of OUT)."""
-    topics: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Topics file: depth of turns, and which depend on the PTKB."""
-    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
-    """Only this criterion of OUT; of qrels that do not say it, the criterion or prompt whose scale they have."""
-    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
-    """Scale of qrels that do not say it, such as 0-3."""
-    polarity: Polarity | None = None
-    """Which end of --scale is good (default higher)."""
-    positive: Annotated[int | None, Option(metavar="N")] = None
-    """Grades of N and better are positive, as with trec_eval -l N (default: as the scale says)."""
-    over: Over | None = None
-    """The turns behind breakdowns, comparisons and letters: all of the qrels, an unanswered one 0 (qrels), or the worst
-    grade (worst), or the answered ones (default qrels, or worst where lower grades are better)."""
-    by: RunTable = "run"
-    """What the table has a line for."""
-    single: Annotated[bool, Option(hidden=True)] = False
-    """Whether several criteria are refused, since the lines of other tools do not name one."""
-    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
-    """Folder for all tables in all forms, pictures, and the values of all turns."""
-
-
-class ResponsesOutcome(msgspec.Struct, frozen=True):
-    """The runs under each criterion."""
-
-    criteria: tuple[EvaluatedCriterion, ...]
-    facts: dict[str, TurnFacts]
-    """Of the turns of all qrels."""
-    warnings: tuple[str, ...]
-    """A sentence each."""
-
-    def table(self, table: RunTable) -> Table[Any]:
-        """One table of all criteria.
-
-        Raises:
-            UsageError: Nothing says the depth of the turns, or which depend on the PTKB.
-        """
-        if not is_known(self.facts, table):
-            raise unknown_facts(table)
-        return response_table(self.criteria, self.facts, table)
-
-
 def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOutcome:
     """Evaluate, and write the folder if the plan names one.
 
@@ -315,7 +301,7 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
         raise UsageError("response runs need grades: give --qrels")
     runs, inputs = runs_of_folder(plan.folder) if plan.folder else runs_of_files(plan.runs)
     files = plan.qrels or qrels_files(Path(str(plan.folder)))
-    all_qrels = read_response_qrels(files, plan.criterion, plan.scale, plan.polarity, plan.positive, own=not plan.qrels)
+    all_qrels = read_response_qrels(plan, files)
     for qrels in all_qrels:
         if plan.over is not None and plan.over not in overs(qrels):
             raise UsageError(f"--over {plan.over}: nothing says the worst grade of {qrels.file}: give --scale LOW-HIGH")

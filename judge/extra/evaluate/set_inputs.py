@@ -3,8 +3,10 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+from pydantic import Field
 
 from judge.ask.criteria import find_criterion
 from judge.ask.group import group_members
@@ -13,13 +15,15 @@ from judge.calibrate.intake import OffScale, parse_scale
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.evaluate.responses import Polarity
-from judge.extra.evaluate.sets import GradeSet, OrderedRun
+from judge.extra.evaluate.sets import GradeSet, OrderedRun, binary
 from judge.gold.rows import text_digest
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath, file_in
+from judge.io.plan import Option
 from judge.io.safe import printable_id, shown
 from judge.io.trec import column
+from judge.jobs.options import ClusterUnit
 from judge.pool.bank import read_pool_folder
 from judge.pool.lists import own_turn_id
 from judge.pool.records import Pool
@@ -28,6 +32,34 @@ from judge.runs.profiles import possible_years, year_of
 
 _MOST_GRADES = 101
 """Grades of the longest scale that is taken from what a file holds."""
+
+
+class QrelsPlan(ClusterUnit):
+    """Everything `judge evaluate qrels` can be told."""
+
+    a: Annotated[Path, Option(metavar="A", place="only")]
+    """Qrels, labels of four columns, judgments.jsonl, or an output folder of `judge run`."""
+    b: Annotated[Path, Option(metavar="B", place="only")]
+    """Others of the same items."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Run files and folders of them, TREC runs too, .gz too, or an output folder (default: the pool beside A or B)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file; graded turns that it lacks are refused."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Criterion of the judgments, or their prompt file."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Scale of grades in columns (default: as they are given)."""
+    polarity: Polarity = "higher"
+    """Which end of the scale of columns is good."""
+    off_scale: OffScale = "error"
+    """A grade off its scale stops the comparison, or counts as missing."""
+    positive: Annotated[tuple[int, ...] | None, Field(max_length=2), Option(metavar="N")] = None
+    """Compare positive or not: grade N or better; two numbers are for A and for B."""
+    measures: Annotated[tuple[str, ...], Option("measure", metavar="NAME")] = ()
+    """Mean, the mean grade of first responses, or as ir-measures writes it (default: mean where A, B or the runs are of
+    an output folder, else nDCG@5)."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Also write every table in all forms, and a picture of the rankings."""
 
 
 class GivenSet(msgspec.Struct, frozen=True):
@@ -93,38 +125,29 @@ def _one(path: Path, every: Sequence[Labels], wanted: str | None) -> tuple[Label
         raise UsageError(f"{path}: {error}; give the prompt of your own with --criterion PATH") from error
 
 
-def grade_sets(
-    a: GivenSet,
-    b: GivenSet,
-    *,
-    scale: str | None,
-    polarity: Polarity,
-    positive: tuple[int, int] | None,
-    off_scale: OffScale,
-) -> tuple[GradeSet, GradeSet, tuple[str, ...]]:
-    """Both sets on their scales, and a warning for each with grades that are left out.
+def grade_sets(plan: QrelsPlan, a: GivenSet, b: GivenSet) -> tuple[GradeSet, GradeSet, tuple[str, ...]]:
+    """Both sets on their scales, or as positive or not, and a warning for each with grades that are left out.
 
     Columns are on the declared scale, else on that of the other set's prompt, else on that of the grades they hold.
-
-    `positive` is the worst positive grade of each set, where both are taken as positive or not.
     """
-    declared = parse_scale(scale, polarity) if scale else None
+    declared = parse_scale(plan.scale, plan.polarity) if plan.scale else None
     shared = declared or next((given.criterion.scale for given in (a, b) if given.criterion), None)
     warnings: list[str] = []
     problems: list[Problem] = []
     sets = [
-        _set(given, given.criterion.scale if given.criterion else shared, polarity, off_scale, problems, warnings)
-        for given in (a, b)
+        _set(plan, given, given.criterion.scale if given.criterion else shared, problems, warnings) for given in (a, b)
     ]
     if problems:
         raise InputError(f"{a.path} and {b.path}: {count(len(problems), 'problem')}", problems)
     first, second = sets
-    if positive is not None:
+    if plan.positive:
+        positive = plan.positive[0], plan.positive[-1]
         for letter, of, grade in zip("AB", sets, positive, strict=True):
             if grade not in of.scale or grade == of.worst:
                 raise UsageError(
                     f"--positive {grade}: {letter} has the grades {_words(of)}: expected a better one than the worst"
                 )
+        first, second = binary(first, positive[0]), binary(second, positive[1])
     elif (first.scale, first.higher_is_better) != (second.scale, second.higher_is_better):
         raise UsageError(
             f"A has the grades {_words(first)} ({a.path}), B {_words(second)} ({b.path}): agreement needs one scale. "
@@ -139,18 +162,13 @@ def _words(of: GradeSet) -> str:
 
 
 def _set(
-    given: GivenSet,
-    scale: Scale | None,
-    polarity: Polarity,
-    off_scale: OffScale,
-    problems: list[Problem],
-    warnings: list[str],
+    plan: QrelsPlan, given: GivenSet, scale: Scale | None, problems: list[Problem], warnings: list[str]
 ) -> GradeSet:
     """A set on its scale; without one, on that of the grades it holds."""
     if scale is None:
-        return GradeSet(str(given.path), _by_turn(given, given.labels), _held(given), polarity != "lower")
+        return GradeSet(str(given.path), _by_turn(given, given.labels), _held(given), plan.polarity != "lower")
     labels, allowed = given.labels, {level.grade for level in scale.levels}
-    if off_scale == "missing":
+    if plan.off_scale == "missing":
         labels = on_scale(labels, allowed)
         if lost := sum(label.reason == OFF_SCALE for label in labels.labels):
             total = count(len(labels.labels), "grade")

@@ -8,7 +8,8 @@ import pytest
 from msgspec import structs
 
 from judge.cli import main
-from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
+from judge.extra.evaluate.qrels import compare_qrels
+from judge.extra.evaluate.set_inputs import QrelsPlan
 from judge.io.draw import RankLine, slope_plot
 from judge.io.ids import topic_of
 from tests.calibration_world import Item, items, jsonl, judgment, pool, write_columns, write_pool
