@@ -235,12 +235,8 @@ def word_for(expects: Expects, measure: Estimate, missing: int, margin: float) -
     the whole interval below the margin, fails with all of it above. Where all shifts are equal there is no interval,
     and the value decides.
 
-    Args:
-        expects: What the grade must do.
-        measure: Of `resists` the mean shift towards where the attacker wants the grade, of `falls` that towards the
-            good end, of `stays` the mean size of the shifts: ups and downs that cancel out are no invariance.
-        missing: Twins without a grade.
-        margin: The shift that does not matter, in levels.
+    The measure is of `resists` the mean shift towards where the attacker wants the grade, of `falls` that towards the
+    good end, of `stays` the mean size of the shifts: ups and downs that cancel out are no invariance.
     """
     ends = ends_of(measure)
     if ends is None:

@@ -146,16 +146,7 @@ class PairMean(msgspec.Struct, frozen=True):
 
 
 def point(name: str, C: NDArray[Any], grades: Sequence[int]) -> float | Undefined:
-    """A statistic of one table, or why it is undefined.
-
-    Args:
-        name: Key of STATISTICS.
-        C: Counts or weights (k x k), human grades in rows.
-        grades: The scale's k grades, ascending.
-
-    Raises:
-        KeyError: There is no such statistic.
-    """
+    """A statistic of one table (k x k, human grades in rows; counts or weights), or why it is undefined."""
     statistic = STATISTICS[name]
     if not C.sum():
         return Undefined("no pairs")

@@ -102,7 +102,7 @@ class Reliability(msgspec.Struct, frozen=True):
 def variance_components(
     values: Sequence[float], factors: Mapping[Source, Sequence[Any]], rest: Source
 ) -> tuple[VarianceComponent, ...] | Undefined:
-    """The variances of random effects, from unbalanced data too.
+    """The variances of random effects, from unbalanced data too; `rest` names what differs from grade to grade.
 
     Sums of squares T_α = Σ_a n_a ȳ_a² over the levels a of each factor are set equal to their expectations,
     N μ² + Σ_β σ²_β Σ_a Σ_b n_ab² / n_a. The estimates are unbiased, and those of the analysis of variance where data
@@ -114,11 +114,6 @@ def variance_components(
     >>> table = {"run": "abab", "topic": "1122"}
     >>> [row.estimate for row in variance_components([0, 2, 1, 3], table, "run x topic")]
     [2.0, 0.5, 0.0]
-
-    Args:
-        values: The grades (N,).
-        factors: Source to the level of each grade (N,).
-        rest: The name of what differs from grade to grade.
     """
     N = len(values)
     if N < 2:
@@ -242,12 +237,9 @@ def power_factor(topics: int) -> float:
 
 
 def topics_needed(variance: float, size: float, factor: Callable[[int], float]) -> int | Undefined:
-    """The fewest topics over which `factor` standard errors are no more than `size`.
+    """The fewest topics over which `half_width_factor` or `power_factor` standard errors are no more than `size`.
 
-    Args:
-        variance: T times the variance of what is estimated, as of `difference_variance`.
-        size: A half-width, or a true difference.
-        factor: `half_width_factor` or `power_factor`.
+    `variance` is T times the variance of what is estimated, as `difference_variance`.
     """
     if not variance > 0:
         return Undefined("the grades show no error that topics could reduce")

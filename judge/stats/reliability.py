@@ -50,15 +50,8 @@ def alpha_interval(
 ) -> Estimate:
     """Krippendorff's alpha with a 95 % interval over topics, as `resampling.fisher_interval`.
 
-    `n` counts the units with two grades or more, `topics` the topics that have any.
-
-    Args:
-        labels: Codes of R raters, or of R samples of one judge (R x N), -1 where there is no grade.
-        topics: Each unit's topic (N,), from 0.
-        grades: The scale's grades, ascending.
-        level: Level of measurement.
-        rng: The source of randomness.
-        replicates: Number of resamples.
+    Labels are codes of R raters, or of R samples of one judge (R x N), -1 where there is no grade. `n` counts the units
+    with two grades or more, `topics` the topics that have any.
     """
     counts = value_counts(labels, len(grades))
     value = krippendorff_alpha(counts, grades, level)

@@ -74,14 +74,8 @@ def resampled(
     with the standard error of the bootstrap or the jackknife (`fisher_interval`). Whole topics are drawn with
     replacement, or left out. Tables of weights have no interval over items.
 
-    Args:
-        name: Key of STATISTICS.
-        tables: C of every topic (T x k x k), counts or weights, in an order that does not depend on the input's.
-        grades: The scale's grades, ascending.
-        rng: The source of randomness.
-        replicates: Number of resamples.
-        level: Confidence level.
-        below: How many standard errors the interval over topics reaches below the value; as many as above if None.
+    The order of topics should not depend on the input's. The interval over topics reaches `below` standard errors below
+    the value; as many as above if None.
     """
     judged, C = tables[tables.any(axis=(1, 2))], tables.sum(axis=0)
     n, T = round(C.sum()), len(judged)

@@ -41,11 +41,11 @@ class Difference(NamedTuple):
 def run_differences(
     grades: Floats, topics: Sequence[str], rng: np.random.Generator, *, flips: int = 10_000, level: float = 0.95
 ) -> tuple[Difference, ...]:
-    """Compare every two runs on the turns that both have.
+    """Compare every two runs (R x N, nan where a turn does not count for a run) on the turns that both have.
 
     Under the null hypothesis of a pair, the sum D_t of its differences in topic t could as well be -D_t. So Σ g_t D_t
     over its cluster-robust standard error is a draw t* of t for signs g, the same for all pairs; the identity is among
-    them. All 2^T signs are taken where they are no more than `flips`, else p = (1 + #) / (B + 1). The adjusted p of a
+    them. All 2^T signs are taken where they are at most B = `flips`, else p = (1 + #) / (B + 1). The adjusted p of a
     pair compares its t with the largest t* of the pairs whose t is no larger (step-down), and is no smaller than that
     of a pair with a larger t. It keeps the family-wise error in whichever pairs the null holds.
     J. P. Romano & M. Wolf (2005), Exact and approximate stepdown methods for multiple hypothesis testing, JASA
@@ -58,13 +58,6 @@ def run_differences(
     >>> (found,) = run_differences(np.array([[1.0] * 8, [0.0] * 8]), list("abcdefgh"), np.random.default_rng(0))
     >>> found.p, 2 / 2**8
     (0.0078125, 0.0078125)
-
-    Args:
-        grades: The runs' grades (R x N), nan where a turn does not count for a run.
-        topics: The topic of each turn (N,).
-        rng: The source of randomness.
-        flips: B, and the most signs to enumerate.
-        level: Confidence level of the intervals.
     """
     names, codes = np.unique(np.asarray(topics), return_inverse=True)
     pairs = list(combinations(range(len(grades)), 2))

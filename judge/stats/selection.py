@@ -29,18 +29,10 @@ def nested_folds(
 ) -> float | Undefined:
     """Choose on all folds but one, score on the left-out topics of all folds together.
 
-    The value is the mean over repeated random divisions of the topics; the first of equally good candidates is chosen.
+    The value is the mean over repeated random divisions of the topics; the first of equally good candidates is chosen,
+    by the tables `choose_by` where they are given. Tables are C by candidate and topic (m x T x k x k).
     S. Varma & R. Simon (2006), Bias in error estimation when using cross-validation for model selection, BMC
     Bioinformatics 7, 91.
-
-    Args:
-        tables: C by candidate and topic (m x T x k x k), counts or weights; choices are scored on them.
-        name: Key of STATISTICS.
-        grades: The scale's k grades, ascending.
-        rng: The source of randomness.
-        choose_by: Tables of the same shape by which candidates are chosen; `tables` if None.
-        folds: Number of folds; no more than there are topics.
-        repeats: Number of divisions.
     """
     judged, by = _judged(tables, choose_by)
     _, T, k, _ = judged.shape

@@ -82,18 +82,8 @@ def system_agreement(
     a run has no item or a side is constant are left out. `n` counts the runs that have an item on both sides; other
     runs are not ranked.
 
-    Args:
-        human_sums: Sum of the assessors' grades by run and topic (R x T), over the items that both sides graded.
-        human_counts: The number of these grades (R x T).
-        judge_sums: Sum of the judge's grades (R x T).
-        judge_counts: The number of these grades (R x T).
-        rng: The source of randomness.
-        higher_is_better: Polarity of the scale.
-        replicates: Number of resamples.
-        statistics: What is computed; SYSTEM if None.
-
-    Returns:
-        An estimate of every statistic that R runs allow, by name.
+    Sums and counts are of the grades by run and topic (R x T), over the items that both sides graded. Every statistic
+    of SYSTEM, or of `statistics`, that R runs allow is estimated.
     """
     sums, counts = _ranked(human_sums, human_counts, judge_sums, judge_counts, higher_is_better)
     T, R = sums[0].shape

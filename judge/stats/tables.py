@@ -58,15 +58,8 @@ def topic_tables(
 ) -> NDArray[Any]:
     """C of every topic (T x k x k) from the codes of N items; items that lack either grade are left out.
 
-    C holds counts as integers; with weights that differ, sums of weights as floats, scaled to a mean of 1.
-
-    Args:
-        human: Codes (N,).
-        judge: Codes (N,).
-        topics: Each item's topic (N,), from 0 to T - 1.
-        k: Number of grades.
-        T: Number of topics.
-        weights: How many responses each item stands for (N,), up to a factor; all equal if None.
+    C holds counts as integers; with weights that differ, sums of weights as floats, scaled to a mean of 1. Topics are
+    numbered from 0, and an item's weight says how many responses it stands for, up to a factor.
     """
     both = (human >= 0) & (judge >= 0)
     cell = (topics[both].astype(np.int64) * k + human[both]) * k + judge[both]
