@@ -409,7 +409,7 @@ def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
 def _compared_cards(path: Path) -> None:
     """A card beside the very same one, and the tables in every form."""
     card = ReadCard(parse_card(path.read_bytes(), str(path)), None)
-    for grid in compare_cards([card, card]).grids:
+    for grid in compare_cards([card, card]):
         grid.files("table")
 
 

@@ -31,7 +31,7 @@ def card_pages(opening: str) -> dict[str, str]:
     """The judge cards, and below the words of their first page the tables that set them side by side."""
     folder = DOCS / "cards"
     cards = {path.parent.name: path for path in sorted(folder.glob("*/card.json"))}
-    grids = compare_bench(CardsPlan(cards=[folder])).grids
+    grids = compare_bench(CardsPlan(cards=[folder]))
     tables = "\n\n".join(grid.markdown().rstrip() for grid in grids)
     return {"cards/index.md": f"{opening}\n{tables}\n"} | {
         f"cards/{name}/card.md": card_page(parse_card(path.read_bytes(), str(path))) for name, path in cards.items()

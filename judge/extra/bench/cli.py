@@ -11,10 +11,7 @@ from judge.extra.bench.listing import DatasetsPlan, list_datasets
 from judge.extra.bench.page import CardsPlan, ReadCard, card_grids, compare_bench, judge_grids, verdict
 from judge.io.cells import count
 from judge.io.plan import Options
-from judge.io.table import Table
 from judge.judges.backends import backend_facts
-
-DATASET_COLUMNS = ("dataset", "there", "criterion", "rung", "unit", "stored judges", "licence", "source")
 
 
 class StoredJudges(Options, section="asking"):
@@ -66,18 +63,13 @@ def compare(plan: CardsPlan, output: TableFormat) -> int:
     """
     with progress("comparing cards"):
         compared = compare_bench(plan)
-    print_grids(compared.grids, output.format)
+    print_grids(compared, output.format)
     return 0
 
 
 def datasets(plan: DatasetsPlan, output: TableFormat) -> int:
     """List the public datasets that judges are measured on: which are below a folder, and how to get the others."""
-    lines = tuple(
-        (each.name, each.there, each.criterion, each.rung, each.unit, each.stored, each.licence, each.source)
-        for each in list_datasets(plan)
-    )
-    note = "Judge downloads none of them: clone or download the source into the folder, and keep to its licence."
-    print_grids([Table(lines, DATASET_COLUMNS, "Datasets", (note,))], output.format)
+    print_grids([list_datasets(plan)], output.format)
     return 0
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from judge.errors import InputError, UsageError
-from judge.extra.bench.datasets import Dataset, LabeledResponse, Rung, find_files, is_there
+from judge.extra.bench.datasets import Dataset, LabeledResponse, find_files, is_there
 from judge.extra.bench.datasets.graded import GRADED
 from judge.extra.bench.datasets.grounded import GROUNDED
 from judge.io.ids import natural_key
@@ -15,6 +15,7 @@ from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Options
 from judge.io.safe import did_you_mean, digest
 from judge.io.stored import read_stored, sha256
+from judge.io.table import Table
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage, Record
 from judge.runs.records import Exchange, TokenCount, Turn
@@ -30,38 +31,22 @@ class DatasetsPlan(Options):
     """Folder with the datasets."""
 
 
-class ListedDataset(Record, frozen=True):
-    """A dataset that judge can read, and whether it is there."""
-
-    name: str
-    criterion: str
-    rung: Rung | None
-    unit: str
-    there: bool
-    stored: bool
-    licence: str
-    source: str
-
-
-def list_datasets(plan: DatasetsPlan) -> tuple[ListedDataset, ...]:
-    """Every dataset that judge can read, in the order of `DATASETS`.
+def list_datasets(plan: DatasetsPlan) -> Table[Any]:
+    """Every dataset that judge can read, in the order of `DATASETS`: which are there, and how to get the others.
 
     Raises:
         InputError: The folder cannot be read.
     """
-    return tuple(
-        ListedDataset(
-            name=dataset.name,
-            criterion=dataset.criterion,
-            rung=dataset.rung,
-            unit=dataset.unit,
-            there=is_there(plan.data, dataset.files),
-            stored=dataset.stored is not None,
-            licence=dataset.licence,
-            source=dataset.source,
+    lines = tuple(
+        (
+            *(each.name, is_there(plan.data, each.files), each.criterion, each.rung, each.unit),
+            *(each.stored is not None, each.licence, each.source),
         )
-        for dataset in DATASETS.values()
+        for each in DATASETS.values()
     )
+    columns = ("dataset", "there", "criterion", "rung", "unit", "stored judges", "licence", "source")
+    note = "Judge downloads none of them: clone or download the source into the folder, and keep to its licence."
+    return Table(lines, columns, "Datasets", (note,))
 
 
 def choose_datasets(folder: Path, names: Sequence[str]) -> tuple[Dataset, ...]:

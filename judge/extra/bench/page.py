@@ -217,40 +217,22 @@ class ReadCard(Record, frozen=True):
     items: Mapping[str, tuple[BenchItem, ...]] | None
 
 
-class CardDifference(Record, frozen=True):
-    """AUC of one judge minus that of another on the items that both ranked."""
-
-    dataset: str
-    a: str
-    b: str
-    auc_a: float | None
-    auc_b: float | None
-    difference: Estimate
-
-
-class ComparedCards(Record, frozen=True):
-    """The judges of several cards side by side."""
-
-    names: tuple[str, ...]
-    """The judge of each card; a judge of several cards is numbered."""
-    grids: tuple[Table[Any], ...]
-    differences: tuple[CardDifference, ...]
-
-
-def compare_cards(cards: Sequence[ReadCard]) -> ComparedCards:
+def compare_cards(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
     """Set cards side by side; a cell of other data or of another prompt than the first card's is refused."""
     names = _names([each.card.judge for each in cards])
-    columns = _columns(cards)
-    refusals = _refusals(columns, names)
-    differences = _differences(cards, names, columns, refusals)
     grids = judge_grids(cards)
-    if differences:
-        grids += (_difference_grid(differences),)
+    if lines := _differences(cards, names):
+        note = (
+            "AUC of a minus AUC of b on the items that both ranked; "
+            "intervals are 95 % over units, each pair for itself."
+        )
+        columns = ("dataset", "a", "b", "items", "AUC a", "AUC b", "a - b")
+        grids += (Table(lines, columns, "Differences", (note,), PLACES),)
     without = [name for name, each in zip(names, cards, strict=True) if each.items is None]
     if without:
         note = f"Without {ITEMS} beside the card of {', '.join(without)} there are no paired differences of it."
         grids = (*grids[:-1], grids[-1].with_notes(note))
-    return ComparedCards(names, grids, differences)
+    return grids
 
 
 def judge_grids(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
@@ -340,13 +322,11 @@ def _prompt(dataset: DatasetCard) -> str:
     return f"{dataset.prompt} ({(dataset.prompt_digest or '')[:SHORT_DIGEST]})"
 
 
-def _differences(
-    cards: Sequence[ReadCard],
-    names: Sequence[str],
-    columns: Columns,
-    refusals: Mapping[tuple[int, str], str],
-) -> tuple[CardDifference, ...]:
-    differences = []
+def _differences(cards: Sequence[ReadCard], names: Sequence[str]) -> list[tuple[Cell, ...]]:
+    """A line for each dataset and two judges: AUC of one minus that of the other on the items that both ranked."""
+    columns = _columns(cards)
+    refusals = _refusals(columns, names)
+    lines: list[tuple[Cell, ...]] = []
     for column in columns:
         answers = {
             place: each.items[column]
@@ -356,18 +336,11 @@ def _differences(
         _check_gold(column, answers, names)
         for a, b in combinations(answers, 2):
             pairs = contest(answers[a], answers[b])
-            of_a, of_b = auc(pairs.a, pairs.positive), auc(pairs.b, pairs.positive)
-            differences.append(
-                CardDifference(
-                    dataset=column,
-                    a=names[a],
-                    b=names[b],
-                    auc_a=None if isinstance(of_a, Undefined) else of_a,
-                    auc_b=None if isinstance(of_b, Undefined) else of_b,
-                    difference=auc_difference([pairs]),
-                )
-            )
-    return tuple(differences)
+            aucs = (auc(scores, pairs.positive) for scores in (pairs.a, pairs.b))
+            of_a, of_b = (None if isinstance(each, Undefined) else each for each in aucs)
+            difference = auc_difference([pairs])
+            lines.append((column, names[a], names[b], difference.n, of_a, of_b, difference))
+    return lines
 
 
 def _check_gold(column: str, answers: Mapping[int, Sequence[BenchItem]], names: Sequence[str]) -> None:
@@ -382,17 +355,6 @@ def _check_gold(column: str, answers: Mapping[int, Sequence[BenchItem]], names: 
                 )
 
 
-def _difference_grid(differences: Sequence[CardDifference]) -> Table[Any]:
-    lines = [
-        (each.dataset, each.a, each.b, each.difference.n, each.auc_a, each.auc_b, each.difference)
-        for each in differences
-    ]
-    notes = (
-        "AUC of a minus AUC of b on the items that both ranked; intervals are 95 % over units, each pair for itself.",
-    )
-    return Table(lines, ("dataset", "a", "b", "items", "AUC a", "AUC b", "a - b"), "Differences", notes, PLACES)
-
-
 class CardsPlan(Options):
     """Everything `judge bench compare` can be told."""
 
@@ -400,8 +362,8 @@ class CardsPlan(Options):
     """Cards, or folders that `judge bench` wrote; a folder of folders stands for the cards in these."""
 
 
-def compare_bench(plan: CardsPlan) -> ComparedCards:
-    """Read cards and set them side by side.
+def compare_bench(plan: CardsPlan) -> tuple[Table[Any], ...]:
+    """Read cards and set them side by side: judges by datasets, and paired differences.
 
     Raises:
         UsageError: There are fewer than two.
