@@ -786,25 +786,9 @@ _TOLOKA = (
     b"1_1\tR1\t2\t\tann\tAPPROVED\n\t\t\t\t\t\n1_1\tR1\t3\t3\tben\tREJECTED\n",
 )
 _STUDIO = (
-    _json(
-        [
-            {
-                "id": 1,
-                "data": {"turn_id": "1_1", "response_id": "R1"},
-                "annotations": [
-                    {
-                        **{
-                            "id": 2,
-                            "completed_by": {"id": 3, "email": "ann"},
-                            "was_cancelled": False,
-                            "lead_time": 2.5,
-                        },
-                        "result": [{"from_name": "relevance", "type": "choices", "value": {"choices": ["2"]}}],
-                    }
-                ],
-            }
-        ]
-    ),
+    b'[{"id": 1, "data": {"turn_id": "1_1", "response_id": "R1"}, "annotations": [{"id": 2, "completed_by": {"id": 3, '
+    b'"email": "ann"}, "was_cancelled": false, "lead_time": 2.5, "result": [{"from_name": "relevance", '
+    b'"type": "choices", "value": {"choices": ["2"]}}]}]}]\n',
     _json([{"turn_id": "1_1", "response_id": "R1", "rating": [{"rating": 2}], "annotator": 3, "annotation_id": 2}]),
     b'turn_id,response_id,annotator,annotation_id,relevance\n1_1,R1,3,2,"[{""rating"": 2}]"\n',
 )
@@ -1102,9 +1086,7 @@ READERS: dict[str, Reader] = {
     "gold-parquet": Reader(_parquet, partial(_import, source="csv")),
     "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),
     "gold-begin": Reader(lambda: _BEGIN, partial(_import, source="begin")),
-    "gold-crowd": Reader(lambda: _TASKS, partial(_import, source="crowd")),
-    "gold-mturk": Reader(lambda: (*_MTURK, *_ANSWERS), partial(_import, source="crowd")),
-    "gold-studio": Reader(lambda: _STUDIO, partial(_import, source="crowd")),
+    "gold-crowd": Reader(lambda: (*_TASKS, *_MTURK, *_ANSWERS, *_STUDIO), partial(_import, source="crowd")),
     "gold-words": Reader(lambda: _WORDS, partial(_import, source="csv")),
     "gold-qrels": Reader(lambda: _QRELS, partial(_import, source="qrels")),
     "bench-begin": Reader(lambda: _BEGIN, partial(_dataset, name="begin-cmu", file="begin_dev_cmu.tsv")),
@@ -1128,9 +1110,7 @@ READERS: dict[str, Reader] = {
     "seal": Reader(lambda: (_SEALED[SEAL],), partial(_sealed, name=SEAL)),
     "ledger": Reader(lambda: (_SEALED[LEDGER],), partial(_sealed, name=LEDGER)),
     "salt": Reader(lambda: (_SEALED["test.salt"],), partial(_sealed, name="test.salt")),
-    "crowd": Reader(lambda: _LONG, partial(_crowd, name="labels.csv")),
-    "crowd-mturk": Reader(lambda: _MTURK, partial(_crowd, name="batch.csv")),
-    "crowd-answers": Reader(lambda: _ANSWERS, partial(_crowd, name="batch.csv")),
+    "crowd": Reader(lambda: (*_LONG, *_MTURK, *_ANSWERS), partial(_crowd, name="labels.csv")),
     "crowd-toloka": Reader(lambda: _TOLOKA, partial(_crowd, name="assignments.tsv")),
     "crowd-studio": Reader(lambda: _STUDIO, partial(_crowd, name="project.json")),
     "crowd-submissions": Reader(lambda: _SUBMISSIONS, _submissions),

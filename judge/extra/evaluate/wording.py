@@ -311,8 +311,6 @@ class WordingOutcome(Record, frozen=True):
     """Runs under BLEU and ROUGE."""
 
     runs: Table[WordedRun]
-    references: dict[str, tuple[str, ...]]
-    """Turn to its manual responses."""
     grid: Table[Any]
     """The table for people."""
     warnings: tuple[str, ...]
@@ -359,7 +357,7 @@ def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
         files = grid.files("runs")
         files["turns.tsv"] = turns_grid(runs, references).files("turns")["turns.tsv"]
         replace_folder(plan.out, files, RECORD, inputs=[*inputs, *find_runs(plan.runs)[0]])
-    return WordingOutcome(Table(runs), references, grid, tuple(warnings))
+    return WordingOutcome(Table(runs), grid, tuple(warnings))
 
 
 def _notes(plan: WordingPlan, runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -208,11 +208,13 @@ def test_only_tables_with_intervals_explain_them() -> None:
 
 
 @pytest.mark.slow
-def test_pictures_are_those_that_the_facts_allow() -> None:
+def test_pictures_are_those_that_the_facts_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     topics = [Topic(str(n), None, (), (turn(f"{n}_1", 1, "1"), turn(f"{n}_2", 2))) for n in (1, 2, 3)]
     names = {"runs", "topics", "depths", "ptkb"}
     drawn = breakdown_pictures(RUNS, turn_facts(TOP.turns, topics), "relevance")
     assert drawn.keys() == {f"{name}.{ending}" for name in names for ending in ("svg", "png")}
     assert drawn == breakdown_pictures(RUNS, turn_facts(TOP.turns, topics), "relevance")
+    for name in ("interval_plot", "curve_plot"):
+        monkeypatch.setattr(f"judge.extra.evaluate.breakdown.{name}", lambda *given: (b"svg", b"png"))
     assert "ptkb.svg" not in breakdown_pictures(RUNS, turn_facts(TOP.turns), "relevance")
     assert breakdown_pictures([run("none", {})], {}, "relevance") == {}
