@@ -99,18 +99,17 @@ def survive(folder, content):
         if read.run is None:
             assert any(one.severity == "error" for one in read.problems)
             continue
-        for places in (read.places, ()):
-            for turns in (TOPICS, None):
-                validated = validate_run(
-                    read.run, turns, TokenLimit(count_words, 2, "bare"), problems=read.problems, places=places
-                )
-                assert all(CODES[one.code].severity == one.severity for one in validated.problems)
-                assert {one.reason for one in validated.exclusions} <= set(CODES)
-                stored = msgspec.json.encode([validated.problems, validated.exclusions])
-                assert stored.decode().isprintable()
-                if validated.run is not None:
-                    assert all(turn.responses for turn in validated.run.turns)
-                    survive_pooling(validated.run, validated.exclusions)
+        for places, turns in ((read.places, TOPICS), ((), None)):
+            validated = validate_run(
+                read.run, turns, TokenLimit(count_words, 2, "bare"), problems=read.problems, places=places
+            )
+            assert all(CODES[one.code].severity == one.severity for one in validated.problems)
+            assert {one.reason for one in validated.exclusions} <= set(CODES)
+            stored = msgspec.json.encode([validated.problems, validated.exclusions])
+            assert stored.decode().isprintable()
+            if validated.run is not None:
+                assert all(turn.responses for turn in validated.run.turns)
+                survive_pooling(validated.run, validated.exclusions)
 
 
 def survive_pooling(run, excluded):

@@ -1,9 +1,6 @@
 """`judge nuggets create` against a server: nothing is paid twice, failures stay failures, a killed run goes on."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,8 @@ from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.jobs.creation import NuggetCreatePlan, create_nuggets, forecast_creation, read_creation
 from judge.extra.nuggets.jobs.questions import bank_notes
 from tests.conftest import PROJECT
-from tests.mock import Mock, wait_for_paid
+from tests.extra.nuggets.test_jobs import ask_until_killed
+from tests.mock import Mock
 
 pytestmark = pytest.mark.slow
 
@@ -163,13 +161,8 @@ def test_a_killed_run_goes_on_with_the_same_bytes(mock: Mock, pooled: Path, tmp_
     whole = create_nuggets(plan(mock, pooled, tmp_path / "whole"))
     mock.reset()
     mock.config(latency=0.05)
-    words = ["nuggets", "create", "--pool", str(pooled), "--topics", str(TOPICS), "--model", "server/mock"]
-    words += ["--base-url", mock.base_url, "--concurrency", "4", "--out", str(tmp_path / "out")]
-    environment = os.environ | {"PYTHONPATH": str(PROJECT)}
-    process = subprocess.Popen([sys.executable, "-m", "judge", *words], env=environment, stderr=subprocess.DEVNULL)
-    wait_for_paid(mock, process, 30)
-    process.kill()
-    process.wait()
+    words = "--topics", TOPICS, "--pool", pooled, "--concurrency", 4, "--out", tmp_path / "out"
+    ask_until_killed(mock, 30, "create", *words)
     assert created(tmp_path / "out")["status"] == "unfinished"
     mock.config(latency=0.0)
     again = create_nuggets(plan(mock, pooled, tmp_path / "out"))

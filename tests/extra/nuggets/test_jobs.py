@@ -117,15 +117,15 @@ def test_a_reply_without_a_label_is_a_failure(mock: Mock, pooled: Path, tmp_path
     assert (tmp_path / asked.plan.command.answers_file).read_bytes() == b""
 
 
-def ask_until_killed(mock: Mock, pooled: Path, out: Path, command: str, concurrency: int, paid: int) -> None:
+def ask_until_killed(mock: Mock, paid: int, command: str, *words: object) -> None:
     """Kill a command of `judge nuggets` once so many of its calls are paid."""
-    arguments = [
-        sys.executable, "-m", "judge", "nuggets", command, "--pool", str(pooled), "--bank", str(BANK), "--model",
-        "server/mock", "--base-url", mock.base_url, "--concurrency", str(concurrency), "--out", str(out),
-    ]  # fmt: skip
+    arguments = ["-m", "judge", "nuggets", command, "--model", "server/mock", "--base-url", mock.base_url]
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(
-        arguments, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, *arguments, *map(str, words)],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     wait_for_paid(mock, process, paid)
     process.kill()
@@ -138,7 +138,8 @@ def test_a_killed_run_goes_on_with_the_same_bytes(mock: Mock, pooled: Path, tmp_
     asked.ask(plan(mock, pooled, tmp_path / "whole", asked))
     mock.reset()
     mock.config(latency=0.05)
-    ask_until_killed(mock, pooled, tmp_path / "out", asked.plan.command.command.split()[-1], 2, 10)
+    words = "--pool", pooled, "--bank", BANK, "--concurrency", 2, "--out", tmp_path / "out"
+    ask_until_killed(mock, 10, asked.plan.command.command.split()[-1], *words)
     mock.config(latency=0.0)
     assert not (tmp_path / "out" / asked.plan.command.answers_file).exists()
     asked.ask(plan(mock, pooled, tmp_path / "out", asked))
