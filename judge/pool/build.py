@@ -110,18 +110,10 @@ def build_pool(
 ) -> Pool:
     """Group candidates into pooled responses and number them.
 
-    A passage without text keeps its key in the response and has no entry in the pool's passages.
-
-    Args:
-        candidates: The responses that may be judged.
-        evidence: From `evidence_of`.
-        lengths: What becomes of a long response.
-        screen: Excludes low-quality responses, which then get no id; None screens none.
-        previous: The pool to extend. Its responses keep id, text and passages, even where no run holds them any more,
-            so that an id never changes its meaning. A run of `previous` that is among the candidates is replaced whole.
-        excluded: Exclusions of earlier stages; the pool holds them beside its own.
-        turns: The turns of interactive runs and of dialogues.
-        unit: What a candidate stands for.
+    A passage without text keeps its key in the response and has no entry in the pool's passages. Responses of
+    `previous` keep id, text and passages, even where no run holds them any more, so that an id never changes its
+    meaning; a run of it that is among the candidates is replaced whole. Responses that the screen excludes get no id.
+    The exclusions of earlier stages stand beside the pool's own.
 
     Raises:
         InputError: A passage of `previous` has another text now, or two conversations have one id.
@@ -219,11 +211,9 @@ def passage_order(key: str) -> tuple[object, _WholeKey]:
 
 
 def evidence_of(collection: Mapping[str, Passage] | None = None, *, verified: bool = False) -> Evidence:
-    """What a used passage is evidence by.
+    """What a used passage is evidence by: the text of the collection or, without one, the text that the run gave.
 
-    Args:
-        collection: Passages by id; their texts are the only evidence. None: the texts that the runs gave are evidence.
-        verified: The texts that the runs gave are known to be the collection's.
+    `verified` says that the texts that the runs gave are known to be the collection's.
     """
 
     def evidence(provenance: Provenance) -> tuple[str, Passage | None]:

@@ -43,12 +43,8 @@ def read_relevance(
 ) -> PassageRelevance:
     """Passage qrels as a condition on responses; turn ids in either spelling.
 
-    Args:
-        path: A qrels file, plain or gzip.
-        minimum: The lowest grade that counts as relevant.
-        max_rank: How many responses a turn are looked at, as in `PassageRelevance`.
-        known: The turns of the topics; qrels that judge none of them, and no turn of an interactive run in these
-            topics, are refused. Other turns are no error.
+    Qrels that judge none of the `known` turns, and no turn of an interactive run in these topics, are refused. Other
+    turns are no error.
 
     Raises:
         InputError: The file is not usable as qrels, grades a passage twice, or judges none of the turns.

@@ -28,12 +28,7 @@ class Measures:
     """Measures of ir_measures over one set of grades."""
 
     def __init__(self, names: Sequence[str], grades: Mapping[str, Mapping[str, int]]) -> None:
-        """Prepare the measures.
-
-        Args:
-            names: As ir_measures writes them: `nDCG@5`, `AP(rel=2)`; a measure that is named twice counts once.
-            grades: Grades by turn id and item id.
-        """
+        """Prepare measures as ir_measures writes them (`AP(rel=2)`), each once; grades by turn id and item id."""
         import ir_measures
 
         parsed = dict.fromkeys(map(_parsed, names))

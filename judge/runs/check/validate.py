@@ -60,15 +60,9 @@ def validate_run(
 ) -> Validated:
     """Check one run against the rules of its format.
 
-    Args:
-        run: The run.
-        turns: The turns of the topics by turn id; None skips the checks that need them.
-        tokens: Has the token limit of a response; None where lengths are not checked.
-        problems: The problems that the run's reader reported.
-        places: Paths of turns and responses, from the run's reader; without them the file is taken to be one JSON
-            document (or one turn a line) that was read completely.
-        hashes: The MD5s of the collection, looked up once; None skips the checks that need them.
-        citation_limit: The most passages that a response may cite or flag as used; None for no limit.
+    `problems` and `places` are those of the run's reader; without places the file is taken to be one JSON document, or
+    one turn a line, that was read completely. Without the turns of the topics, the token limit of a response, the MD5s
+    of the collection or the most passages that a response may cite, the checks that need them are not made.
     """
     sheet = Sheet(run, problems, places)
     _check_head(sheet)

@@ -36,13 +36,10 @@ class Conversion(msgspec.Struct, frozen=True):
 def convert_run(
     read: ReadRun, to: str, *, turns: Mapping[str, Turn] | None = None, team: str | None = None
 ) -> tuple[bytes, tuple[Change, ...]]:
-    """One run as a file of the format `to`, and the changes that this format requires.
+    """One run, read without errors, as a file of the format `to`, and the changes that this format requires.
 
-    Args:
-        read: The run with its places, without errors.
-        to: A name in `TARGETS`.
-        turns: The turns of the topics by turn id, for PTKB numbers and statements.
-        team: The team id, where the format needs one; None for the run's own.
+    `turns` are those of the topics, for PTKB numbers and statements; `team` is the team id where the format needs one,
+    None for the run's own.
 
     Raises:
         UsageError: There is no such target, or it has no team id, or the team id is unusable.

@@ -55,14 +55,7 @@ class FixedCopy(msgspec.Struct, frozen=True):
 
 
 def fixed_copy(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], format: str | None = None) -> FixedCopy:
-    """A fixed copy of the run file at `path`.
-
-    Args:
-        path: The file.
-        run: The run that was read from it; its turns are not used.
-        count_tokens: Counts a text's tokens and finds where the limit cuts it.
-        format: The format that the file was read as; None if it was detected.
-    """
+    """A fixed copy of the run file at `path`, from which `run` was read in the format, or the one detected."""
     if rules_of(run.format).form == "pool":
         return FixedCopy(None, refused="a pool and its bank are not fixed")
     document = open_document(path, as_lines=format is not None and rules_of(format).form == "lines")
