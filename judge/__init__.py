@@ -83,8 +83,6 @@ if TYPE_CHECKING:
     from judge.io.table import Table as Table
     from judge.jobs.calibration import CalibrationPlan as CalibrationPlan
     from judge.jobs.calibration import calibrate_judges as calibrate_judges
-    from judge.jobs.correction import CorrectionPlan as CorrectionPlan
-    from judge.jobs.correction import correct_leaderboard as correct_leaderboard
     from judge.jobs.crowd import CrowdPlan as CrowdPlan
     from judge.jobs.crowd import grade_crowd as grade_crowd
     from judge.jobs.doctor import DoctorPlan as DoctorPlan
@@ -101,6 +99,8 @@ if TYPE_CHECKING:
     from judge.jobs.gold_sheet import GoldSheetPlan as GoldSheetPlan
     from judge.jobs.gold_sheet import write_gold_sheet as write_gold_sheet
     from judge.jobs.judged import read_judged as read_judged
+    from judge.jobs.leaderboard import CorrectionPlan as CorrectionPlan
+    from judge.jobs.leaderboard import correct_leaderboard as correct_leaderboard
     from judge.jobs.passages import ExtractPlan as ExtractPlan
     from judge.jobs.passages import IndexPlan as IndexPlan
     from judge.jobs.passages import extract_passages as extract_passages

@@ -8,11 +8,17 @@ from judge.cli.printing import USUAL, print_json, print_listed, print_table, pri
 from judge.cli.tables import print_corrected, print_leaderboard
 from judge.errors import UsageError
 from judge.io.cells import count, decimals, fold, interval, number
-from judge.jobs.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.leaderboard import (
+    CorrectionOutcome,
+    CorrectionPlan,
+    TokenView,
+    correct_leaderboard,
+    under_each_token_rule,
+    under_token_rule,
+)
 from judge.jobs.planning import TopicsPlan, plan_topics
 from judge.jobs.release import ReleasePlan, release_folder
-from judge.jobs.token_limit import TokenView, under_each_token_rule, under_token_rule
 from judge.report.job import ReportPlan, write_report
 from judge.results.corrected_tables import change_text
 from judge.results.leaderboard import reading

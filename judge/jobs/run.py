@@ -15,12 +15,11 @@ from judge.io.folder import FileContent, replace_folder
 from judge.io.ids import clustering
 from judge.io.line_stream import json_bytes
 from judge.io.steps import ProgressLine, Step
-from judge.jobs.engine import open_engine
 from judge.jobs.folder import INDEX, index_markdown, pool_files, result_files
 from judge.jobs.folder import Outcome as Outcome
 from judge.jobs.manifest import MANIFEST, RECORD, pool_manifest, reported
 from judge.jobs.recheck import ask_again, expected_again
-from judge.jobs.run_inputs import Plan, RunInputs, check_out, read_run
+from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine, read_run
 from judge.records import Record
 from judge.results.tables import result_tables
 

@@ -1,12 +1,14 @@
 """The plan of `judge run`, and its inputs, read, checked and pooled."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import model_validator
 
-from judge.ask.asking import JOURNAL, JournalPlace, Judge
+from judge.ask.asking import JOURNAL, CallEngine, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts
 from judge.ask.group import combine
@@ -21,17 +23,61 @@ from judge.crowd.jury import Jury, make_jury
 from judge.errors import InputError, UsageError
 from judge.io.folder import same_place
 from judge.io.ids import Cluster
+from judge.io.installed import need_extra
 from judge.io.paths import file_in
 from judge.io.plan import Call, OneOf, Option, Positive
+from judge.io.safe import printable
 from judge.io.steps import Steps, quiet
-from judge.jobs.engine import EngineName, check_engine
 from judge.jobs.manifest import GROWING, check_folder, configuration
 from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooled, Pooling, check_complete, pool_runs
-from judge.judges.model import Model
-from judge.plugins import need
+from judge.judges.model import Model, ModelOptions
+from judge.plugins import need, refuse_absent
 from judge.records import Criterion, Record
 from judge.runs.families import read_families
+
+EngineName = Literal["ray"]
+"""An engine; it changes no result."""
+
+
+def check_engine(engine: EngineName | None, address: str | None, workers: int | None, *, cascade: bool) -> None:
+    """Refuse options with which no engine can be used; nothing is started."""
+    if engine is None:
+        if address is not None or workers is not None:
+            raise UsageError("--address and --workers are for an engine (--engine ray)")
+        return
+    if cascade:
+        raise UsageError("--engine ray cannot ask a cascade (--cascade): judge it without an engine")
+    refuse_absent(f"engines.{engine}", f"--engine {engine}")
+    need_extra("ray", "--engine ray")
+    address_of(address)
+
+
+@contextmanager
+def open_engine(
+    engine: EngineName | None, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions
+) -> Iterator[CallEngine | None]:
+    """What makes the calls of models elsewhere, until the block ends; None where this process makes them."""
+    if engine is None:
+        yield None
+        return
+    made = need(f"engines.{engine}", f"--engine {engine}")(address_of(address), workers, names, options)
+    with closing(made) as opened:
+        yield opened.model
+
+
+def address_of(address: str | None) -> str | None:
+    """The address of a cluster's head, `HOST:PORT`; None where a cluster is to be started here."""
+    address = address or os.environ.get("RAY_ADDRESS") or None
+    if address is None or address == "local":
+        return None
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise UsageError(
+            f"{printable(address)}: expected HOST:PORT of a Ray cluster's head; judge has to run on one of its nodes"
+        )
+    return address
+
 
 DEFAULT_OUT = Path("judge-out")
 

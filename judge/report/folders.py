@@ -17,8 +17,8 @@ from judge.io.safe import shown
 from judge.io.stored import read_stored, sha256
 from judge.jobs.calibration import RECORD as CALIBRATION_RECORD
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
-from judge.jobs.correction import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.jobs.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
 from judge.jobs.recheck import RECHECK
 from judge.judges.journal import JournalView

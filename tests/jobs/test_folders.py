@@ -47,7 +47,7 @@ CALLERS = {
     "crowd/outputs",
     "jobs/calibration/__init__",
     "extra/reproduce/cast_regin",
-    "jobs/correction",
+    "jobs/leaderboard",
     "jobs/gold_sheet",
     "extra/evaluate/responses",
     "extra/evaluate/spans",

@@ -17,8 +17,8 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.selection import common_values, settled_items
 from judge.errors import UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade
-from judge.jobs.calibration.costs import PaidCall, calls_of, prompt_tokens_of, reply_tokens_of
 from judge.jobs.calibration.inputs import CalibrationPlan
+from judge.jobs.calibration.labels import PaidCall, calls_of, prompt_tokens_of, reply_tokens_of
 from judge.judges.backends import judges_in
 from judge.judges.model import Model
 from judge.records import Criterion

@@ -1,7 +1,8 @@
-"""The labels that a calibration sets beside gold: read from files, or given by the models that it asks."""
+"""The labels that a calibration sets beside gold, read from files or given by the models it asks, and their costs."""
 
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,10 +11,12 @@ import msgspec
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
 from judge.ask.criteria import bundled_criteria, find_criterion
+from judge.ask.estimates import BYTES_PER_TOKEN, estimated_tokens
 from judge.ask.group import group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.opening import address_option, check_prices, check_turns, open_one
 from judge.ask.progress import JobProgress
+from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
 from judge.ask.subjects import check_unit
 from judge.ask.tasks import Task
@@ -31,7 +34,6 @@ from judge.io.line_stream import jsonl_bytes
 from judge.io.paths import published
 from judge.io.safe import shown
 from judge.io.stored import sha256
-from judge.jobs.calibration.costs import group_costs
 from judge.jobs.calibration.inputs import (
     ASKING,
     CalibrationInputs,
@@ -43,6 +45,7 @@ from judge.jobs.calibration.look import LookRecord, check_dev, open_test
 from judge.jobs.manifest import MANIFEST
 from judge.judges.backends import judges_in
 from judge.judges.model import recorded_options
+from judge.judges.records import Completion, Request
 from judge.plugins import need
 from judge.pool.bank import read_pool_folder
 from judge.pool.conversation import turns_shown
@@ -336,3 +339,60 @@ def _answer_files(results: Sequence[Judgment | Failure]) -> dict[str, bytes]:
         JUDGMENTS: jsonl_bytes(result for result in ordered if isinstance(result, Judgment)),
         FAILURES: jsonl_bytes(result for result in ordered if isinstance(result, Failure)),
     }
+
+
+PaidCall = tuple[Request, Completion]
+
+
+def group_costs(
+    judge: str,
+    questions: Questions,
+    prompts: Sequence[Criterion],
+    tasks: Callable[[Sequence[Criterion]], tuple[Task, ...]],
+) -> tuple[GroupCost, ...]:
+    """A row for each group whose criteria were all asked together and alone."""
+    asked = {prompt.digest: prompt for prompt in prompts}
+    groups: dict[tuple[str, ...], list[Criterion]] = {}
+    for prompt in prompts:
+        if prompt.together:
+            groups.setdefault(tuple(part.digest for part in prompt.together), []).append(prompt)
+    rows: list[GroupCost] = []
+    for digests, group in groups.items():
+        if len(group) < len(digests) or not set(digests) <= asked.keys():
+            continue
+        parts = [asked[digest] for digest in digests]
+        tasks_alone = tasks(parts)
+        alone, together = calls_of(questions, tasks_alone), calls_of(questions, tasks(group))
+        rows.append(
+            GroupCost(
+                judge=judge,
+                prompts=tuple(dict.fromkeys(task.criterion.prompt_id for task in tasks_alone)),
+                calls_alone=len(alone),
+                calls_together=len(together),
+                prompt_tokens_alone=sum(map(prompt_tokens_of, alone)),
+                prompt_tokens_together=sum(map(prompt_tokens_of, together)),
+                reply_tokens_alone=sum(map(reply_tokens_of, alone)),
+                reply_tokens_together=sum(map(reply_tokens_of, together)),
+            )
+        )
+    return tuple(rows)
+
+
+def calls_of(questions: Questions, tasks: Iterable[Task]) -> list[PaidCall]:
+    """Every call behind the outcomes of the tasks, once."""
+    calls: dict[str, PaidCall] = {}
+    for task in questions.ahead(tasks):
+        calls |= questions.calls(task)
+    return list(calls.values())
+
+
+def prompt_tokens_of(call: PaidCall) -> int:
+    """The tokens of a call's prompt, estimated where the provider did not count them."""
+    request, completion = call
+    return completion.prompt_tokens or estimated_tokens(request)
+
+
+def reply_tokens_of(call: PaidCall) -> int:
+    """The tokens of a call's reply, likewise."""
+    _, completion = call
+    return completion.completion_tokens or math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)

@@ -4,15 +4,14 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.jobs.engine import check_engine, open_engine
-from judge.jobs.run_inputs import Plan, read_run
+from judge.jobs.run_inputs import Plan, check_engine, open_engine, read_run
 from judge.judges.model import ModelOptions
 
 
 @pytest.fixture
 def _ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray as if it were installed."""
-    monkeypatch.setattr("judge.jobs.engine.need_extra", lambda name, what: None)
+    monkeypatch.setattr("judge.jobs.run_inputs.need_extra", lambda name, what: None)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
 
