@@ -141,16 +141,13 @@ def test_judges_of_llmjudge_are_told_apart_though_their_margins_differ(shared: P
 
 def studentized(A: NDArray[np.int64], B: NDArray[np.int64], swaps: tuple[int, ...], name: str) -> float:
     """The difference after an exchange over its error, which adds a little of one topic at a time."""
-
-    def value(C: NDArray[Any]) -> float:
-        return float(STATISTICS[name](C[None], GRADES)[0])
-
-    sides = [np.where(np.array(swaps)[:, None, None] == 1, *pair).astype(float) for pair in ((B, A), (A, B))]
-    values = [value(X.sum(axis=0)) for X in sides]
-    little = 1e-6
-    moves = [[(value(X.sum(axis=0) + little * C) - v) / little for C in X] for X, v in zip(sides, values, strict=True)]
-    error = math.sqrt(sum((a - b) ** 2 for a, b in zip(*moves, strict=True)))
-    return abs(values[0] - values[1]) / error
+    sides = np.stack([np.where(np.array(swaps)[:, None, None] == 1, *pair) for pair in ((B, A), (A, B))]).astype(float)
+    pooled, little = sides.sum(axis=1, keepdims=True), 1e-6
+    formula = STATISTICS[name]
+    value = formula(pooled[:, 0], GRADES)
+    moved = formula((pooled + little * sides).reshape(-1, *A.shape[1:]), GRADES).reshape(2, -1)
+    moves = (moved - value[:, None]) / little
+    return abs(value[0] - value[1]) / math.sqrt(((moves[0] - moves[1]) ** 2).sum())
 
 
 @pytest.mark.slow
