@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError
 from judge.io import line_stream, stored
-from judge.io.line_stream import LineStream
+from judge.io.line_stream import LineStream, numbered_lines, text_of
 from judge.io.stored import LARGEST_FILE, allow_files, numbered, sha256
 
 IN_A_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -82,13 +82,14 @@ def test_no_more_than_some_blocks_are_held(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_packed_file_is_unpacked_up_to_the_bound(tmp_path: Path) -> None:
     path = put(tmp_path, gzip.compress(b"a\nb\n" * 50))
+    allow_files(200)
     lines = LineStream(path, packed=True, digested=True)
     assert [line for _, line in lines] == [b"a", b"b"] * 50
     assert lines.digest == sha256(path.read_bytes())
     with LineStream(path).file as stored:
         assert stored.read() == path.read_bytes()
     allow_files(199)
-    with pytest.raises(InputError, match="unpacks to more than 199 bytes"):
+    with pytest.raises(InputError, match=r"f: unpacks to more than 199 bytes; --max-file-size allows more$"):
         LineStream(path, packed=True)
 
 
@@ -105,3 +106,23 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 def test_what_cannot_be_opened_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         LineStream(tmp_path / name)
+
+
+def test_blank_lines_keep_their_numbers_and_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "turns.txt"
+    path.write_bytes(b"\xef\xbb\xbf 1-1_1 \r\n\n\t\n1-1_2")
+    assert list(numbered_lines(path)) == [(1, "1-1_1"), (4, "1-1_2")]
+
+
+def test_a_packed_file_is_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "runs.txt.gz"
+    path.write_bytes(gzip.compress("é\n".encode()))
+    assert text_of(path) == "é\n"
+
+
+@pytest.mark.parametrize("stored", [b"a\nb\xff", "a".encode("utf-16")])
+def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, stored: bytes) -> None:
+    path = tmp_path / "runs.txt"
+    path.write_bytes(stored)
+    with pytest.raises(InputError, match=rf"runs.txt: not UTF-8 at byte {stored.index(0xFF)}"):
+        text_of(path)

@@ -181,14 +181,6 @@ def in_terminal(source: str, *, stop_at: bytes | None = None, **environment: str
     return written.decode()
 
 
-@pytest.mark.long
-def test_a_real_terminal_sees_a_bar_and_then_only_the_result() -> None:
-    shown = in_terminal(SLOW)
-    assert "/30, " in shown
-    assert " left" in shown
-    assert shown.endswith("\x1b[2Kdone\r\n")
-
-
 @pytest.mark.slow
 def test_an_interrupt_leaves_the_terminal_clean() -> None:
     # Far longer than the wait for the interrupt, however busy the machine is.
@@ -198,8 +190,10 @@ def test_an_interrupt_leaves_the_terminal_clean() -> None:
 
 
 @pytest.mark.long
-def test_a_bar_without_color_and_a_dumb_terminal() -> None:
-    assert "\x1b[36m" in in_terminal(SLOW)
+def test_a_real_terminal_sees_a_bar_and_then_only_the_result_without_color_or_cursor_if_so_told() -> None:
+    shown = in_terminal(SLOW)
+    assert "/30, " in shown and " left" in shown and "\x1b[36m" in shown
+    assert shown.endswith("\x1b[2Kdone\r\n")
     assert "\x1b[36m" not in in_terminal(SLOW, NO_COLOR="1")
     plain = in_terminal(SLOW, TERM="dumb").splitlines()
     assert [line.partition(":")[0] for line in plain] == ["reading runs", "done"]

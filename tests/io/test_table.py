@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.io.table import FORMS, Table, p_cell, tsv, tsv_lines
+from judge.io.table import FORMS, Table, p_cell, tsv_lines
 from judge.records import Estimate
 
 GRID = Table(
@@ -72,15 +72,6 @@ def test_a_p_value_is_never_written_as_zero(p: float | None, people: str, tools:
     assert grid.tsv() == f"pair\tp\na b\t{tools}\n"
     assert [cells[1] for cells in grid.cells()] == [people]
     assert json.loads(grid.json())["rows"][0]["p"] == p
-
-
-def test_the_lines_are_those_of_the_whole_table() -> None:
-    lines = [("a\tb", 0.25, True), ("c", None, 7)]
-    assert (
-        "".join(tsv_lines(("x", "y", "z"), lines, 2))
-        == tsv(("x", "y", "z"), lines, 2)
-        == ("x\ty\tz\na\\tb\t0.25\ttrue\nc\t\t7\n")
-    )
 
 
 def test_a_line_is_made_before_the_next_one_is_there() -> None:

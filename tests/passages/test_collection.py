@@ -245,15 +245,6 @@ def test_a_pipe_is_as_good_as_a_file(tmp_path: Path) -> None:
     writer.join()
 
 
-@given(st.dictionaries(st.text(min_size=1), st.text()), st.booleans(), st.booleans(), st.booleans())
-def test_whatever_the_ids_and_texts_are_they_are_found(tmp_path_factory, given, ascii, tight, swapped) -> None:
-    rows = [{"contents": text, "id": key} if swapped else {"id": key, "contents": text} for key, text in given.items()]
-    separators = (",", ":") if tight else None
-    lines = "".join(json.dumps(row, ensure_ascii=ascii, separators=separators) + "\n" for row in rows)
-    path = written(tmp_path_factory.getbasetemp(), lines, "property.jsonl")
-    assert texts([path], *given) == given
-
-
 def test_the_passages_of_the_canonical_responses_of_2023(shared: Path) -> None:
     lines = (shared / "ikat/2023/canonical_with_provenance_train.jsonl").read_text("utf-8").split("\n")
     expected = {one["id"]: one["text"] for line in lines if line for one in json.loads(line)["provenance"]}

@@ -98,21 +98,6 @@ def test_a_list_is_a_dict(tmp_path_factory, pairs, random):
         assert found.find([*expected, "absent", DOCUMENT + ":31"]) == [*expected.values(), None, None]
 
 
-def test_lists_of_cast_have_the_id_whole(tmp_path):
-    path = listed(tmp_path, f"KILT_20988739-1,{MD5['a']}\r\n", f"MARCO_D1-2,{MD5['b'].upper()}\r\n")
-    for found in both(path, tmp_path):
-        assert found.find(["KILT_20988739-1", "MARCO_D1-2", "MARCO_D1-3"]) == [
-            bytes.fromhex(MD5["a"]),
-            bytes.fromhex(MD5["b"]),
-            None,
-        ]
-
-
-def test_blank_lines_and_a_missing_last_line_break_are_nothing(tmp_path):
-    found = open_hashes(listed(tmp_path, "\n", line(), "\r\n", line(number=1, letter="b").rstrip()))
-    assert found.find([DOCUMENT + ":0", DOCUMENT + ":1"]) == [bytes.fromhex(MD5["a"]), bytes.fromhex(MD5["b"])]
-
-
 def test_every_problem_is_listed_up_to_ten(tmp_path):
     path = listed(
         tmp_path,
@@ -140,12 +125,6 @@ def test_every_problem_is_listed_up_to_ten(tmp_path):
     ]
     many = problems(listed(tmp_path, line(), *["wrong\n"] * 100))
     assert [place for _, place, _ in many] == [f"line {number}: $" for number in range(2, 12)]
-
-
-def test_a_wrong_line_far_down_has_its_number(tmp_path):
-    lines = [line(number=number) for number in range(40_000)]
-    lines[39_000] = "wrong\n"
-    assert [place for _, place, _ in problems(listed(tmp_path, *lines))] == ["line 39001: $"]
 
 
 @pytest.mark.slow
@@ -215,28 +194,16 @@ def test_a_list_of_one_row_many_times_is_one_row(tmp_path):
 def test_rows_of_both_forms_stand_in_one_block(tmp_path):
     path = listed(
         tmp_path,
-        f"MARCO_D1-2,{MD5['a']}\n",
+        f"MARCO_D1-2,{MD5['a'].upper()}\r\n\n\r\n",
         f"{DOCUMENT}:7,{MD5['b']}\n",
         f" padded,{MD5['c']}\r\n",
         f"KILT_1\t3\t{MD5['d']}\n",
         f"{DOCUMENT}\t12345678\t{MD5['e']}\n",
-        line(),
+        line().rstrip(),
     )
     ids = ["MARCO_D1-2", f"{DOCUMENT}:7", " padded", "KILT_1:3", f"{DOCUMENT}:12345678", f"{DOCUMENT}:0"]
     for found in both(path, tmp_path):
         assert found.find(ids) == [bytes.fromhex(MD5[letter]) for letter in "abcdea"]
-
-
-def test_a_row_twice_is_no_problem(tmp_path):
-    for found in both(listed(tmp_path, line(), line(number=1), line()), tmp_path):
-        assert found.find([DOCUMENT + ":0"]) == [bytes.fromhex(MD5["a"])]
-
-
-def test_an_index_of_a_wrong_list_is_not_written(tmp_path):
-    path = listed(tmp_path, line(), "wrong\n")
-    with pytest.raises(InputError, match="the hash list cannot be used as it is"):
-        index_hashes(path, tmp_path / "new" / "list.idx")
-    assert list(tmp_path.rglob("*")) == [path]
 
 
 def test_a_list_without_end_or_rows_is_refused(tmp_path):
@@ -280,21 +247,12 @@ def test_the_md5_is_that_of_the_text_in_the_collection():
     assert not same_text("\ud800", md5)
 
 
-@given(st.binary(max_size=300))
+BROKEN = st.sampled_from([line(), line(number=1), "\n", "\t", ",", MD5["a"], DOCUMENT, "\r", "7", "é"])
+
+
+@given(st.binary(max_size=300) | st.lists(BROKEN, max_size=9).map("".join).map(str.encode))
 def test_no_list_makes_a_traceback(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("hostile") / "list"
     path.write_bytes(content)
     with contextlib.suppress(InputError):
         open_hashes(path)
-
-
-@given(
-    st.lists(st.sampled_from([line(), line(number=1), "\n", "\t", ",", MD5["a"], DOCUMENT, "\r", "7", "é"]), max_size=9)
-)
-def test_no_list_of_broken_rows_makes_a_traceback(tmp_path_factory, parts):
-    path = tmp_path_factory.mktemp("hostile") / "list"
-    path.write_bytes("".join(parts).encode())
-    try:
-        open_hashes(path)
-    except InputError as error:
-        assert error.problems

@@ -228,12 +228,6 @@ def test_a_passage_without_text_is_refused(tmp_path):
         texts(tmp_path / "out.idx", "b")
 
 
-def test_packed_files_have_to_be_unpacked_first(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(gzip.compress(row("a").encode()))
-    found = problems(tmp_path / "a.jsonl", out=tmp_path / "out.idx")
-    assert [place for _, place, _ in found] == ["$"]
-
-
 def test_every_problem_is_listed_up_to_ten_and_nothing_is_written(tmp_path):
     one = put(tmp_path, "a.jsonl", row("a"), "{\n", '{"contents": "x"}\n', '{"id": "x\n', row("b"), '{"id": 5}\n')
     two = put(tmp_path, "b.jsonl", "{}\n")

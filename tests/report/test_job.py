@@ -407,8 +407,7 @@ def hostile(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "out" / "report.html"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+@pytest.mark.parametrize(("size", "theme"), [(NARROW, "light"), (WIDE, "dark")], ids=["narrow", "wide"])
 def test_the_page_opens_from_the_disk_without_a_fault(
     browser: Browser, hostile: Path, theme: str, size: dict[str, int]
 ) -> None:

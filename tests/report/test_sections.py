@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from markupsafe import Markup
 
-from judge.errors import InputError
 from judge.io.table import Mark, Plot, Table
 from judge.judges.journal import Journal
 from judge.judges.journal_tools import JournalSpending, read_spending
@@ -170,7 +169,7 @@ def test_whatever_a_text_holds_it_stays_a_text_in_markdown() -> None:
 
 def test_a_quotation_in_markdown_makes_no_heading_and_no_list() -> None:
     text = report_markdown(content(Quoted("The reply", "a title\n===\n- one\n1. two")), ()).decode()
-    assert "> a title  \n> \\===  \n> \\- one  \n> 1\\. two\n" in text
+    assert "The reply:\n\n> a title  \n> \\===  \n> \\- one  \n> 1\\. two\n" in text
 
 
 def test_the_page_lets_only_its_own_style_take_effect() -> None:
@@ -262,14 +261,6 @@ def test_tokens_money_and_time_are_added_up_by_judge(tmp_path: Path) -> None:
     assert in_all((a,)) == "unknown for 1 call"
 
 
-def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such journal"):
-        read_spending(tmp_path / "journal.sqlite")
-    (tmp_path / "journal.sqlite").write_bytes(b"not a journal" * 100)
-    with pytest.raises(InputError, match="cannot be read as a journal"):
-        read_spending(tmp_path / "journal.sqlite")
-
-
 @pytest.mark.parametrize(
     ("amount", "text"), [(0, "nothing"), (0.000123, "$0.00012"), (0.01, "$0.01"), (1234.5, "$1,234.50")]
 )
@@ -280,10 +271,3 @@ def test_money_is_never_rounded_to_nothing(amount: float, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0.25, "0.2 s"), (75, "1.2 min"), (7200, "2.0 h")])
 def test_a_duration_is_in_the_unit_that_fits(seconds: float, text: str) -> None:
     assert lasting(seconds) == text
-
-
-def test_the_lines_of_a_quoted_reply_stay_lines_and_are_no_list() -> None:
-    content = Content(
-        "out", "Said.", (Section("failures", "Failures", (Quoted("Reply", "Grades:\n- 2\n1. yes"),)),), ()
-    )
-    assert "Reply:\n\n> Grades:  \n> \\- 2  \n> 1\\. yes\n" in report_markdown(content, ()).decode()

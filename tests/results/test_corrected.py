@@ -6,46 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_corrected
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
 from judge.io.cells import columns_of
-from judge.io.ids import topic_of
 from judge.io.table import records_tsv
-from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.records import Criterion, Estimate, Level, Scale
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, Estimate
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
 from judge.results.corrected_tables import COLUMNS, IN_FILE, change_text, corrected_markdown
 from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
 from judge.results.turns import run_turns
-from judge.runs.records import Exclusion, TokenCount
-
-
-def criterion(polarity: str = "higher") -> Criterion:
-    scale = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), polarity, (2, 3), Level(-1, "unable", ""))
-    return Criterion("groundedness", "graded", 1, (), "grade", scale, (), None, "", "", "x.md", "c" * 64)
-
-
-def pooled(response_id: str, turn_id: str, *runs: str) -> PooledResponse:
-    entries = tuple(RunEntry(run_id, 1, "used", "0" * 64) for run_id in runs)
-    return PooledResponse(
-        response_id, turn_id, topic_of(turn_id), "text", (), TokenCount(1, 1, 1, None), False, entries
-    )  # fmt: skip
-
-
-def judgment(response: PooledResponse, grade: int, unable: bool = False, name: str = "groundedness") -> Judgment:
-    return Judgment(
-        response.response_id, response.turn_id, response.topic_id, name, "graded", grade, unable, None, None, None, (),
-        "litellm/m", "m", "c" * 64, "r" * 64, "json", False, 0,
-    )  # fmt: skip
-
-
-def failure(response: PooledResponse) -> Failure:
-    return Failure(
-        response.response_id, response.turn_id, response.topic_id, "groundedness", "graded", "unreadable", "", None,
-        "litellm/m", "c" * 64, "r" * 64, 0,
-    )  # fmt: skip
+from judge.runs.records import Exclusion
+from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
 
 def gold(response: PooledResponse, *grades: int, p: float | None = 0.5, **changes: object) -> list[GoldRow]:
@@ -74,7 +47,7 @@ class World:
         responses, self.results, self.gold = [], [], {}
         for run_id, turns in runs.items():
             for place, (judged, graded) in enumerate(turns):
-                response = pooled(f"R{len(responses):05d}", f"{place // 2}_{place}", run_id)
+                response = pooled(f"R{len(responses):05d}", f"{place // 2}_{place}", (run_id, 1))
                 responses.append(response)
                 self.results.append(failure(response) if judged is None else judgment(response, judged))
                 if graded is not None:
@@ -82,7 +55,7 @@ class World:
         self.pool = Pool(tuple(responses), {}, ())
 
     def rows(self, polarity: str = "higher", **options: object) -> dict[str, CorrectedRow]:
-        found = correction(self.pool, self.results, criterion(polarity), self.gold, **options)
+        found = correction(self.pool, self.results, criterion(polarity=polarity), self.gold, **options)
         return {row.run_id: row for row in found}
 
     def cautions(self) -> tuple[str, ...]:
@@ -119,7 +92,7 @@ def test_the_best_corrected_run_comes_first_whichever_end_is_good() -> None:
 
 
 def test_a_shared_response_is_gold_for_every_run_that_gave_it() -> None:
-    responses = [pooled(f"R{i}", f"{i}_1", "x", "y") for i in range(9)]
+    responses = [pooled(f"R{i}", f"{i}_1", ("x", 1), ("y", 1)) for i in range(9)]
     matched = {(one.response_id, "groundedness"): gold(one, i % 3, p=8 / 9) for i, one in enumerate(responses[:8])}
     results = [judgment(one, i % 4) for i, one in enumerate(responses)]
     x, y = correction(
@@ -150,8 +123,8 @@ def test_missing_responses_have_bounds_without_an_interval_too() -> None:
 
 def test_unable_unanswered_and_excluded_turns_are_missing() -> None:
     world = World(a=TEN + REST)
-    more = pooled("R9", "90_1", "a")
-    other = pooled("R8", "91_1", "b")
+    more = pooled("R9", "90_1", ("a", 1))
+    other = pooled("R8", "91_1", ("b", 1))
     world.pool = Pool((*world.pool.responses, more, other), {}, (Exclusion("b", "91_2", 1, "over_limit", ""),))
     world.results += [judgment(more, -1, unable=True), judgment(other, 3)]
     rows = world.rows()
@@ -169,8 +142,7 @@ def test_a_run_that_asked_not_to_be_judged_has_no_row() -> None:
 
 
 def test_only_the_response_ranked_first_stands_for_a_run() -> None:
-    first, second = pooled("R0", "1_1", "a"), pooled("R1", "1_1")
-    second = msgspec.structs.replace(second, runs=(RunEntry("a", 2, "used", "0" * 64),))
+    first, second = pooled("R0", "1_1", ("a", 1)), pooled("R1", "1_1", ("a", 2))
     pool = Pool((first, second), {}, ())
     (row,) = correction(
         pool, [judgment(first, 1), judgment(second, 3)], criterion(),
@@ -265,7 +237,7 @@ def test_gold_of_unknown_origin_is_refused_row_by_row() -> None:
 
 def test_unknown_probabilities_do_not_matter_where_the_gold_is_not_used() -> None:
     world = World(a=TEN + REST)
-    unjudged = pooled("R9", "90_1", "a")
+    unjudged = pooled("R9", "90_1", ("a", 1))
     world.pool = Pool((*world.pool.responses, unjudged), {}, ())
     world.gold["R9", "groundedness"] = gold(unjudged, 2, p=None)
     world.gold["R0", "completeness"] = gold(unjudged, 2, p=None)
