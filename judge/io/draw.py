@@ -112,6 +112,7 @@ def title(axes: "Axes", text: str) -> None:
 def legend(figure: "Figure", axes: "Axes", keys: Sequence[tuple[str, str, str, str]]) -> None:
     """Draw the legend above the axes; each key is marker, color, filling and meaning."""
     from matplotlib.lines import Line2D
+    from matplotlib.transforms import ScaledTranslation
 
     axes.legend(
         handles=[
@@ -120,20 +121,14 @@ def legend(figure: "Figure", axes: "Axes", keys: Sequence[tuple[str, str, str, s
         ],
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        bbox_transform=_lifted(figure, axes),
+        # Axes coordinates, a little higher.
+        bbox_transform=axes.transAxes + ScaledTranslation(0, 16 / 72, figure.dpi_scale_trans),
         borderaxespad=0,
         ncols=len(keys),
         frameon=False,
         handletextpad=0.2,
         columnspacing=1.4,
     )
-
-
-def _lifted(figure: "Figure", axes: "Axes") -> Any:
-    """Axes coordinates, a little higher."""
-    from matplotlib.transforms import ScaledTranslation
-
-    return axes.transAxes + ScaledTranslation(0, 16 / 72, figure.dpi_scale_trans)
 
 
 def drawn(text: str, columns: int) -> str:

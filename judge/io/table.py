@@ -208,6 +208,10 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
 
     def tsv(self) -> str:
         """The lines between tabs; title and notes are left out."""
+
+        def parts(cell: Cell) -> Sequence[Cell]:
+            return (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
+
         spread = self.estimates()
         columns = [
             name
@@ -215,7 +219,7 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
             for name in ((column, f"{column}_low", f"{column}_high") if place in spread else (column,))
         ]
         lines = (
-            [part for place, cell in enumerate(line) for part in (_spread(cell) if place in spread else (cell,))]
+            [part for place, cell in enumerate(line) for part in (parts(cell) if place in spread else (cell,))]
             for line in self._lines()
         )
         return tsv(columns, lines, self.places)
@@ -366,10 +370,6 @@ def _markdown(cell: Cell, text: str) -> str:
     if not isinstance(cell, str):
         return text
     return f"**{markdown_cell(text)}**" if isinstance(cell, Strong) else markdown_cell(text)
-
-
-def _spread(cell: Cell) -> Sequence[Cell]:
-    return (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
 
 
 def _fields(value: object, name: str = "") -> Iterator[tuple[str, Any]]:

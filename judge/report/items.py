@@ -140,7 +140,9 @@ def gaps(item: BrowsedItem, scales: Mapping[int, Scale]) -> Gaps:
     if first is None or all(same_grades(first, scale) for scale in others):
         between = [grade for _, grade in given]
     else:
-        between = [_positive(known[side], grade) for side, grade in given if side in known]
+        between = [
+            None if grade is None else int(grade in known[side].positive) for side, grade in given if side in known
+        ]
     off = [distance for side in item.opinions if (distance := off_gold(item, side, scales.get(side))) is not None]
     juries = [said.votes for said in item.opinions.values() if len(said.votes) > 1]
     return Gaps(
@@ -155,17 +157,10 @@ def off_gold(item: BrowsedItem, side: int, scale: Scale | None) -> float | None:
     said = item.opinions[side]
     if said.off is not None:
         return said.off
-    if item.gold_grade is None or not _holds(scale, item.gold_grade):
+    graded = scale is None or any(level.grade == item.gold_grade for level in scale.levels)
+    if item.gold_grade is None or not graded:
         return None
     return spread((said.grade, item.gold_grade))
-
-
-def _holds(scale: Scale | None, grade: int) -> bool:
-    return scale is None or any(level.grade == grade for level in scale.levels)
-
-
-def _positive(scale: Scale, grade: int | None) -> int | None:
-    return None if grade is None else int(grade in scale.positive)
 
 
 def spread(grades: Sequence[int | None]) -> float:

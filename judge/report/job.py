@@ -100,7 +100,7 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     judged = {folder.judged.path: folder.judged for folder in folders if isinstance(folder, RunFolder)}
     browser = browse(given, gold, plan.criterion, plan.prompts, judged=judged)
     files = {PAGE: report_page(content, browser), **browser.files}
-    warnings = _warnings(folders)
+    warnings = tuple(line for folder in folders if isinstance(folder, RunFolder) for line in folder.judged.warnings)
     if not plan.page_only:
         steps(Step("drawing"))
         drawn = pictures(folders, content) if can_draw() else ()
@@ -124,10 +124,6 @@ def _check(plan: ReportPlan, folders: Sequence[Path]) -> None:
             raise UsageError(f"{folder}: named twice")
         if plan.gold and is_calibration(folder):
             raise UsageError(f"{folder}: a calibration has its own gold: --gold is for folders of `judge run`")
-
-
-def _warnings(folders: Sequence[ReportedFolder]) -> tuple[str, ...]:
-    return tuple(warning for folder in folders if isinstance(folder, RunFolder) for warning in folder.judged.warnings)
 
 
 def compose(

@@ -16,8 +16,7 @@ from judge.io.ids import natural_key
 from judge.io.words import content_words, split_sentences
 from judge.judges.journal import JournalView
 from judge.judges.journal_rows import Recorded
-from judge.records import Scale
-from judge.report.items import BrowsedItem, BrowsedItems, Gaps, Opinion, gaps, off_gold
+from judge.report.items import BrowsedItem, BrowsedItems, Opinion, gaps, off_gold
 from judge.runs.records import Turn
 
 CHUNK = 512 << 10
@@ -225,19 +224,9 @@ def listing(gathered: BrowsedItems, chunk: int = CHUNK) -> Listing:
     return _Lister(gathered, chunk).listing()
 
 
-class _Names:
-    """Numbers for names that occur again and again, in the order of their first use."""
-
-    def __init__(self) -> None:
-        self.names: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-
-    def number(self, name: Any) -> int:
-        known = self._numbers.get(name)
-        if known is None:
-            known = self._numbers[name] = len(self.names)
-            self.names.append(name)
-        return known
+def _number(names: dict[Any, int], name: Any) -> int:
+    """The number of a name that occurs again and again, in the order of first use."""
+    return names.setdefault(name, len(names))
 
 
 class _Lister:
@@ -248,15 +237,15 @@ class _Lister:
         # A prompt's instructions are sent with every response.
         self._quoted = lru_cache(maxsize=64)(self._references)
         self._details, self._turns = Packer(chunk), Packer(chunk)
-        self._turn_names, self._topics, self._criteria, self._judges, self._reasons, self._run_sets = (
-            _Names() for _ in range(6)
+        # Names in the order of their first use, each with its number.
+        self._turn_names, self._topics, self._criteria, self._judges, self._reasons, self._run_sets, self._runs = (
+            dict[Any, int]() for _ in range(7)
         )
-        self._runs = _Names()
         self._item_names: set[str] = set()
         self._turn_topics: list[int] = []
         self._utterances: list[int] = []
         for run_id in sorted({run for item in self._items for run, _ in item.runs}, key=natural_key):
-            self._runs.number(run_id)
+            _number(self._runs, run_id)
 
     def listing(self) -> Listing:
         sides = range(len(self._all.sides))
@@ -284,26 +273,23 @@ class _Lister:
         index = {
             "sides": [side.name for side in self._all.sides],
             "notes": notes,
-            "order": "worst" if self._is_comparison() else "natural",
-            "runs": self._runs.names,
-            "run_sets": self._run_sets.names,
-            "topics": self._topics.names,
-            "turns": self._turn_names.names,
+            # What differs comes first: of several sides, or of a calibration, which says itself how far they differ.
+            "order": "worst" if len(sides) > 1 or any(item.apart is not None for item in self._items) else "natural",
+            "runs": list(self._runs),
+            "run_sets": list(self._run_sets),
+            "topics": list(self._topics),
+            "turns": list(self._turn_names),
             "turn_topic": self._turn_topics,
             "utterance": self._utterances,
-            "criteria": self._criteria.names,
+            "criteria": list(self._criteria),
             "levels": self._levels(),
-            "judges": self._judges.names,
-            "reasons": self._reasons.names,
+            "judges": list(self._judges),
+            "reasons": list(self._reasons),
             "rows": rows,
             "said": said,
             "tables": {name: {"starts": table.starts} for name, table in tables.items()},
         }
         return Listing(pack(json_text(index)), tables)
-
-    def _is_comparison(self) -> bool:
-        """Whether what differs comes first: several sides, or a calibration, which says itself how far they differ."""
-        return len(self._all.sides) > 1 or any(item.apart is not None for item in self._items)
 
     def _levels(self) -> list[list[dict[str, list[str]]]]:
         """For each criterion and side, grade to label and description; empty where the prompt is not at hand."""
@@ -315,32 +301,30 @@ class _Lister:
                 else {}
                 for side in range(len(self._all.sides))
             ]
-            for criterion in self._criteria.names
+            for criterion in self._criteria
         ]
 
     def _row(self, item: BrowsedItem, turn: int) -> tuple[Any, ...]:
-        apart = gaps(item, self._scales(item.criterion))
+        scales = {side: scale for (side, name), scale in self._all.scales.items() if name == item.criterion}
+        apart = gaps(item, scales)
         return (
             self._name(item),
             turn,
-            self._criteria.number(item.criterion),
-            self._run_sets.number(tuple(sorted({self._runs.number(run) for run, _ in item.runs}))),
+            _number(self._criteria, item.criterion),
+            _number(self._run_sets, tuple(sorted({_number(self._runs, run) for run, _ in item.runs}))),
             self._texts.searched(item.text),
             item.gold_grade,
-            *_rounded(apart),
+            *(None if gap is None else round(gap, _DIGITS) for gap in apart),
         )
 
     def _said(self, item: BrowsedItem, side: int) -> tuple[Any, ...]:
         said = item.opinions.get(side)
         if said is None:
             return NOT_THERE, None, NONE, NONE, None
-        state = GRADED if said.grade is not None else _REASONS + self._reasons.number(said.reason or "no grade")
+        state = GRADED if said.grade is not None else _REASONS + _number(self._reasons, said.reason or "no grade")
         words = said.rationale if said.rationale is not None else said.detail
         off = off_gold(item, side, self._all.scales.get((side, item.criterion)))
-        return state, said.grade, self._judges.number(said.judge), self._texts.searched(words), off
-
-    def _scales(self, criterion: str) -> dict[int, Scale]:
-        return {side: scale for (side, name), scale in self._all.scales.items() if name == criterion}
+        return state, said.grade, _number(self._judges, said.judge), self._texts.searched(words), off
 
     def _name(self, item: BrowsedItem) -> str:
         """A name that a link keeps when the report is written anew."""
@@ -353,10 +337,10 @@ class _Lister:
         return unique
 
     def _turn(self, item: BrowsedItem) -> int:
-        number = self._turn_names.number(item.turn_id)
+        number = _number(self._turn_names, item.turn_id)
         if number == len(self._turn_topics):
             turn = self._all.turns.get(item.turn_id)
-            self._turn_topics.append(self._topics.number(item.topic_id))
+            self._turn_topics.append(_number(self._topics, item.topic_id))
             self._utterances.append(self._texts.searched(turn.utterance if turn else None))
             self._turns.add(None if turn is None else self._conversation(turn))
         return number
@@ -382,7 +366,7 @@ class _Lister:
         support = supports(sentences, [used.text for used in item.passages]) if checked is None else checked
         return {
             "cut": item.truncated,
-            "runs": [[self._runs.number(run), rank] for run, rank in item.runs],
+            "runs": [[_number(self._runs, run), rank] for run, rank in item.runs],
             "passages": passages,
             "gold": [[one.assessor, one.grade, one.made] for one in item.gold],
             "sentences": list(map(self._texts.stored, sentences)),
@@ -420,10 +404,6 @@ class _Lister:
     def _reference(self, text: str | None, *, searched: bool = False) -> int | None:
         refer = self._texts.searched if searched else self._texts.stored
         return None if text is None else refer(text)
-
-
-def _rounded(apart: Gaps) -> tuple[float | None, ...]:
-    return tuple(None if gap is None else round(gap, _DIGITS) for gap in apart)
 
 
 _COLUMNS = ("name", "turn", "criterion", "runs", "text", "gold", "gap_gold", "gap_judges", "gap_jury")

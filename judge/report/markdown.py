@@ -41,15 +41,14 @@ def report_markdown(content: Content, pictures: Sequence[Picture]) -> bytes:
         blocks.append(f"## {prose(section.title + (f', {section.group}' if section.group else ''))}")
         for part in section.parts:
             blocks += _blocks(part)
-        blocks += [_embedded(picture) for picture in pictures if picture.section == section.name]
+        for picture in pictures:
+            if picture.section == section.name:
+                data = base64.b64encode(picture.png).decode()
+                blocks.append(f"![{prose(picture.about)}](data:image/png;base64,{data})")
     known = [(name_of(record), digest) for record, digest in content.made_of if digest]
     sources = "; ".join(f"{record} with the SHA-256 `{digest}`" for record, digest in known)
     blocks += [f"Made from {sources}."] if sources else []
     return "".join(f"{block}\n\n" for block in blocks).removesuffix("\n").encode()
-
-
-def _embedded(picture: Picture) -> str:
-    return f"![{prose(picture.about)}](data:image/png;base64,{base64.b64encode(picture.png).decode()})"
 
 
 def _blocks(part: ReportPart) -> Iterator[str]:

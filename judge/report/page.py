@@ -15,7 +15,7 @@ from judge.io.table import Cell, Mark, Plot, Strong, Table
 from judge.jobs.judged import JudgedFolder
 from judge.records import Estimate
 from judge.report.gather import gather
-from judge.report.listing import PackedTable, listing
+from judge.report.listing import listing
 from judge.report.parts import Content
 
 INLINE = 10 << 20
@@ -57,28 +57,22 @@ def browse(
     """
     gathered = gather(folders, gold, criterion, prompts, judged)
     listed = listing(gathered)
-    size = sum(len(chunk) for table in listed.tables.values() for chunk in table.chunks)
-    files = _files(listed.tables) if size > inline else {}
-    blocks = {"columns": listed.columns} | ({} if files else _chunks(listed.tables))
+    # By the name that the script asks for it.
+    chunks = {f"{name}-{n}": chunk for name, table in listed.tables.items() for n, chunk in enumerate(table.chunks)}
+    files: dict[str, bytes] = {}
+    if sum(map(len, chunks.values())) > inline:
+        # Scripts, since a page that was opened from a disk may load nothing else.
+        files = {
+            f"{BESIDE}/{name}.js": f'document.currentScript.packed="{chunk}";\n'.encode()
+            for name, chunk in chunks.items()
+        }
+    blocks = {"columns": listed.columns} | ({} if files else chunks)
     return Browser(
         markup=Markup(render_page(_PAGES, "browser.html.j2", blocks=blocks, beside=BESIDE if files else "")),  # noqa: S704 - of a template that escapes
         style=(_PAGES / "browser.css").read_text(encoding="utf-8"),
         script=(_PAGES / "browser.js").read_text(encoding="utf-8"),
         files=files,
     )
-
-
-def _chunks(tables: Mapping[str, PackedTable]) -> dict[str, str]:
-    """Every chunk, by the name that the script asks for it."""
-    return {f"{name}-{number}": chunk for name, table in tables.items() for number, chunk in enumerate(table.chunks)}
-
-
-def _files(tables: Mapping[str, PackedTable]) -> dict[str, bytes]:
-    """Every chunk as a script: a page that was opened from a disk may load nothing else."""
-    return {
-        f"{BESIDE}/{name}.js": f'document.currentScript.packed="{chunk}";\n'.encode()
-        for name, chunk in _chunks(tables).items()
-    }
 
 
 _SHORT = 28
@@ -154,8 +148,11 @@ _TICKS = 5
 
 def axis(plot: Plot) -> Markup:
     """The numbers of the axis, for the head of the column; a screen reader has them in the table."""
+    anchors = {plot.high: "end", plot.low: "start"}
     texts = [
-        Markup('<text x="{}" y="11" text-anchor="{}">{}</text>').format(_place(plot, tick), _anchor(plot, tick), shown)
+        Markup('<text x="{}" y="11" text-anchor="{}">{}</text>').format(
+            _place(plot, tick), anchors.get(tick, "middle"), shown
+        )
         for tick, shown in _ticks(plot)
     ]
     return _svg(14, "axis", Markup().join(texts))
@@ -201,10 +198,6 @@ def _place(plot: Plot, value: float) -> str:
     """The place of a value on the axis, in pixels; what lies beyond an end is drawn at the end."""
     share = (value - plot.low) / (plot.high - plot.low) if plot.high > plot.low else 0.5
     return f"{_MARGIN + min(max(share, 0.0), 1.0) * (WIDTH - 2 * _MARGIN):.1f}"
-
-
-def _anchor(plot: Plot, tick: float) -> str:
-    return "start" if tick == plot.low else "end" if tick == plot.high else "middle"
 
 
 def _ticks(plot: Plot) -> list[tuple[float, str]]:

@@ -195,7 +195,10 @@ def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
         lines = []
         for run_id, by_label in by_run(group).items():
             responses = next(iter(by_label.values())).responses
-            lines.append([run_id, responses, *(_share_text(by_label[label]) for label in labels)])
+            # `0.25 (in 3)`: a quarter of the sentences, and some in 3 responses.
+            rows_of = [by_label[label] for label in labels]
+            shares = [f"{number(row.share and row.share.value, 2)} (in {row.with_label})" for row in rows_of]
+            lines.append([run_id, responses, *shares])
         parts.append(f"\n## {markdown_cell(criterion)}: sentences\n\n{READING}\n\n")
         parts.append(Table(lines, ("run", "responses", *labels)).body(words={0}) + "\n")
     return "".join(parts)
@@ -207,8 +210,3 @@ def by_run(rows: Iterable[SentenceRow]) -> dict[str, dict[str, SentenceRow]]:
     for row in rows:
         runs.setdefault(row.run_id, {})[row.label] = row
     return runs
-
-
-def _share_text(row: SentenceRow) -> str:
-    """A share as text: `0.25 (in 3)`, a quarter of the sentences, and some in 3 responses."""
-    return f"{number(row.share.value if row.share else None, 2)} (in {row.with_label})"

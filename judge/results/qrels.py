@@ -69,7 +69,8 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
         else:
             counts[result.grade] += 1
             listed.add(_listed_under(result, criterion))
-    scale = criterion.scale
+    scale, level = criterion.scale, criterion.scale.unable
+    unable_ones = f"responses judged {level.label!r} are left out" if level else "the scale has no 'unable' level"
     return {
         "file": qrel_name(criterion),
         "note": NOTE,
@@ -85,7 +86,7 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
             "positive": sorted(scale.positive),
             "unable": _level(scale.unable) if scale.unable else None,
         },
-        "reading": f"{scale.polarity} grades are better; {_unable(scale.unable)}",
+        "reading": f"{scale.polarity} grades are better; {unable_ones}",
         "share": _share(scale, len(listed)),
         "judges": sorted(judges),
         "models_returned": sorted(models),
@@ -142,7 +143,3 @@ def _under(results: Sequence[Judgment | Failure], criterion: Criterion) -> Itera
 
 def _level(level: Level) -> dict[str, Any]:
     return {"grade": level.grade, "label": level.label, "description": level.description}
-
-
-def _unable(unable: Level | None) -> str:
-    return f"responses judged {unable.label!r} are left out" if unable else "the scale has no 'unable' level"

@@ -4,7 +4,7 @@ Nothing is judged again. A response over the limit is removed and its turn is un
 with `--over-limit exclude`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from judge.errors import InputError
 from judge.io.cells import decimals, markdown_cell, table
 from judge.io.safe import escape
 from judge.io.table import tsv
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
@@ -122,7 +122,9 @@ def token_sensitivity(
             criterion=name,
             run_id=run_id,
             rule=view,
-            over=0 if view == AS_JUDGED else _over_limit(firsts.get(run_id, {}).values(), view, limit),
+            over=0
+            if view == AS_JUDGED
+            else sum(getattr(response.tokens, view) > limit for response in firsts.get(run_id, {}).values()),
             turns=row.turns,
             n=row.n,
             unanswered=row.unanswered,
@@ -139,11 +141,6 @@ def token_sensitivity(
         for rule in RULES
     )
     return Sensitivity(limit, views, agreements)
-
-
-def _over_limit(responses: Iterable[PooledResponse], rule: str, limit: int) -> int:
-    """How many responses are over the limit by a rule."""
-    return sum(getattr(response.tokens, rule) > limit for response in responses)
 
 
 def _agreement(criterion: str, rule: str, runs: Sequence[Mapping[str, LeaderboardRow]]) -> Agreement:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
@@ -12,7 +13,7 @@ from judge.io.cells import interval, number, plain
 from judge.io.safe import printable
 from judge.io.table import Cell, Mark, Plot, Table
 from judge.io.trec import safe_names
-from judge.records import Criterion, Estimate
+from judge.records import Criterion
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
@@ -61,13 +62,14 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
         "mean grade": [row.mean for row in rows],
         "not told apart": [letters.get(row.run_id) for row in rows],
         "over all turns": [row.bound for row in rows],
-        "good responses": [_share(row) for row in rows],
+        "good responses": [None if row.share_positive is None else f"{100 * row.share_positive:.0f} %" for row in rows],
         "turns graded": [f"{row.n} of {row.turns}" for row in rows],
         "note": [note or None for note in notes],
     }
+    units = f"{rows[0].cluster}s" if rows else "topics"
     reading = (
         "A line for each run, the best first. Mean grade: over the turns that have a grade; in brackets, and as a bar "
-        f"in the picture, the range that holds the mean on topics like these with 95 % confidence (over {_units(rows)})"
+        f"in the picture, the range that holds the mean on topics like these with 95 % confidence (over {units})"
         "; the longer the bar, the less is known. Over all turns: the same with the worst grade for each turn without "
         "one; ranks go by it."
     )
@@ -86,14 +88,6 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
         reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
     marks = tuple((Mark(row.mean),) for row in rows)
     return _table(criterion, f": {scale_of(criterion)}", columns, reading, "mean grade, drawn", marks)
-
-
-def _share(row: LeaderboardRow) -> str | None:
-    return None if row.share_positive is None else f"{100 * row.share_positive:.0f} %"
-
-
-def _units(rows: Sequence[LeaderboardRow | CorrectedRow]) -> str:
-    return f"{rows[0].cluster}s" if rows else "topics"
 
 
 def _table(
@@ -140,14 +134,9 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
     for criterion in outcome.criteria:
         rows = [row for row in outcome.rows if row.criterion == criterion.name]
         parts.append(_corrected_sheet(rows, criterion))
-        parts.append(Said(_changed(change_text(outcome.changes[criterion.name]))))
+        orders = "(Tau-b, tau-AP and RBO are 1 where both orders are equal; top k is the share of the k best in both.)"
+        parts.append(Said(f"{change_text(outcome.changes[criterion.name])} {orders}"))
     yield Section("corrected", "Leaderboard, corrected by people's grades", tuple(parts))
-
-
-def _changed(text: str) -> str:
-    return (
-        f"{text} (Tau-b, tau-AP and RBO are 1 where both orders are equal; top k is the share of the k best in both.)"
-    )
 
 
 def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Table[Any]:
@@ -155,15 +144,18 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Tabl
         "rank": [row.rank for row in rows],
         "run": [row.run_id for row in rows],
         "corrected mean": [row.corrected for row in rows],
-        "by the judge": [_value(row.raw) for row in rows],
+        "by the judge": [None if row.raw.value is None else number(row.raw.value, 2) for row in rows],
         "judge minus people": [None if row.bias is None else number(row.bias, 2, signed=True) for row in rows],
         "not told apart": [row.tie or None for row in rows],
-        "possible ranks": [_ranks(row) for row in rows],
+        "possible ranks": [None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}" for row in rows],
         "over all turns": [row.bound for row in rows],
         "gold grades": [f"{row.gold} of {row.n}" for row in rows],
         "note": [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows],
     }
-    marks = tuple((Mark(_alone(row.raw), hollow=True), Mark(row.corrected)) for row in rows)
+    # Without its interval, so that two in a line do not lie upon each other.
+    marks = tuple(
+        (Mark(msgspec.structs.replace(row.raw, low=None, high=None), hollow=True), Mark(row.corrected)) for row in rows
+    )
     reading = (
         "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
         "one, and the bar its 95 % range. The range in the leaderboard above is about topics like these; this one is "
@@ -173,19 +165,6 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Tabl
     )
     about = f", corrected: {scale_of(criterion)}"
     return _table(criterion, about, columns, reading, "ring: judge, dot: corrected", marks)
-
-
-def _value(estimate: Estimate) -> str | None:
-    return None if estimate.value is None else number(estimate.value, 2)
-
-
-def _alone(estimate: Estimate) -> Estimate:
-    """A value without its interval, so that two in a line do not lie upon each other."""
-    return Estimate(estimate.value, None, None, estimate.n, estimate.topics)
-
-
-def _ranks(row: CorrectedRow) -> str | None:
-    return None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}"
 
 
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:

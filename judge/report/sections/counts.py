@@ -80,17 +80,15 @@ def failures(folder: RunFolder) -> Iterator[Section]:
             if failure.raw:
                 cut = failure.raw[:_LONGEST]
                 inner.append(Quoted("The reply", cut + ("…" if len(failure.raw) > len(cut) else "")))
-        title = f"{capped(REASONS[reason])[:-1]}: {_some(len(some), by_reason[reason])}"
+        there = count(by_reason[reason], "judgment")
+        shown = there if len(some) == by_reason[reason] else f"{len(some)} of {there}"
+        title = f"{capped(REASONS[reason])[:-1]}: {shown}"
         parts.append(Folded(title, tuple(inner)))
     yield Section("failures", "Why judgments are missing", tuple(parts))
 
 
 def _failed(folder: RunFolder) -> Iterator[Failure]:
     return (result for result in folder.judged.results if isinstance(result, Failure))
-
-
-def _some(shown: int, there: int) -> str:
-    return count(there, "judgment") if shown == there else f"{shown} of {count(there, 'judgment')}"
 
 
 def rechecked(folder: RunFolder) -> Iterator[Section]:
