@@ -30,52 +30,26 @@ Name = Literal["response", "question"]
 
 @dataclass(frozen=True)
 class ResourceKind:
-    """The names and forms of one part of the resource."""
+    """The names and forms of one part of the resource; paths are in the part's folder."""
 
     name: Name
     folder: str
     list_field: str
+    id_field: str
+    text_field: str
     labels: tuple[str, ...]
+    judgments: str
+    bank: str
+    pool: str
     all_turns: Mapping[str, str]
     """Criterion to the name of the qrels of all turns."""
     escaped: bool
     """Whether the bank writes characters beyond ASCII as escapes."""
-    criterion_of_subsets: str | None = None
-
-    @property
-    def id_field(self) -> str:
-        """The field with an item's id."""
-        return f"{self.name.title()} ID"
-
-    @property
-    def text_field(self) -> str:
-        """The field with an item's text."""
-        return f"{self.name.title()} Text"
-
-    @property
-    def judgments(self) -> str:
-        """Path of the judgments in the part's folder."""
-        return f"qrels/{self.name}_judgments.json"
-
-    @property
-    def bank(self) -> str:
-        """Path of the bank."""
-        return f"{self.name}_bank.json"
-
-    @property
-    def pool(self) -> str:
-        """Path of the pool."""
-        return f"{self.name}_pool_depth_1.pool"
-
-    @property
-    def filtered(self) -> str:
-        """Name of the qrels without the turns that have nothing relevant."""
-        return f"{self.name}_relevance_filtered"
-
-    @property
-    def mi_subset(self) -> str:
-        """Name of the qrels of the turns that call for initiative."""
-        return f"{self.name}_relevance_mi_subset"
+    criterion_of_subsets: str | None
+    filtered: str
+    """Name of the qrels without the turns that have nothing relevant."""
+    mi_subset: str
+    """Name of the qrels of the turns that call for initiative."""
 
     @property
     def qrels(self) -> tuple[str, ...]:
@@ -84,28 +58,30 @@ class ResourceKind:
         return (*self.all_turns.values(), *subsets)
 
 
-def _kind(name: Name, folder: str, list_field: str, labels: tuple[str, ...], *, questions: bool) -> ResourceKind:
-    names = {label.lower(): f"{name}_{label.lower()}" for label in labels}
-    if questions:
-        names["relevance"] += "_all"
-    return ResourceKind(name, folder, list_field, labels, names, questions, "relevance" if questions else None)
+def _kind(name: Name, folder: str, labels: tuple[str, ...]) -> ResourceKind:
+    questions = name == "question"
+    every = {label.lower(): f"{name}_{label.lower()}" for label in labels}
+    return ResourceKind(
+        name=name,
+        folder=folder,
+        list_field=f"{name.title()}s",
+        id_field=f"{name.title()} ID",
+        text_field=f"{name.title()} Text",
+        labels=labels,
+        judgments=f"qrels/{name}_judgments.json",
+        bank=f"{name}_bank.json",
+        pool=f"{name}_pool_depth_1.pool",
+        all_turns=every | ({"relevance": "question_relevance_all"} if questions else {}),
+        escaped=questions,
+        criterion_of_subsets="relevance" if questions else None,
+        filtered=f"{name}_relevance_filtered",
+        mi_subset=f"{name}_relevance_mi_subset",
+    )
 
 
 KINDS = {
-    "response": _kind(
-        "response",
-        "response_evaluation",
-        "Responses",
-        ("Relevance", "Naturalness", "Conciseness"),
-        questions=False,
-    ),
-    "question": _kind(
-        "question",
-        "clarifying_question_evaluation",
-        "Questions",
-        ("Relevance", "Novelty", "Diversity"),
-        questions=True,
-    ),
+    "response": _kind("response", "response_evaluation", ("Relevance", "Naturalness", "Conciseness")),
+    "question": _kind("question", "clarifying_question_evaluation", ("Relevance", "Novelty", "Diversity")),
 }
 
 
@@ -115,7 +91,7 @@ def qrels_path(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ReginRow:
     """One judged item of a turn."""
 
     turn_id: str
@@ -134,7 +110,7 @@ class Part:
 
     kind: ResourceKind
     folder: Path
-    rows: tuple[Judged, ...]
+    rows: tuple[ReginRow, ...]
     """In the order of the judgments, which is that of the qrels."""
     bank: Mapping[str, str]
     released: Mapping[str, bytes]
@@ -164,20 +140,6 @@ class Part:
         return [(row.turn_id, row.item_id, row.grades[criterion]) for row in self.rows]
 
 
-def read_regin(folder: Path, name: Name = "response") -> dict[str, list[tuple[str, str, int]]]:
-    """Criterion to (turn_id, item_id, grade) of one part of the resource, in the order of its judgments.
-
-    Raises:
-        InputError: The part is missing, or its judgments or its bank are damaged; every problem is listed.
-    """
-    for part in read_resource(folder):
-        if part.kind.name == name:
-            if part.problems:
-                raise InputError(f"{part.folder}: damaged: {count(len(part.problems), 'problem')}", part.problems)
-            return {criterion: part.graded(criterion) for criterion in part.kind.all_turns}
-    raise InputError(f"{folder}: no {KINDS[name].folder} here")
-
-
 def read_resource(folder: Path) -> tuple[Part, ...]:
     """The parts of the resource at a folder or at most two levels below it, responses first.
 
@@ -185,10 +147,10 @@ def read_resource(folder: Path) -> tuple[Part, ...]:
         InputError: There is no part, one of them twice, or a file that cannot be read or is not JSON.
     """
     try:
-        children = sorted(path for path in folder.iterdir() if path.is_dir())
+        inside = [*folder.iterdir(), *folder.glob("*/*")]
     except OSError as error:
         raise InputError(f"{folder}: cannot be read as a folder: {error.strerror}") from error
-    near = [folder, *(path for child in children for path in (child, *_below(child)))]
+    near = [folder, *sorted(path for path in inside if path.is_dir())]
     problems: list[Problem] = []
     parts: list[Part] = []
     for kind in KINDS.values():
@@ -202,13 +164,6 @@ def read_resource(folder: Path) -> tuple[Part, ...]:
         wanted = " or ".join(f"{kind.folder}/{kind.judgments}" for kind in KINDS.values())
         raise InputError(f"{folder}: no CAsT-ReGIn here: expected {wanted}")
     return tuple(parts)
-
-
-def _below(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.is_dir())
-    except OSError:
-        return []
 
 
 def _read_part(kind: ResourceKind, folder: Path, unreadable: list[Problem]) -> Part | None:
@@ -259,7 +214,7 @@ def repeated_keys(content: bytes, file: str) -> list[Problem]:
     ]
 
 
-def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) -> Iterable[Judged]:
+def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) -> Iterable[ReginRow]:
     """The sound records; whatever is wrong with the others goes to the problems."""
     seen: set[tuple[str, str]] = set()
 
@@ -291,7 +246,7 @@ def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) ->
                     yield row
 
 
-def _row(kind: ResourceKind, turn_id: str, item: Any) -> tuple[list[tuple[str, str, str]], Judged | None]:
+def _row(kind: ResourceKind, turn_id: str, item: Any) -> tuple[list[tuple[str, str, str]], ReginRow | None]:
     """The problems of one record, and the record if it has none; labels are read by name, never by position."""
     if not isinstance(item, dict):
         return [("wrong_type", "", f"expected an object, found {shown(item)}")], None
@@ -308,7 +263,7 @@ def _row(kind: ResourceKind, turn_id: str, item: Any) -> tuple[list[tuple[str, s
     if problems or not isinstance(item_id, str) or not isinstance(text, str):
         return problems, None
     grades = {label.lower(): item[label] for label in kind.labels}
-    return [], Judged(turn_id, item_id, text, grades, tuple(field for field in item if field in kind.labels))
+    return [], ReginRow(turn_id, item_id, text, grades, tuple(field for field in item if field in kind.labels))
 
 
 def _bank(value: Any, file: str, problems: list[Problem]) -> dict[str, str]:

@@ -15,7 +15,7 @@ is relevant counts as 0, as in trec_eval.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from judge.crowd.released import GRADES, RELEVANT, Part
 from judge.io.ids import natural_key, topic_of
@@ -38,7 +38,7 @@ RULES: dict[Rule, Callable[[str], str]] = {
 SHOWN = 200
 """Characters of a text that the list of what was not matched shows."""
 _COLUMNS = ("run_id", "turn_id", "rank", "reason", "candidates", "text")
-SCORE_COLUMNS = ("run_id", "qrels", "averaging", "measure", "value", "low", "high", "turns", "topics", "reason")
+_SCORE_COLUMNS = ("run_id", "qrels", "averaging", "measure", "value", "low", "high", "turns", "topics", "reason")
 
 
 class MatchedResponse(Record, frozen=True):
@@ -49,15 +49,8 @@ class MatchedResponse(Record, frozen=True):
     text: str
     rule: Rule | None
     items: tuple[str, ...]
-    judged: bool
-    """Whether there is one item and it is judged in this turn."""
-
-    @property
-    def reason(self) -> Reason | None:
-        """Why it does not count."""
-        if self.judged:
-            return None
-        return "not_judged" if len(self.items) == 1 else "ambiguous" if self.items else "unmatched"
+    reason: Reason | None
+    """Why it does not count: not one item, or one that is not judged in this turn."""
 
 
 class MatchedRun(Record, frozen=True):
@@ -81,12 +74,7 @@ class MatchedRun(Record, frozen=True):
         """How many texts each rule gave one item, and how many do not count for which reason."""
         rules = Counter(response.rule for response in self.responses if len(response.items) == 1)
         reasons = Counter(response.reason for response in self.responses)
-        return {
-            **{rule: rules[rule] for rule in RULES},
-            "unmatched": reasons["unmatched"],
-            "ambiguous": reasons["ambiguous"],
-            "not_judged": reasons["not_judged"],
-        }
+        return {rule: rules[rule] for rule in RULES} | {reason: reasons[reason] for reason in get_args(Reason)}
 
 
 class Score(Record, frozen=True):
@@ -117,10 +105,11 @@ class TextIndex:
         """The items with this text under the first rule that finds any; several are all given, none is preferred."""
         for rule, key in RULES.items():
             if items := self._items[rule].get(key(text)):
-                item_ids = tuple(sorted(items, key=natural_key))
-                judged = len(item_ids) == 1 and (turn_id, item_ids[0]) in self._judged
-                return MatchedResponse(turn_id, rank, text, rule, item_ids, judged)
-        return MatchedResponse(turn_id, rank, text, None, (), judged=False)
+                first, *others = item_ids = tuple(sorted(items, key=natural_key))
+                judged = (turn_id, first) in self._judged
+                reason: Reason | None = "ambiguous" if others else None if judged else "not_judged"
+                return MatchedResponse(turn_id, rank, text, rule, item_ids, reason)
+        return MatchedResponse(turn_id, rank, text, None, (), "unmatched")
 
     def match_run(self, run: Run) -> MatchedRun:
         """Every response of a run."""
@@ -214,10 +203,13 @@ MEASURES = {
 
 def scores_tsv(scores: Iterable[Score]) -> bytes:
     """`evaluation.tsv`: a line a measure; numbers in full."""
-    lines: list[tuple[object, ...]] = []
-    for score in scores:
-        mean = score.estimate
-        numbers = (None if value is None else repr(value) for value in (mean.value, mean.low, mean.high))
-        head = (score.run_id, score.qrels, score.averaging, score.measure)
-        lines.append((*head, *numbers, mean.n, mean.topics, mean.reason))
-    return tsv(SCORE_COLUMNS, lines).encode("utf-8", "backslashreplace")
+    lines = (
+        (
+            *(score.run_id, score.qrels, score.averaging, score.measure),
+            *(None if value is None else repr(value) for value in (mean.value, mean.low, mean.high)),
+            *(mean.n, mean.topics, mean.reason),
+        )
+        for score in scores
+        for mean in (score.estimate,)
+    )
+    return tsv(_SCORE_COLUMNS, lines).encode("utf-8", "backslashreplace")

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from judge.crowd.released import GRADES, RELEVANT, Judged, Part, qrels_path
+from judge.crowd.released import GRADES, RELEVANT, Part, ReginRow, qrels_path
 from judge.errors import InputError
 from judge.io.ids import natural_key
 from judge.io.trec import QrelRow, parse_qrels, qrels_lines
@@ -89,7 +89,7 @@ def _label_orders(part: Part) -> Iterator[Problem]:
         yield _warning(part, part.kind.judgments, "label_orders", message)
 
 
-def other_texts(part: Part) -> tuple[list[Judged], int]:
+def other_texts(part: Part) -> tuple[list[ReginRow], int]:
     """The rows whose text is other than the bank's, and how many of them are so in white space only."""
     rows = [row for row in part.rows if part.bank.get(row.item_id, row.text) != row.text]
     return rows, sum("".join(row.text.split()) == "".join(part.bank[row.item_id].split()) for row in rows)
@@ -109,7 +109,7 @@ def _texts(part: Part) -> Iterator[Problem]:
         yield _warning(part, part.kind.judgments, "not_in_bank", message)
 
 
-def _named(rows: Iterable[Judged]) -> str:
+def _named(rows: Iterable[ReginRow]) -> str:
     return examples(f"{row.item_id} ({row.turn_id})" for row in rows)
 
 

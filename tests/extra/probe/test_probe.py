@@ -27,7 +27,7 @@ from judge.records import Passage
 from judge.runs.records import TokenCount
 from tests.calibrate.test_certificate import certified
 from tests.calibration_world import FAST, contents
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT
 from tests.extra.bench.bench_world import Ruled
 from tests.jobs.test_crash import wait_for_paid
 from tests.mock import Mock
@@ -183,16 +183,17 @@ def test_a_judge_that_falls_silent_does_not_hold(folder: Path, asked: Asked) -> 
 
 def test_the_same_again_asks_nobody_and_has_the_same_bytes(folder: Path, asked: Asked) -> None:
     ruled = asked(perfect)
-    first = probed(folder)
+    first = probed(folder, items=4, kinds="invariance")
     out = folder.parent / "out"
     before, calls = contents(out), ruled.calls
-    assert calls > 12
-    assert probed(folder).card == first.card
+    assert calls > 4
+    assert probed(folder, items=4, kinds="invariance").card == first.card
     assert (contents(out), ruled.calls) == (before, calls)
     # A larger draw has the smaller one in it: only what is new is asked.
-    larger = probed(folder, items=15)
-    assert larger.card.items == 15
-    assert ruled.calls == calls + len([pair for pair in larger.pairs if pair.inapplicable is None][12 * 26 :]) + 3
+    larger = probed(folder, items=6, kinds="invariance")
+    assert larger.card.items == 6
+    twins = [pair for pair in larger.pairs if pair.inapplicable is None]
+    assert ruled.calls == len(twins) + 6
 
 
 def test_the_journal_of_the_folder_is_used(folder: Path, asked: Asked) -> None:
@@ -201,15 +202,14 @@ def test_the_journal_of_the_folder_is_used(folder: Path, asked: Asked) -> None:
     with judge.Journal(folder / "journal.sqlite") as journal:
         judge.assess(judge.tasks(pool, [judge.find_criterion("groundedness")]), ruled, journal, pool)
     calls = ruled.calls
-    outcome = probed(folder)
+    outcome = probed(folder, items=3, kinds="invariance")
     assert ruled.calls == calls + len([pair for pair in outcome.pairs if pair.inapplicable is None])
 
 
 def test_several_prompts_and_kinds(folder: Path, asked: Asked) -> None:
     asked(lambda request: "yes" if request.labels[0] in ("yes", "no") else perfect(request))
-    outcome = probed(
-        folder, criteria=(), prompts=["groundedness/graded", "groundedness/yes_no"], kinds="invariance", items=6
-    )
+    prompts = ["groundedness/graded", "groundedness/yes_no"]
+    outcome = probed(folder, criteria=(), prompts=prompts, kinds="invariance", items=2)
     assert [(of.prompt, of.levels) for of in outcome.card.judges] == [
         ("groundedness/graded", 4), ("groundedness/yes_no", 2),
     ]  # fmt: skip
@@ -246,12 +246,13 @@ def test_the_folder_of_the_pool_and_of_another_probe_are_left_alone(folder: Path
     ruled = asked(perfect)
     with pytest.raises(judge.UsageError, match="give a folder of its own"):
         probed(folder, out=folder)
-    probed(folder)
+    few = {"items": 2, "kinds": "invariance"}
+    probed(folder, **few)
     calls = ruled.calls
     with pytest.raises(judge.InputError, match=r"results of another configuration \(seed: 2023 there, 5 now\)"):
-        probed(folder, resampling_seed=5)
+        probed(folder, **few, resampling_seed=5)
     assert ruled.calls == calls
-    probed(folder, resampling_seed=5, replace=True)
+    probed(folder, **few, resampling_seed=5, replace=True)
 
 
 def test_a_pool_without_texts_of_passages_cannot_be_drawn_from(tmp_path: Path, asked: Asked) -> None:
@@ -266,7 +267,7 @@ def test_a_pool_without_texts_of_passages_cannot_be_drawn_from(tmp_path: Path, a
 def test_a_dry_run_counts_and_writes_nothing(folder: Path, asked: Asked) -> None:
     ruled = asked(perfect)
     out = folder.parent / "out"
-    plan = ProbePlan(folder=folder, out=out, models="server/ruled", criteria="groundedness", items=12)
+    plan = ProbePlan(folder=folder, out=out, models="server/ruled", criteria="groundedness", items=3)
     before = forecast_probe(plan)
     assert not out.exists() and ruled.calls == 0
     probe_judges(plan)
@@ -278,17 +279,15 @@ def test_a_dry_run_counts_and_writes_nothing(folder: Path, asked: Asked) -> None
 # ---------------------------------------------------------------- certificates
 
 
-@pytest.fixture
-def calibrated(tmp_path: Path) -> tuple[Path, Path]:
-    """An output folder of the example, judged by word overlap, and the certificate of that judge."""
-    inputs = ["--topics", str(PROJECT / "examples/topics.json"), "--passages", str(PROJECT / "examples/passages.jsonl")]
-    overlap = ["--criteria", "groundedness", "--model", "baseline/overlap"]
-    assert main(["run", "--runs", str(PROJECT / "examples/runs"), *inputs, *overlap, "-o", str(tmp_path / "out")]) == 0
+@pytest.fixture(scope="module")
+def calibrated(judged: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The bundled example, judged by word overlap, and the certificate of that judge, to be read only."""
+    folder = tmp_path_factory.mktemp("calibrated")
     gold = (PROJECT / "gold/example.gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (tmp_path / "gold.jsonl").write_text("".join(line for line in gold if '"groundedness"' in line))
-    asked = ["--model", "baseline/overlap", "--prompt", "groundedness", "--pool", str(tmp_path / "out"), *FAST]
-    main(["calibrate", "--gold", str(tmp_path / "gold.jsonl"), *asked, "-o", str(tmp_path / "cal")])
-    return tmp_path / "out", tmp_path / "cal" / "certificate.json"
+    (folder / "gold.jsonl").write_text("".join(line for line in gold if '"groundedness"' in line))
+    asked = ["--model", "baseline/overlap", "--prompt", "groundedness", "--pool", str(judged), *FAST]
+    main(["calibrate", "--gold", str(folder / "gold.jsonl"), *asked, "-o", str(folder / "cal")])
+    return judged, folder / "cal" / "certificate.json"
 
 
 def probe(*arguments: object) -> int:
@@ -308,10 +307,8 @@ def test_a_certificate_tells_of_the_probe_of_its_judge_and_a_run_says_so(calibra
     assert probe(*same, "-o", tmp_path / "probed") == 1
     assert contents(tmp_path / "probed") == made
     capsys.readouterr()
-    runs = [PROJECT / "examples/runs", "--passages", PROJECT / "examples/passages.jsonl"]
-    inputs = ["--topics", PROJECT / "examples/topics.json", "--criteria", "groundedness"]
-    certified = ["--model", "baseline/overlap", "--certificate", tmp_path / "probed", "-o", tmp_path / "certified"]
-    assert main(["run", "--runs", *map(str, (*runs, *inputs, *certified))]) == 0
+    certified = [*same[1:-1], tmp_path / "probed", "-o", tmp_path / "certified"]
+    assert main(["run", *INPUTS, *map(str, certified)]) == 0
     line = "It was probed on 30 items: "
     assert line in " ".join(capsys.readouterr().out.split())
     assert line in (tmp_path / "certified" / "leaderboard.md").read_text(encoding="utf-8")
@@ -339,7 +336,7 @@ def test_a_certificate_of_another_judge_is_refused(calibrated, tmp_path, capsys,
 
 def test_a_judge_that_answers_as_another_model_is_not_the_certified_one(folder: Path, asked: Asked) -> None:
     asked(perfect)
-    card = probed(folder).card
+    card = probed(folder, items=2, kinds="invariance").card
     options = {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None}
     entry = certified(judge="server/ruled", models_returned=("ruled-1",), parameters=options)
     graded = [judge.find_criterion("groundedness")]
@@ -407,20 +404,19 @@ def test_white_space_under_a_schema_is_said(folder: Path, mock: Mock, capsys: py
 def test_a_probe_that_was_killed_goes_on_and_pays_for_nothing_twice(folder: Path, mock: Mock) -> None:
     mock.config(latency=0.02)
     out = folder.parent / "out"
-    command = [
-        sys.executable, "-m", "judge", "probe", str(folder), "--criteria", "groundedness", "--model", "server/m",
-        "--base-url", mock.base_url, "--items", "12", "--concurrency", "2", "-o", str(out),
-    ]  # fmt: skip
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    wait_for_paid(mock, process, 60)
+    asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", mock.base_url, "--items", "5"]
+    command = [*map(str, ("probe", folder, *asked, "--concurrency", "2", "-o", out))]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-m", "judge", *command], **quiet)
+    wait_for_paid(mock, process, 40)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (out / "probe.json").exists()
-    assert subprocess.run(command, check=False, capture_output=True).returncode in (0, 1)
+    assert main(command) in (0, 1)
     made = contents(out)
     assert {"probe.json", "probe.tsv", "probe.md", "twins.jsonl", "manifest.json"} <= made.keys()
     # Two calls at most were in flight and two replies being written, and all four were lost with the process.
     assert mock.stats()["repeated_paid"] <= 4
     paid = mock.stats()["paid"]
-    assert subprocess.run(command, check=False, capture_output=True).returncode in (0, 1)
+    assert main(command) in (0, 1)
     assert (mock.stats()["paid"], contents(out)) == (paid, made)

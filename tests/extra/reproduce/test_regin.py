@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from judge.cli import main
-from judge.crowd.released import KINDS, read_regin, read_resource, read_turns
-from judge.errors import InputError
+from judge.crowd.released import KINDS, read_resource, read_turns
 from judge.extra.reproduce.matching import TextIndex, evaluate, graded, match_run, not_matched_tsv
 from judge.extra.reproduce.regin import check, near_equal_texts, regenerate, retests
 from judge.runs.records import Response, Run, RunTurn
 from judge.stats.means import mean_interval
+from tests.extra.reproduce.test_cast_regin import QUESTIONS, write_part
 
 JUDGED = {
     "1_1": [("R00000", " A cat sat.", (2, 1, 0)), ("R00001", "A cat  sat.", (0, 1, 0))],
@@ -26,24 +26,7 @@ JUDGED = {
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
     """A sound response part of three turns."""
-    folder = tmp_path / "release" / "response_evaluation"
-    (folder / "qrels").mkdir(parents=True)
-    kind = KINDS["response"]
-    judgments = {
-        turn_id: {
-            "Responses": [
-                {"Response ID": item_id, "Response Text": text, **dict(zip(kind.labels, grades, strict=True))}
-                for item_id, text, grades in rows
-            ]
-        }
-        for turn_id, rows in JUDGED.items()
-    }
-    bank = {item_id: text for rows in JUDGED.values() for item_id, text, _ in rows}
-    write(folder / kind.judgments, judgments)
-    write(folder / kind.bank, bank)
-    for path, content in regenerate(read_resource(folder)[0]).items():
-        (folder / path).write_bytes(content)
-    return folder
+    return write_part(tmp_path / "release", "response", JUDGED)
 
 
 def write(path: Path, value: object) -> None:
@@ -154,18 +137,6 @@ def test_every_known_defect_is_named_and_no_other(shared: Path, folder: str, exp
         assert message in found[key], key
 
 
-def test_read_regin_gives_the_grades_of_the_qrels(shared: Path) -> None:
-    grades = read_regin(shared / "cast-regin")
-    assert list(grades) == ["relevance", "naturalness", "conciseness"]
-    assert {len(rows) for rows in grades.values()} == {1626}
-    assert grades["naturalness"][:1] == [("132_1-1", "R00000", 0)]
-    assert ("132_1-1", "R00321", 3) in grades["naturalness"]
-    questions = read_regin(shared / "cast-regin", "question")
-    assert {criterion: len(rows) for criterion, rows in questions.items()} == dict.fromkeys(
-        ("relevance", "novelty", "diversity"), 2024
-    )
-
-
 def test_none_of_the_sample_runs_texts_is_in_the_bank_and_none_is_guessed(shared: Path, tmp_path: Path, capsys) -> None:
     run = shared / "cast2022" / "sample_run.json"
     assert regin(shared / "cast-regin", "--runs", run, "--out", tmp_path) == 0
@@ -229,9 +200,8 @@ def test_all_damage_is_reported_at_once(release: Path) -> None:
 
     change(release / "qrels/response_judgments.json", mutate)
     (release / "response_bank.json").write_text('{"R1": 3, "R2": "a", "R2": "b"}', encoding="utf-8")
-    with pytest.raises(InputError) as caught:
-        read_regin(release)
-    codes = [problem.code for problem in caught.value.problems]
+    (part,) = read_resource(release)
+    codes = [problem.code for problem in part.problems]
     assert codes.count("wrong_grade") == 5
     assert {"wrong_text", "repeated_key"} < set(codes)
 
@@ -289,8 +259,13 @@ def test_a_released_subset_must_be_the_lines_of_its_turns(shared: Path, tmp_path
     assert [one.code for one in check(read_resource(folder)[0]) if one.severity == "error"] == ["qrels_pairs"]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff{}", b"[" * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b"[]", b"7"])
-@pytest.mark.parametrize("name", ["qrels/response_judgments.json", "response_bank.json"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(("qrels/response_judgments.json", content) for content in (b"", b"{", b"\xff{}", b"[" * 100_000, b"[]")),
+        *(("response_bank.json", content) for content in (b"\xff{}", b'{"a": ' + b"9" * 5000 + b"}", b"7")),
+    ],
+)
 def test_hostile_json_is_no_traceback(release: Path, tmp_path: Path, name: str, content: bytes) -> None:
     (release / name).write_bytes(content)
     assert regin(release, "--out", tmp_path / "out") in (1, 2)
@@ -308,8 +283,6 @@ def test_a_folder_without_the_resource_or_with_it_twice_is_unreadable(release: P
     (other / "qrels/response_judgments.json").write_bytes(b"{}")
     assert regin(release.parent, "--out", tmp_path / "out") == 2
     assert "more than once" in capsys.readouterr().err
-    with pytest.raises(InputError, match="no clarifying_question_evaluation here"):
-        read_regin(other, "question")
 
 
 def test_the_release_is_never_written_over(release: Path, tmp_path: Path, capsys) -> None:
@@ -319,18 +292,17 @@ def test_the_release_is_never_written_over(release: Path, tmp_path: Path, capsys
     assert {path: path.read_bytes() for path in release.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("content", ["", "1_1\n1_1\n", "1 1\n", "9_9\n", "\x00\n"])
-def test_a_bad_list_of_turns_is_refused(shared: Path, tmp_path: Path, content: str) -> None:
-    path = tmp_path / "turns.txt"
-    path.write_text(content, encoding="utf-8")
-    assert regin(shared / "cast-regin", "--mi-turns", path, "--out", tmp_path / "out") == 2
+@pytest.mark.parametrize("content", ["", "132_1-1\n132_1-1\n", "1 1\n", "9_9\n", "\x00\n"])
+def test_a_bad_list_of_turns_is_refused(tmp_path: Path, content: str) -> None:
+    questions = write_part(tmp_path / "in", "question", QUESTIONS)
+    (tmp_path / "turns.txt").write_text(content, encoding="utf-8")
+    assert regin(questions, "--mi-turns", tmp_path / "turns.txt", "--out", tmp_path / "out") == 2
     assert not (tmp_path / "out").exists()
 
 
 def test_a_list_of_turns_is_about_questions(release: Path, tmp_path: Path) -> None:
-    path = tmp_path / "turns.txt"
-    path.write_text("1_1\n", encoding="utf-8")
-    assert regin(release, "--mi-turns", path, "--out", tmp_path / "out") == 2
+    (tmp_path / "turns.txt").write_text("1_1\n", encoding="utf-8")
+    assert regin(release, "--mi-turns", tmp_path / "turns.txt", "--out", tmp_path / "out") == 2
 
 
 # Runs
