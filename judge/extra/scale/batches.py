@@ -43,12 +43,9 @@ class CollectedBatches(msgspec.Struct, frozen=True):
 def submit_batches(
     folder: StrPath, steps: Steps = quiet, say: Callable[[str], None] = lambda line: None
 ) -> tuple[SubmittedBatch, ...]:
-    """Hand every file of requests that is not yet at its provider to it.
+    """Hand every file of requests in a folder of `judge requests` that is not yet at its provider to it.
 
-    Args:
-        folder: The folder of `judge requests`.
-        steps: Called as files are submitted.
-        say: Called with a line for each address, before anything is sent there.
+    `say` is called with a line for each address, before anything is sent there.
 
     Raises:
         UsageError: No batch service is known for a judge, or its key is missing.
@@ -90,13 +87,11 @@ def collect_batches(
         out: The output folder of `judge run`.
         answered_by: Further names under which the model that was asked may answer.
         steps: Called as files are fetched and completions are taken.
-        say: As for `submit_batches`.
+        say: As for `submit_batches`, whose errors may come too.
         journal: Address of the database of a shared journal, which then takes the completions.
 
     Raises:
-        UsageError: As `submit_batches`, or the address of the shared journal is none.
-        InputError: As `submit_batches`.
-        OperationalError: As `submit_batches`, or more came back than can have been asked for, or the disk is full.
+        OperationalError: More came back than can have been asked for, or the disk is full.
     """
     check_database(journal)
     folder = Path(folder)
@@ -120,10 +115,7 @@ def collect_batches(
 
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Mapping[str, BatchService]]]:
-    """The batches of a folder and the service of each judge; no other process submits or writes meanwhile.
-
-    The errors are those of `submit_batches`, and an OperationalError where another process holds the folder.
-    """
+    """The batches of a folder and the service of each judge; no other process submits or writes meanwhile."""
     with contextlib.ExitStack() as opened:
         try:
             # The file stays: a lock on a file that was removed would keep nobody out. Nothing is written: whoever sent
@@ -139,9 +131,8 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Mapping[str, B
         judges = {batch.judge for batch in batches}
         for question in questions:
             if question.judge in judges - services.keys():
-                services[question.judge] = open_service(
-                    question.judge, question.address, longest_reply(question.max_tokens)
-                )
+                longest = longest_reply(question.max_tokens)
+                services[question.judge] = open_service(question.judge, question.address, longest)
                 opened.callback(services[question.judge].close)
             if judges == services.keys():
                 break

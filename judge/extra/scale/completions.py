@@ -28,11 +28,10 @@ from judge.jobs.manifest import JOURNAL
 from judge.judges.http_errors import at
 from judge.judges.journal import Journal, open_journal
 from judge.judges.journal_rows import Row, new_row
+from judge.judges.journal_tools import LONGEST
 from judge.judges.model import Price
 from judge.judges.records import Completion
 
-_LONGEST = 1 << 26
-"""Bytes of a line; a completion is at most a few MiB."""
 _TOGETHER = 5000
 """Completions in one commit."""
 _LONGEST_REASON = 200
@@ -150,7 +149,7 @@ def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             with path.open("rb") as file:
                 packed = file.read(2) == GZIP
             with cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb") as file:
-                for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
+                for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
                     if line.strip():
                         yield f"{path}: line {number}", line
         except (OSError, EOFError, zlib.error) as error:

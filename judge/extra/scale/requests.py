@@ -57,7 +57,6 @@ class Shard(msgspec.Struct):
     name: str
     judge: str
     form: str
-    """The name of the wire format."""
     lines: int = 0
     bytes: int = 0
 
@@ -75,13 +74,11 @@ class OpenQuestion(Record, frozen=True):
     """A request that is still to be asked, with everything that a journal records of it."""
 
     digest: str
-    """The digest of the request: the id of its line, and the key of its completion in the journal."""
+    """The id of its line, and the key of its completion in the journal."""
     judge: str
-    """`backend/model`."""
     parameters: dict[str, Any]
-    """Everything that is sent beside the messages, as the judge gives it."""
     request: Request
-    """The request without the raw texts of response, passages and nugget, of which the digest knows nothing."""
+    """Without the raw texts of response, passages and nugget, of which the digest knows nothing."""
     address: str | None = None
     """Where the judge is asked, likewise."""
 
@@ -103,11 +100,7 @@ class OpenQuestion(Record, frozen=True):
 
 
 class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
-    """The questions of a folder, open to read; every method raises an InputError where the file is damaged.
-
-    Raises:
-        InputError: There is no such file, or `judge requests` did not write it.
-    """
+    """The questions of a folder, open to read; an InputError if the file is missing, damaged or something else."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / QUESTIONS
@@ -163,9 +156,7 @@ def write_requests(
     most: int | None = None,
     steps: Steps = quiet,
 ) -> RequestsOutcome:
-    """Write every request that a plan of `judge run` still needs, as files that batch engines take.
-
-    Nothing is sent. Replies that a repair must follow come with the next call, once they are in the journal.
+    """Write every request that a plan of `judge run` still needs, as files that batch engines take; nothing is sent.
 
     Args:
         inputs: The plan, with its inputs read.
@@ -286,11 +277,8 @@ def _write_questions(folder: Path, questions: Iterable[OpenQuestion], prices: Ma
 def _write_shards(folder: Path, numbers: Mapping[str, int], spread: int, most: int | None) -> list[Shard]:
     """Write the lines of the questions, in their order, to `requests-00001.jsonl` and so on; a file has one judge.
 
-    Args:
-        folder: The folder with the questions.
-        numbers: Judge to the number of its questions.
-        spread: How many files to spread each judge's over, as evenly as can be; more where the limits are reached.
-        most: Most lines of a file; None means what its service takes.
+    `numbers` are the questions of each judge, spread over so many files as evenly as can be, or over more where a file
+    has its most lines or what the service takes.
     """
     made: list[Shard] = []
     places: Counter[str] = Counter()
@@ -317,11 +305,7 @@ def _write_shards(folder: Path, numbers: Mapping[str, int], spread: int, most: i
 
 
 def under_way(out: Path) -> tuple[tuple[Path, int], ...]:
-    """The folders of requests from which nothing came back yet, with the number of their requests.
-
-    Raises:
-        InputError: The list of rounds cannot be read.
-    """
+    """The folders of requests from which nothing came back yet, with the number of their requests."""
     rounds = {Path(os.path.normpath(out / folder)): number for folder, number in _rounds(out).items()}
     return tuple((folder, number) for folder, number in rounds.items() if number and folder.exists())
 

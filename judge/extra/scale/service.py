@@ -22,10 +22,8 @@ from judge.judges.records import Completion, Message, Request
 
 _TIMEOUT = 600.0
 """Seconds for one request; a file has up to 256 MB."""
-_OF_AN_ERROR = 1 << 16
-"""Bytes that are read of a refusal."""
-_OF_AN_ANSWER = 1 << 24
-"""Most bytes of what a service says of its batches."""
+_OF_AN_ERROR, _OF_AN_ANSWER = 1 << 16, 1 << 24
+"""Bytes that are read of a refusal, and most bytes of what a service says of its batches."""
 _PAGES = 5
 """Pages of 100 batches among which one is searched for."""
 _SLACK = timedelta(minutes=5)
@@ -42,7 +40,7 @@ _Kind = TypeVar("_Kind")
 
 
 class SubmittedBatch(msgspec.Struct):
-    """One file of requests at its provider."""
+    """One file of requests at its provider, as far as this folder knows."""
 
     file: str
     judge: str
@@ -52,11 +50,9 @@ class SubmittedBatch(msgspec.Struct):
     began: datetime | None = None
     """When its submission began."""
     batch_id: str | None = None
-    """None where it is not submitted, as far as this folder knows."""
     status: str = "not submitted"
     """In the words of the provider."""
     ended: bool = False
-    """Whether nothing more will come."""
     completed: int = 0
     failed: int = 0
     outputs: tuple[str, ...] = ()
@@ -156,16 +152,7 @@ def _quoted(name: str | None) -> str:
 
 
 class OpenAIBatches(_Service):
-    """The files and batches below one address, OpenAI's or a gateway's.
-
-    Args:
-        judge: The judge, whose backend names the variable with the key.
-        address: Where the judge is asked; None for the usual address.
-        longest: Most bytes of one reply.
-
-    Raises:
-        UsageError: The key is missing, or the address is none.
-    """
+    """The files and batches below an address, OpenAI's or a gateway's; a UsageError if it is none or the key lacks."""
 
     def __init__(self, judge: str, address: str | None, longest: int) -> None:
         facts = backend_facts(judge)
@@ -175,7 +162,6 @@ class OpenAIBatches(_Service):
         super().__init__(read_address(address or facts.usual_address or "").url, headers, longest)
 
     def upload(self, path: Path) -> str | None:
-        """Bring a file to the provider."""
         with path.open("rb") as file:
             sent = {"data": {"purpose": "batch"}, "files": {"file": (path.name, file)}}
             return self._need(str, AGAIN(self._ask, "POST", "/files", **sent), "id")
@@ -214,7 +200,7 @@ def _problem(error: Any) -> str:
 
 
 class AnthropicBatches(_Service):
-    """The Message Batches below one address; arguments, methods and errors are those of OpenAIBatches."""
+    """The Message Batches below an address; methods and errors are those of OpenAIBatches."""
 
     _batches = "/messages/batches"
 
@@ -225,7 +211,7 @@ class AnthropicBatches(_Service):
         super().__init__(f"{url.removesuffix('/v1')}/v1", headers, longest)
 
     def submit(self, path: Path, file_id: str | None) -> str:
-        """Begin a batch; never tried twice here, because the first attempt may have been taken."""
+        # Never tried twice here, because the first attempt may have been taken.
         body = msgspec.json.encode({"requests": [msgspec.Raw(line) for line in path.read_bytes().splitlines()]})
         return self._need(str, self._ask("POST", self._batches, content=body), "id")
 
@@ -239,7 +225,6 @@ class AnthropicBatches(_Service):
                 yield self._need(str, each, "id")
 
     def poll(self, batch: SubmittedBatch) -> None:
-        """Ask how far a batch is."""
         told = self._one(batch)
         batch.status = self._need(str, told, "processing_status")
         batch.ended = batch.status == "ended"
@@ -248,7 +233,6 @@ class AnthropicBatches(_Service):
         batch.outputs = ("results",) if batch.ended and address else ()
 
     def fetch(self, batch: SubmittedBatch, output: str, into: Path) -> None:
-        """Bring the results of a batch into a file."""
         self._save(f"{self._batches}/{_quoted(batch.batch_id)}/results", batch, into)
 
 
@@ -263,11 +247,9 @@ class BatchOffer(NamedTuple):
     line: Callable[[str, str, Mapping[str, Any], Sequence[Message]], wire.BatchLine]
     """From digest, the API's name of the model, parameters and messages to the line of a request."""
     read: Callable[[wire.BatchLine, Request], Completion]
-    """The completion in a line of output."""
     most_lines: int
-    """Most lines of a file."""
     most_bytes: int
-    """Most bytes of a file."""
+    """Of a file."""
     share: float = 0.5
     """What a request costs, as a share of the list price."""
     service: Callable[[str, str | None, int], BatchService] | None = None
@@ -293,11 +275,7 @@ OFFERS = {
 
 
 def offer_of(judge: str) -> BatchOffer:
-    """How the requests of a judge are handed over.
-
-    Raises:
-        UsageError: The judge runs in this process, so there is nothing to hand over.
-    """
+    """How the requests of a judge are handed over; a UsageError if it runs in this process."""
     model = judge.partition("/")[2]
     for begins, name in backend_facts(judge).batch.items():
         if model.startswith(begins):
@@ -310,11 +288,7 @@ def offer_of(judge: str) -> BatchOffer:
 
 
 def open_service(judge: str, address: str | None, longest: int) -> BatchService:
-    """The batch service of a judge; arguments and errors are those of OpenAIBatches.
-
-    Raises:
-        UsageError: None is known.
-    """
+    """The batch service of a judge at an address, the usual one if None; `longest` are most bytes of one reply."""
     service = offer_of(judge).service
     if service is None:
         raise UsageError(
