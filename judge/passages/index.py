@@ -121,9 +121,7 @@ class _Build:
                     if offset > before.st_size + 1:
                         # It may grow as fast as it is read.
                         break
-                absolute, base = file.resolve(), self._folder.resolve()
-                name = str(absolute.relative_to(base) if absolute.is_relative_to(base) else absolute)
-                self._seen.append(_seen(stream, name))
+                self._seen.append(_seen(stream, _stored_name(file, self._folder)))
                 after = os.fstat(stream.fileno())
                 # The last line may lack its line break, which the block has.
                 whole = offset - before.st_size in (0, 1)
@@ -224,6 +222,11 @@ def _text(stored: bytes, passage_id: str, where: str) -> str:
     if name != passage_id:
         raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
     return text
+
+
+def _stored_name(file: Path, folder: Path) -> str:
+    absolute, base = file.resolve(), folder.resolve()
+    return str(absolute.relative_to(base) if absolute.is_relative_to(base) else absolute)
 
 
 def _seen(stream: IO[bytes], name: str) -> _File:

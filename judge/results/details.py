@@ -197,7 +197,7 @@ def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
             responses = next(iter(by_label.values())).responses
             # `0.25 (in 3)`: a quarter of the sentences, and some in 3 responses.
             rows_of = [by_label[label] for label in labels]
-            shares = [f"{number(row.share and row.share.value, 2)} (in {row.with_label})" for row in rows_of]
+            shares = [f"{number(row.share.value if row.share else None, 2)} (in {row.with_label})" for row in rows_of]
             lines.append([run_id, responses, *shares])
         parts.append(f"\n## {markdown_cell(criterion)}: sentences\n\n{READING}\n\n")
         parts.append(Table(lines, ("run", "responses", *labels)).body(words={0}) + "\n")

@@ -162,6 +162,7 @@ class OpenAIBatches(_Service):
         super().__init__(read_address(address or facts.usual_address or "").url, headers, longest)
 
     def upload(self, path: Path) -> str | None:
+        """Bring a file to the provider."""
         with path.open("rb") as file:
             sent = {"data": {"purpose": "batch"}, "files": {"file": (path.name, file)}}
             return self._need(str, AGAIN(self._ask, "POST", "/files", **sent), "id")
@@ -211,7 +212,7 @@ class AnthropicBatches(_Service):
         super().__init__(f"{url.removesuffix('/v1')}/v1", headers, longest)
 
     def submit(self, path: Path, file_id: str | None) -> str:
-        # Never tried twice here, because the first attempt may have been taken.
+        """Begin a batch; never tried twice here, because the first attempt may have been taken."""
         body = msgspec.json.encode({"requests": [msgspec.Raw(line) for line in path.read_bytes().splitlines()]})
         return self._need(str, self._ask("POST", self._batches, content=body), "id")
 
@@ -225,6 +226,7 @@ class AnthropicBatches(_Service):
                 yield self._need(str, each, "id")
 
     def poll(self, batch: SubmittedBatch) -> None:
+        """Ask how far a batch is."""
         told = self._one(batch)
         batch.status = self._need(str, told, "processing_status")
         batch.ended = batch.status == "ended"
@@ -233,6 +235,7 @@ class AnthropicBatches(_Service):
         batch.outputs = ("results",) if batch.ended and address else ()
 
     def fetch(self, batch: SubmittedBatch, output: str, into: Path) -> None:
+        """Bring the results of a batch into a file."""
         self._save(f"{self._batches}/{_quoted(batch.batch_id)}/results", batch, into)
 
 
