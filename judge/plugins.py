@@ -104,6 +104,18 @@ ANNEXES = {
             "bench datasets": "which public labels are below a folder, and how to get the others",
         }
     ),
+    "crowdmodels": Annex(
+        {},
+        {
+            "aggregators.dawid-skene": "judge.extra.crowdmodels.models:DAWID_SKENE",
+            "aggregators.one-coin": "judge.extra.crowdmodels.models:ONE_COIN",
+            "aggregators.mace": "judge.extra.crowdmodels.models:MACE",
+            "aggregators.glad": "judge.extra.crowdmodels.models:GLAD",
+            "aggregators.ordinal": "judge.extra.crowdmodels.models:ORDINAL",
+            "diagnostics.joint": "judge.extra.crowdmodels.joint",
+            "workers.report": "judge.extra.crowdmodels.workers",
+        },
+    ),
     "reproduce": Annex(
         {
             "reproduce": "a published table made again from its released files, beside the published one",

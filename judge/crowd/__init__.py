@@ -4,12 +4,10 @@ labels       workers' labels of one criterion, as arrays
 tables       tables of labels, read (sheets) and checked (rows); layout is how, and what is wrong
 platforms    exports of MTurk, Toloka and Label Studio, and Prolific's submissions; wide surveys
 known        leaves workers who contradict a known item out of that topic
-aggregators  ways from labels to one grade for each item, in a table
-workers      each worker's agreement with the rest and signs of spam
+aggregators  ways from labels to one grade for each item, in a table; `judge/extra/crowdmodels` adds models of workers
 reliability  how reliable the crowd is, over all and by topic
 study        runs all of these on a set of tables
 outputs      pool, bank, qrels, gold; summary says how they came about
 released     CAsT-ReGIn and CONE-RAG's human study as published, read
 jury         the same aggregators over LLM judges
-joint        judges and workers in one model, as a diagnostic only
 """

@@ -1,26 +1,25 @@
-"""Ways from workers' labels to one grade for each item, each with its rule in words."""
+"""Ways from workers' labels to one grade for each item, with their rules in words; an annex adds models of workers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.labels import CrowdLabels
-from judge.stats import consensus, worker_models
-from judge.stats.ability import glad, ordinal
+from judge.plugins import OpenTable
+from judge.records import Record
+from judge.stats import consensus
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.tables import Floats
-from judge.stats.worker_models import MAX_ITERATIONS, PRIORS, TOLERANCE, Posterior, Votes
+from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Posterior
 
 TOO_FAST = 2.0
 """Seconds under which a label counts as too fast unless said otherwise."""
 
 
-@dataclass(frozen=True)
-class CrowdSettings:
+class CrowdSettings(Record, frozen=True):
     """How a crowd is graded; each aggregator reads the options that concern it."""
 
     aggregator: str = "majority"
@@ -73,8 +72,7 @@ class CrowdGrades:
         return self.counts / np.maximum(self.n, 1)[:, None] if self.fit is None else self.fit.p
 
 
-@dataclass(frozen=True, kw_only=True)
-class Aggregator:
+class Aggregator(Record, frozen=True, kw_only=True):
     """A row of AGGREGATORS: a way to one grade for each item, and the properties that other stages ask for."""
 
     aggregate: Callable[[CrowdLabels, CrowdSettings], CrowdGrades]
@@ -98,7 +96,7 @@ class Aggregator:
 
 def _majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
     code = consensus.majority(labels.counts, labels.grades, share=settings.majority, tie=settings.tie)
-    return _graded(labels, code, f"{SHARES[settings.majority]}; without one {TIES[settings.tie].words}")
+    return graded(labels, code, f"{SHARES[settings.majority]}; without one {TIES[settings.tie].words}")
 
 
 def _weighted_majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
@@ -115,65 +113,25 @@ def _weighted_majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGra
         f"with the majority of the others' labels, {settings.smoothing:g} pseudo-labels on either side; all "
         f"alike where all weigh 0; without one {TIES[settings.tie].words}"
     )
-    return _graded(labels, consensus.majority(counts, labels.grades, **how, votes=votes), rule, weights._asdict())
+    return graded(labels, consensus.majority(counts, labels.grades, **how, votes=votes), rule, weights._asdict())
 
 
 def _mean(labels: CrowdLabels, _: CrowdSettings) -> CrowdGrades:
-    return _graded(labels, consensus.mean_grade(labels.counts, labels.grades), TIES["mean-half-up"].words)
+    return graded(labels, consensus.mean_grade(labels.counts, labels.grades), TIES["mean-half-up"].words)
 
 
 def _median(labels: CrowdLabels, _: CrowdSettings) -> CrowdGrades:
-    return _graded(labels, consensus.median_grade(labels.counts, labels.grades), TIES["median"].words)
+    return graded(labels, consensus.median_grade(labels.counts, labels.grades), TIES["median"].words)
 
 
-def _dawid_skene(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
-    words = "Dawid and Skene's model, a confusion matrix for each worker"
-    return _modeled(worker_models.dawid_skene, words, labels, settings, smoothing=settings.smoothing)
-
-
-def _one_coin(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
-    words = "the one-coin model, an accuracy for each worker"
-    return _modeled(worker_models.one_coin, words, labels, settings, smoothing=settings.smoothing)
-
-
-def _mace(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
-    words = f"MACE, a probability of spamming and habits for each worker, {PRIORS[settings.prior]}"
-    of_mace = {"prior": settings.prior, "smoothing": settings.smoothing}
-    return _modeled(worker_models.mace, words, labels, settings, **of_mace)
-
-
-def _glad(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
-    return _modeled(glad, "GLAD, an ability for each worker and a difficulty for each item", labels, settings)
-
-
-def _ordinal(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
-    words = "the ordinal model, a bias, a spread and attention for each worker"
-    return _modeled(ordinal, words, labels, settings, grades=labels.grades, smoothing=settings.smoothing)
-
-
-def _modeled(
-    model: Callable[..., Posterior], words: str, labels: CrowdLabels, settings: CrowdSettings, **options: Any
-) -> CrowdGrades:
-    """The most probable grades under a model of workers, with its options beside those that every model has."""
-    votes = Votes(labels.worker, labels.item, labels.code, (len(labels.workers), len(labels.items), len(labels.grades)))
-    fit = model(votes, **options, tolerance=settings.tolerance, max_iterations=settings.max_iterations)
-    smoothed = f", {settings.smoothing:g} pseudo-labels" if "smoothing" in options else ""
-    end = "converged" if fit.converged else "NOT converged"
-    rule = (
-        f"the most probable grade of {words}{smoothed} ({end} after {fit.iterations} iterations); of equally probable "
-        "ones the nearest to the mean of all labels, the higher of two as near"
-    )
-    code = consensus.majority(labels.counts, labels.grades, tie="nearest-mode", votes=fit.p)
-    return _graded(labels, code, rule, fit.worker, fit)
-
-
-def _graded(
+def graded(
     labels: CrowdLabels,
     code: NDArray[np.int8],
     rule: str,
     worker: Mapping[str, Floats] | None = None,
     fit: Posterior | None = None,
 ) -> CrowdGrades:
+    """The grades that a rule gave (indices in the scale), with statistics of the labels."""
     counts = labels.counts
     n = counts.sum(axis=1)
     given = np.take_along_axis(counts, np.maximum(code, 0)[:, None].astype(np.intp), axis=1)[:, 0]
@@ -191,7 +149,7 @@ def _graded(
     )
 
 
-AGGREGATORS: dict[str, Aggregator] = {
+AGGREGATORS: OpenTable[Aggregator] = OpenTable("aggregators", {
     "majority": Aggregator(aggregate=_majority, votes=True, jury=True),
     # A worker who always agrees would have an infinite weight without any pseudo-label.
     "weighted-majority": Aggregator(
@@ -199,15 +157,10 @@ AGGREGATORS: dict[str, Aggregator] = {
     ),
     "mean": Aggregator(aggregate=_mean, jury=True),
     "median": Aggregator(aggregate=_median, jury=True),
-    "dawid-skene": Aggregator(aggregate=_dawid_skene, smoothed=True, weighs=True, jury=True),
-    "one-coin": Aggregator(aggregate=_one_coin, smoothed=True, weighs=True, jury=True),
-    "mace": Aggregator(aggregate=_mace, smoothed=True, priors=True, weighs=True),
-    "glad": Aggregator(aggregate=_glad, weighs=True),
-    "ordinal": Aggregator(aggregate=_ordinal, smoothed=True, weighs=True),
-}
-"""Name to aggregator. A new row is a new choice of `judge crowd`, and of `judge run --jury` if `jury` is true."""
+})  # fmt: skip
+"""By name. A new row is a new choice of `judge crowd`, and of `judge run --jury` if `jury` is true."""
 
-VOTING = tuple(name for name, row in AGGREGATORS.items() if row.votes)
-SMOOTHED = tuple(name for name, row in AGGREGATORS.items() if row.smoothed)
-PRIOR = tuple(name for name, row in AGGREGATORS.items() if row.priors)
-JURIES = tuple(name for name, row in AGGREGATORS.items() if row.jury)
+
+def that(able: Callable[[Aggregator], bool]) -> tuple[str, ...]:
+    """The names of the aggregators with a property."""
+    return tuple(name for name, row in AGGREGATORS.items() if able(row))

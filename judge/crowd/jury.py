@@ -16,7 +16,7 @@ from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import StoredResults, places_of, stored
 from judge.ask.tasks import Tasks
-from judge.crowd.aggregators import AGGREGATORS, JURIES, CrowdGrades, CrowdSettings
+from judge.crowd.aggregators import AGGREGATORS, CrowdGrades, CrowdSettings, that
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
 from judge.io.cells import decimals
@@ -60,6 +60,11 @@ class Verdicts(msgspec.Struct, frozen=True):
     """Krippendorff's ordinal alpha between the members."""
 
 
+def juries() -> tuple[str, ...]:
+    """The aggregators of a jury."""
+    return that(lambda row: row.jury)
+
+
 def jury_criterion(prompts: Sequence[Criterion], members: Sequence[Member]) -> Criterion:
     """The criterion as the jury judges it: the first prompt, under a digest over all members with their prompts.
 
@@ -100,7 +105,7 @@ def consensus(
         criterion: From `jury_criterion`.
         members: The M members.
         results: One result of each member for each response; those under other criteria are passed over.
-        aggregator: One of JURIES.
+        aggregator: A name of `juries`.
         folder: As for `ResultWriter`.
     """
     numbers, places, given = _votes(criterion, members, results)
@@ -240,7 +245,7 @@ def cautions(
     """Warnings about a jury.
 
     Args:
-        aggregator: One of JURIES.
+        aggregator: A name of `juries`.
         members: By criterion.
         families: Run or judge to its family of models.
         runs: Ids of the runs that are judged.
@@ -325,7 +330,7 @@ class Jury(Judge):
     """Every model of a judge under every prompt of a criterion, each asked `samples` times, as one judge.
 
     Args:
-        aggregator: A key of JURIES.
+        aggregator: A name of `juries`.
         judge: The models.
         prompts: The prompts by criterion, in natural order.
         samples: How often each model is asked each question.
@@ -390,8 +395,8 @@ def make_jury(
     Raises:
         UsageError: There is no such aggregator, the jury has one member, prompts differ in scale, or members are equal.
     """
-    if aggregator not in JURIES:
-        raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(JURIES)} (--jury)")
+    if aggregator not in juries():
+        raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(juries())} (--jury)")
     if not 1 <= samples <= MOST_SAMPLES:
         raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
     judges = [model.name for model in judge.models]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -9,8 +10,8 @@ from judge.crowd.aggregators import AGGREGATORS, CrowdGrades, CrowdSettings
 from judge.crowd.known import Audit, FewLabels, KnownItem, few_labels, filter_workers, without_known
 from judge.crowd.labels import CrowdLabels
 from judge.crowd.reliability import PairRow, ReliabilityRow, pairwise, reliability, topic_reliability
-from judge.crowd.workers import WorkerRow, worker_table
 from judge.io.steps import Step, Steps, quiet, stepped
+from judge.plugins import added
 from judge.records import Problem
 from judge.stats.consensus import modes
 
@@ -39,8 +40,8 @@ class Study:
     unlike: Mapping[str, int]
     """How many grades are none of those that most labels name; only where workers are estimated."""
     few: Mapping[str, tuple[FewLabels, ...]]
-    workers: tuple[WorkerRow, ...]
-    """Rows of all workers, removed ones included."""
+    workers: tuple[Any, ...]
+    """The rows of `workers.tsv` for all workers, removed ones included; none without the annex that makes them."""
     reliability: tuple[ReliabilityRow, ...]
     """A row for each criterion, one for the labels before the filter if there was one, then the topics."""
     pairs: Mapping[str, tuple[tuple[PairRow, ...], float]]
@@ -85,6 +86,7 @@ def study(
             rows.append(reliability(before[name], rng, of="all"))
         rows += topic_reliability(crowd, rng)
     steps(Step("comparing workers"))
+    report = worker_report()
     return Study(
         settings=settings,
         labels=kept,
@@ -93,10 +95,15 @@ def study(
         changed=changed,
         unlike={name: _unlike(of_criterion) for name, of_criterion in grades.items() if of_criterion.worker},
         few={name: few_labels(crowd, before[name], settings.min_labels) for name, crowd in kept.items()},
-        workers=worker_table(before, removed=audit.removed if audit else (), too_fast=settings.too_fast),
+        workers=report.worker_table(before, audit.removed if audit else (), settings.too_fast) if report else (),
         reliability=tuple(rows),
         pairs={name: pairwise(crowd, rng) for name, crowd in kept.items()},
     )
+
+
+def worker_report() -> Any:
+    """The module that reports on each worker; None where its annex is not installed."""
+    return added("workers", ()).get("report")
 
 
 def _unlike(grades: CrowdGrades) -> int:

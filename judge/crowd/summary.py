@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 
 from judge.crowd.reliability import FEWEST_COMMON
-from judge.crowd.study import Study, cautions
-from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS
+from judge.crowd.study import Study, cautions, worker_report
 from judge.io.cells import count, fold, interval, name_of, number, prose
 from judge.io.layout import table_lines
 from judge.io.safe import escape
@@ -24,15 +23,6 @@ TOO_SURE = (
     "soft labels, not as the chance that a grade is right."
 )
 """What goes with every output of a model's probabilities."""
-_SHOWN = 20
-"""Flagged workers that the Markdown names."""
-_FLAGS = f"""
-constant: of {FEWEST_LABELS} labels or more, {CONSTANT:.0%} are the same. alike: of {FEWEST_LABELS} items or more
-labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the consensus of the
-others is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed labels were too fast.
-removed: from one topic or more by known items. These are signs to look into: but for known items, nobody's labels
-are left out.
-"""
 
 
 def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
@@ -47,7 +37,8 @@ def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
     parts += ["## Reliability", *_reliability(study)]
     if study.audit is not None:
         parts += ["## Known items", *_filter(study)]
-    parts += ["## Workers", *_workers(study)]
+    if report := worker_report():
+        parts += ["## Workers", *report.workers_markdown(study)]
     parts += ["## JSON", prose(incomplete)] if incomplete else []
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
@@ -191,21 +182,6 @@ def _filter_counts(study: Study) -> str:
     return f"{text}."
 
 
-def _workers(study: Study) -> list[str]:
-    flags: dict[str, Counter[str]] = {}
-    for row in study.workers:
-        for flag in row.flags:
-            flags.setdefault(row.worker, Counter())[flag] += 1
-    everyone = len({row.worker for row in study.workers})
-    lines = [f"{len(flags)} of {count(everyone, 'worker')} have a flag (`workers.tsv`)."]
-    if flags:
-        most = sorted(flags, key=lambda worker: -flags[worker].total())[:_SHOWN]
-        times = "{} ({})" if len(study.labels) > 1 else "{}"
-        rows = ((worker, ", ".join(times.format(*of) for of in flags[worker].items())) for worker in most)
-        lines += [_markdown(rows, ("worker", "flags (criteria)")), _FLAGS]
-    return lines
-
-
 def terminal(study: Study, columns: int = 80) -> str:
     """The rule, a line for each criterion, and what the filter did, in lines of so many columns that end in LF."""
     lines: list[str] = []
@@ -237,10 +213,6 @@ _RELIABILITY = {
     **fields("criterion topic_id=topic labels_of=of alpha=alpha.value alpha_lo=alpha.low alpha_hi=alpha.high"),
     **fields("items=alpha.n topics=alpha.topics workers labels note=alpha.reason"),
 }
-_WORKER_COLUMNS = (
-    *("worker", "criterion", "labels", "topics", "removed_topics", "compared", "same", "deviation", "kappa", "wkappa"),
-    *("commonest", "commonest_share", "entropy", "longest_run", "alike", "median_seconds", "too_fast", "flags"),
-)
 
 
 class ItemGrade(Record, frozen=True):
@@ -273,11 +245,12 @@ def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
     """
     files = {
         "items.tsv": _items(study, item),
-        "workers.tsv": _workers_tsv(study),
         "few_labels.tsv": tsv(("turn_id", item, *_FEW_COLUMNS), (row for rows in study.few.values() for row in rows)),
         "pairwise.tsv": _pairs(study),
         "reliability.tsv": records_tsv(_RELIABILITY, study.reliability),
     }
+    if report := worker_report():
+        files["workers.tsv"] = report.workers_tsv(study)
     if study.audit is not None:
         removals = ([*row[:-1], ",".join(map(str, row.acceptable))] for row in study.audit.removals)
         files["removed.tsv"] = tsv(("topic_id", "worker", "turn_id", item, *_REMOVED_COLUMNS), removals)
@@ -323,27 +296,6 @@ def item_grades(study: Study) -> Iterator[ItemGrade]:
                 count=dict(zip(scale, grades.counts[i].tolist(), strict=True)),
                 p=dict(zip(scale, grades.shares[i].tolist(), strict=True)) if grades.fit is not None and n else None,
             )
-
-
-def _workers_tsv(study: Study) -> str:
-    """A row for each worker and criterion, with the aggregator's own parameters last."""
-    parameters = {
-        name: {key: values for key, values in grades.worker.items() if values.ndim == 1}
-        for name, grades in study.grades.items()
-    }
-    keys = sorted({key for named in parameters.values() for key in named})
-    places = {name: {worker: i for i, worker in enumerate(labels.workers)} for name, labels in study.labels.items()}
-
-    def own(worker: str, criterion: str) -> Iterator[float | None]:
-        for key in keys:
-            values, place = parameters[criterion].get(key), places[criterion].get(worker)
-            value = np.nan if values is None or place is None else float(values[place])
-            yield value if np.isfinite(value) else None
-
-    return tsv(
-        [*_WORKER_COLUMNS, *(f"{study.settings.aggregator}_{key}" for key in keys)],
-        ([*msgspec.structs.astuple(r)[:-1], ",".join(r.flags), *own(r.worker, r.criterion)] for r in study.workers),
-    )
 
 
 def _pairs(study: Study) -> str:

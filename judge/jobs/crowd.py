@@ -10,8 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
-from judge.crowd.aggregators import AGGREGATORS, PRIOR, SMOOTHED, TOO_FAST, VOTING, CrowdSettings
-from judge.crowd.joint import joint_tsv
+from judge.crowd.aggregators import AGGREGATORS, TOO_FAST, CrowdSettings, that
 from judge.crowd.known import read_known
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
@@ -22,7 +21,6 @@ from judge.crowd.study import Study, cautions, study
 from judge.crowd.summary import ItemGrade, item_grades
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
-from judge.crowd.workers import WorkerRow
 from judge.errors import UsageError
 from judge.gold import read_bank
 from judge.gold.grades import Words, folded, level_words
@@ -30,6 +28,7 @@ from judge.io.installed import need_extra
 from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, in_folders, pairs
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
+from judge.plugins import need, refuse_absent
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.records import Criterion, Problem
 from judge.stats.consensus import SHARES, TIES
@@ -118,15 +117,19 @@ class CrowdPlan(LabelTables):
     def _check(self) -> Self:
         if not self.scales and not self.prompts:
             raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
-        if self.aggregator not in VOTING and (self.majority or self.tie):
-            raise UsageError(f"--majority and --tie belong to {' and '.join(VOTING)}, not to {self.aggregator}")
-        if self.aggregator not in SMOOTHED and self.smoothing is not None:
-            raise UsageError(f"--smoothing belongs to {', '.join(SMOOTHED)}, not to {self.aggregator}")
-        if self.aggregator not in PRIOR and self.prior is not None:
-            raise UsageError(f"--prior belongs to {', '.join(PRIOR)}, not to {self.aggregator}")
+        if (self.majority or self.tie) and not AGGREGATORS[self.aggregator].votes:
+            voting = " and ".join(that(lambda row: row.votes))
+            raise UsageError(f"--majority and --tie belong to {voting}, not to {self.aggregator}")
+        if self.smoothing is not None and not AGGREGATORS[self.aggregator].smoothed:
+            smoothed = ", ".join(that(lambda row: row.smoothed))
+            raise UsageError(f"--smoothing belongs to {smoothed}, not to {self.aggregator}")
+        if self.prior is not None and not AGGREGATORS[self.aggregator].priors:
+            raise UsageError(f"--prior belongs to {', '.join(that(lambda row: row.priors))}, not to {self.aggregator}")
         if (least := AGGREGATORS[self.aggregator].least_smoothing) > _settings(self).smoothing:
             why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
             raise UsageError(f"--smoothing {self.smoothing:g}: {self.aggregator} needs {least:g} or more; {why}")
+        if self.with_judgments:
+            refuse_absent("diagnostics.joint", "--with-judgments")
         if self.wide and self.wide_map:
             raise UsageError("--wide and --wide-map: give one of them")
         if (self.wide or self.wide_map) and self.task != TASK:
@@ -152,7 +155,7 @@ class CrowdOutcome(msgspec.Struct, frozen=True):
         return Table(item_grades(self.study))
 
     @property
-    def workers(self) -> Table[WorkerRow]:
+    def workers(self) -> Table[Any]:
         """Each worker under each criterion, as in `workers.tsv`."""
         return Table(self.study.workers)
 
@@ -200,8 +203,9 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     steps(Step("writing tables"))
     files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
     if plan.with_judgments:
+        joint = need("diagnostics.joint", "--with-judgments")
         judges = [judge for path in plan.with_judgments for judge in read_labels(path, grades_only=True)]
-        files["with_judgments.tsv"] = joint_tsv(graded.labels, judges).encode()
+        files["with_judgments.tsv"] = joint.joint_tsv(graded.labels, judges).encode()
     frames = {f"table {place}": table for place, table in enumerate(plan.labels, start=1) if is_frame(table)}
     inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
     inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
@@ -292,12 +296,12 @@ def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, 
         *("unit", "task", "wide"),
     )
     values: dict[str, Any] = {name: getattr(plan, name) for name in names}
-    settings = _settings(plan)
-    if plan.aggregator in VOTING:
+    settings, aggregator = _settings(plan), AGGREGATORS[plan.aggregator]
+    if aggregator.votes:
         values |= {"majority": settings.majority, "tie": settings.tie}
-    if plan.aggregator in SMOOTHED:
+    if aggregator.smoothed:
         values["smoothing"] = settings.smoothing
-    if plan.aggregator in PRIOR:
+    if aggregator.priors:
         values["prior"] = settings.prior
     scales = {name: list(grades) for name, grades in scales.items()}
     values |= {"label": dict(plan.words), "table": plan.table}

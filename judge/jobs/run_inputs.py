@@ -18,8 +18,7 @@ from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Tasks, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
-from judge.crowd.aggregators import JURIES
-from judge.crowd.jury import Jury, make_jury
+from judge.crowd.jury import Jury, juries, make_jury
 from judge.errors import InputError, UsageError
 from judge.io.folder import same_place
 from judge.io.ids import Cluster
@@ -91,9 +90,9 @@ class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, JournalOptio
     together: bool = False
     """Ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of its
     own."""
-    jury: Annotated[str | None, OneOf(JURIES), Option(section="a jury: each model under each prompt, as one judge")] = (
-        None
-    )
+    jury: Annotated[
+        str | None, OneOf(juries()), Option(section="a jury: each model under each prompt, as one judge")
+    ] = None
     """From the members' grades to one."""
     samples: Annotated[Positive, Option(metavar="N")] = 1
     """Ask every member N times, each with a vote of its own."""

@@ -1,5 +1,3 @@
-from collections import defaultdict
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,8 +10,6 @@ from judge.stats.means import consensus
 from tests.crowd.world import SCALE, crowd, grid, read
 
 DEFAULT = CrowdSettings()
-MODELS = ("dawid-skene", "one-coin", "mace", "glad", "ordinal")
-WEIGHING = ("weighted-majority", *MODELS)
 
 
 def numbered(given, **more) -> CrowdLabels:
@@ -88,24 +84,6 @@ def test_a_scale_that_does_not_start_at_zero_and_has_gaps(name) -> None:
     assert found.mean.tolist() == [1, 2, 5] * 3
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_models_tell_their_posterior_and_how_they_ended(name) -> None:
-    labels, _ = spammed(0.2, 1, topics=4)
-    found = AGGREGATORS[name](labels, DEFAULT)
-    assert found.fit is not None
-    best = found.fit.p.max(axis=1)
-    assert (np.take_along_axis(found.shares, found.code[:, None].astype(int), axis=1)[:, 0] >= best - 1e-8).all()
-    assert f"(converged after {found.fit.iterations} iterations)" in found.rule
-    assert "(NOT converged after 2 iterations)" in AGGREGATORS[name](labels, CrowdSettings(max_iterations=2)).rule
-
-
-def test_equally_probable_grades_go_to_the_one_nearest_to_the_mean() -> None:
-    # Two workers nothing tells apart say 0 and 3 of the second item; both grades are the prior's and the mean is 3/2.
-    found = AGGREGATORS["mace"](lists([1, 1], [0, 3], [2, 2]), DEFAULT)
-    assert found.shares[1, 0] == pytest.approx(found.shares[1, 3])
-    assert found.code.tolist() == [1, 3, 2]
-
-
 def test_weights_go_with_the_weighted_majority() -> None:
     # Workers 0 and 1 agree throughout, 2, 3 and 4 click; on the last item the clickers agree by chance.
     rows = [(w, i, i % 4) for i in range(20) for w in (0, 1, 5)]
@@ -150,38 +128,6 @@ def test_kept_labels_are_aggregated_as_if_the_others_had_not_been() -> None:
     rows = zip(kept.worker.tolist(), kept.item.tolist(), kept.code.tolist(), strict=True)
     again = AGGREGATORS["majority"](numbered(rows, items=labels.items), DEFAULT)
     assert found.code.tolist() == again.code.tolist()
-
-
-def share_right(spammers, worlds=4):
-    """How often each aggregator is right, on average over worlds."""
-    right = defaultdict(list)
-    for seed in range(worlds):
-        labels, truth = spammed(spammers, seed)
-        for name, aggregator in AGGREGATORS.items():
-            right[name].append((aggregator(labels, DEFAULT).code == truth).mean())
-    return {name: np.mean(shares) for name, shares in right.items()}
-
-
-@pytest.mark.slow
-def test_without_spammers_weighing_costs_next_to_nothing() -> None:
-    right = share_right(0)
-    assert right["majority"] > 0.97
-    assert min(right[name] for name in WEIGHING) > right["majority"] - 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("spammers", "majority", "dawid_skene", "gain"),
-    # Floors of the two are what such crowds were found to give elsewhere, the lowest of three settings each.
-    [(0.2, 0.897, 0.947, 0.02), (0.4, 0.742, 0.901, 0.10)],
-)
-def test_crowds_with_spammers(spammers, majority, dawid_skene, gain) -> None:
-    right = share_right(spammers)
-    assert right["majority"] > majority
-    assert right["dawid-skene"] > dawid_skene
-    assert min(right[name] for name in WEIGHING) > right["majority"] + gain
-    # Means and medians give in to one-sided spam.
-    assert right["mean"] < right["median"] < right["majority"] - 0.03
 
 
 def test_transparent_cis(shared) -> None:

@@ -1,19 +1,14 @@
-"""Members' results become a jury's, and judges beside a crowd are looked at without a vote."""
+"""Members' results become a jury's."""
 
 import msgspec
 import pytest
 
 from judge.ask.criteria import find_criterion
-from judge.ask.labels import Label, Labels
 from judge.ask.records import Failure, Judgment
-from judge.crowd.aggregators import JURIES
-from judge.crowd.joint import DIAGNOSTIC, joint_tsv
-from judge.crowd.jury import Member, Verdicts, cautions, consensus, jury_criterion, member_names
-from judge.crowd.labels import CrowdLabels
+from judge.crowd.jury import Member, Verdicts, cautions, consensus, juries, jury_criterion, member_names
 from judge.errors import UsageError
 from judge.judges.records import AnswerForm
 from judge.records import Criterion, FailureReason
-from tests.crowd.world import crowd
 
 GRADED = find_criterion("relevance/graded")
 IKAT = find_criterion("relevance/ikat")
@@ -142,24 +137,7 @@ def test_prompts_on_other_scales_are_refused_and_an_unable_level_is_none() -> No
         jury_criterion(groundedness, jury(2))
 
 
-def test_dawid_skene_believes_the_members_who_agree_with_each_other() -> None:
-    # The third always says 3: it is no evidence, so that the fourth row's tie of 0 and 3 goes to 0.
-    rows: list[list[Said]] = [[0, 0, 3], [3, 3, 3], [0, 0, 3], [0, "refused", 3], [3, 3, 3], [0, 0, 3]] * 3
-    found = decide(rows, "dawid-skene")
-    fourth = found.results[3]
-    assert isinstance(fourth, Judgment)
-    assert fourth.grade == 0
-    assert fourth.expected == 1.5
-    assert fourth.probabilities is not None
-    assert fourth.probabilities["0"] > 0.9
-    assert sum(fourth.probabilities.values()) == pytest.approx(1, abs=1e-5)
-    assert "Dawid and Skene's model" in found.rule
-    mean = decide(rows, "mean").results[3]
-    assert isinstance(mean, Judgment)
-    assert mean.grade == 2
-
-
-@pytest.mark.parametrize("aggregator", JURIES)
+@pytest.mark.parametrize("aggregator", juries())
 def test_every_jury_can_decide(aggregator: str) -> None:
     rows: list[list[Said]] = [[0, 0, 1], [3, 3, 3], ["refused", "refused", "refused"], [2, 2, 2]]
     found = decide(rows * 5, aggregator)
@@ -170,7 +148,7 @@ def test_every_jury_can_decide(aggregator: str) -> None:
 
 
 def test_a_jury_of_which_nobody_says_anything() -> None:
-    found = decide([["refused", "unreadable"]], "dawid-skene")
+    found = decide([["refused", "unreadable"]], "median")
     assert isinstance(found.results[0], Failure)
     assert (found.rule, found.ties) == ("no member gave a grade", 0)
     assert (found.alpha.value, found.alpha.n) == (None, 0)
@@ -204,7 +182,7 @@ def said(aggregator: str, members: tuple[Member, ...], temperature: float = 1.0,
 def test_what_to_know_before_believing_a_jury() -> None:
     assert said("majority", jury(3)) == ""
     assert "an even number of members (4)" in said("majority", jury(4))
-    assert "of 2 members nothing tells" in said("dawid-skene", jury(2))
+    assert "of 2 members nothing tells" in said("weighted-majority", jury(2))
     again = (*jury(2), msgspec.structs.replace(jury(1)[0], sample=1))
     assert "2 of 3 members are server/a" in said("majority", again)
     assert "at temperature 0" in said("majority", again, 0.0)
@@ -214,71 +192,3 @@ def test_what_to_know_before_believing_a_jury() -> None:
         "server/a and server/c are of one family, llama: they are not independent",
         "self-judging: ape and server/a and server/c are of one family, llama",
     ]
-
-
-TRUTH = (0, 1, 2, 3, 0, 1, 2, 3)
-
-
-def workers(third: str = "w3") -> CrowdLabels:
-    """Two who are always right, and one who always says 3."""
-    names = ("w1", "w2", third)
-    return crowd(
-        (name, f"1-1_{i}", f"R{i}", 3 if name == third else TRUTH[i - 1]) for name in names for i in range(1, 9)
-    )
-
-
-def judge(name: str, grades: list[int | None], prompt: str | None = "relevance/ikat", shift: str = "") -> Labels:
-    labels = tuple(Label(f"1-1_{i}", f"{shift}R{i}", grade) for i, grade in enumerate(grades, 1))
-    return Labels(name, prompt, None, f"{name}.jsonl", "", labels)
-
-
-def joint(*judges: Labels, crowd: CrowdLabels | None = None) -> dict[str, dict[str, str]]:
-    """The lines of the table by the names of workers and judges."""
-    head, *lines = joint_tsv({"relevance": crowd or workers()}, judges).splitlines()
-    rows = [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
-    return {row["name"]: row for row in rows}
-
-
-def test_the_joint_model_tells_good_raters_from_bad() -> None:
-    found = joint(judge("server/a", [*TRUTH]), judge("server/b", [3, 2, 1, 0, 3, 2, 1, None]))
-    assert [(name, row["kind"]) for name, row in found.items()] == [
-        *((name, "worker") for name in ("w1", "w2", "w3")),
-        *((name, "judge") for name in ("server/a", "server/b")),
-    ]
-    good, bad, spam = (found[name] for name in ("server/a", "server/b", "w3"))
-    assert [good[name] for name in ("labels", "compared", "same", "deviation")] == ["8", "8", "1.0000", "0.0000"]
-    # 3 2 1 0 3 2 1 less 0 1 2 3 0 1 2 is 3 over 7.
-    assert [bad[name] for name in ("labels", "same", "deviation")] == ["7", "0.0000", "0.4286"]
-    # The spammer's own label is left out: two of eight items are of grade 3.
-    assert spam["same"] == "0.2500"
-    assert float(good["accuracy"]) > 0.4 > float(bad["accuracy"])
-    assert float(good["accuracy"]) > float(spam["accuracy"])
-    confusion = [list(map(float, row.split(","))) for row in good["confusion"].split(";")]
-    assert [len(row) for row in confusion] == [4] * 4
-    assert all(sum(row) == pytest.approx(1, abs=2e-4) for row in confusion)
-    # It says that it decides nothing, and nothing in it is a grade of an item.
-    assert good["grades"] == "0,1,2,3"
-    assert all(row["note"].startswith(DIAGNOSTIC) for row in found.values())
-
-
-def test_the_crowds_own_grades_stay_as_they_are() -> None:
-    labels = workers()
-    before = labels.counts.tolist()
-    low, high = (joint(judge("server/a", [grade] * 8), crowd=labels) for grade in (0, 3))
-    assert [low[name]["same"] for name in labels.workers] == [high[name]["same"] for name in labels.workers]
-    assert labels.counts.tolist() == before
-
-
-def test_a_judge_among_the_workers_is_refused() -> None:
-    with pytest.raises(UsageError, match="server/a is among the crowd's workers") as refused:
-        joint(judge("server/a", [*TRUTH]), crowd=workers("server/a"))
-    assert refused.value.exit_code == 2
-
-
-def test_judges_of_other_criteria_and_items_are_left_out() -> None:
-    with pytest.raises(UsageError, match="--with-judgments: no judgment is about relevance"):
-        joint(judge("server/a", [*TRUTH], "naturalness/graded"))
-    with pytest.raises(UsageError, match="no judge has a grade of an item"):
-        joint(judge("server/a", [*TRUTH], shift="other-"))
-    off = joint(judge("server/a\t", [0, 7, 9, 1]))[r"server/a\t"]
-    assert (off["labels"], off["left_out"]) == ("2", "2")

@@ -215,17 +215,8 @@ def test_the_audit_trail() -> None:
     ]
     assert lines(files, "few_labels.tsv")[1:] == [["1_3", "R1", "relevance", "0", "1"]]
     assert "removed.tsv" not in crowd_files(studied(known=()))
-    by_worker = {row[0]: row for row in lines(files, "workers.tsv")[1:]}
-    assert by_worker["f"][4] == "1"
-    assert by_worker["f"][-1] == "removed"
     overall = [row for row in lines(files, "reliability.tsv")[1:] if not row[1]]
     assert [row[2] for row in overall] == ["kept", "all"]
-
-
-def test_workers_have_the_parameters_of_their_model() -> None:
-    header, *rows = lines(crowd_files(studied(aggregator="weighted-majority")), "workers.tsv")
-    assert "weighted-majority_weight" in header
-    assert all(row[header.index("weighted-majority_weight")] for row in rows if row[0] != "f")
 
 
 def test_pairs_of_a_sample_without_any_are_not_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,14 +224,6 @@ def test_pairs_of_a_sample_without_any_are_not_said_to_be_none(monkeypatch: pyte
     monkeypatch.setattr("judge.crowd.reliability.MOST_PAIRS", 1)
     text = crowd_files(studied())["summary.md"].decode()
     assert "| relevance | not computed: none among those sampled | - | 40.0% |" in text
-
-
-def test_a_worker_removed_who_labeled_known_items_alone_is_in_the_table() -> None:
-    both = {("1_2", "K"): {"a": 0, "f": 3}, ("1_2", "R1"): {"a": 1, "b": 1}}
-    files = crowd_files(studied(of_table(both), NOVELTY, aggregator="weighted-majority"))
-    rows = [row for row in lines(files, "workers.tsv") if row[0] == "f"]
-    assert [(row[1], row[2], row[4]) for row in rows] == [("relevance", "0", "1"), ("novelty", "0", "1")]
-    assert "1 of 4 workers have a flag" in files["summary.md"].decode()
 
 
 def test_a_criterion_that_is_not_wanted_filters_and_is_gone() -> None:

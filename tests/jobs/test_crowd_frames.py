@@ -36,18 +36,6 @@ def test_a_frame_of_polars_gives_what_its_file_gives(tmp_path: Path) -> None:
     rows = pl.from_dicts(outcomes[1].grades.to_dicts())
     assert rows["count.3"].to_list() == [2, 0]
     assert rows["mean"].to_list() == [7 / 3, 1 / 3]
-    workers = pl.from_dicts(outcomes[1].workers.to_dicts(), infer_schema_length=None)
-    assert workers["worker"].to_list() == ["a", "b", "c"]
-    assert workers["labels"].to_list() == [2, 2, 2]
-
-
-def test_grades_of_a_model_have_probabilities(tmp_path: Path) -> None:
-    outcome = grade(pl.DataFrame(COLUMNS), tmp_path / "o", aggregator="dawid-skene")
-    first = outcome.grades[0].p
-    assert first is not None
-    assert sum(first.values()) == pytest.approx(1)
-    header, line, *_ = (tmp_path / "o/items.tsv").read_text().splitlines()
-    assert dict(zip(header.split("\t"), line.split("\t"), strict=True))["p_3"] == f"{first['3']:.6f}"
 
 
 def test_a_frame_of_pandas_is_one_of_polars(tmp_path: Path) -> None:

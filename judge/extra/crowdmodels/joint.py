@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.ask.labels import Labels
-from judge.crowd.aggregators import AGGREGATORS, CrowdSettings
+from judge.crowd.aggregators import CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
+from judge.extra.crowdmodels.models import DAWID_SKENE
 from judge.io.cells import decimals
 from judge.io.ids import natural_key
 from judge.io.safe import printable
@@ -70,7 +71,7 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
         code=np.concatenate([labels.code, *(code for _, code, _ in cast)]),
         seconds=None,
     )
-    fitted = AGGREGATORS["dawid-skene"](joint, CrowdSettings())
+    fitted = DAWID_SKENE(joint, CrowdSettings())
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
     # A worker's own label does not count in the majority that it is compared with.

@@ -1,4 +1,4 @@
-"""The workers' table, reliability and κ of pairs, against counting by hand and against the statistics elsewhere."""
+"""Reliability and κ of pairs, against counting by hand and against the statistics elsewhere."""
 
 import dataclasses
 import tracemalloc
@@ -6,95 +6,12 @@ import tracemalloc
 import krippendorff
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from judge.crowd import reliability as reliable
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.reliability import PairRow, pairwise, reliability, topic_reliability
-from judge.crowd.workers import WorkerRow, longest_runs, worker_table
 from tests.crowd.world import SCALE, grid
-
-
-def of(rows: tuple[WorkerRow, ...], worker: str, criterion: str = "relevance") -> WorkerRow:
-    return next(row for row in rows if (row.worker, row.criterion) == (worker, criterion))
-
-
-def test_a_worker_is_compared_with_the_consensus_of_the_others() -> None:
-    rows = worker_table({"relevance": grid([[3, 3, 0], [1, 1, 1], [0, 2, 2], [3, -1, -1]])})
-    row = of(rows, "w0")
-    # Others of w0: {3, 0} tied, mean 1.5, so 2; 1; 2; none. Own labels: 3, 1, 0.
-    assert (row.labels, row.compared) == (4, 3)
-    assert row.same == pytest.approx(1 / 3)
-    assert row.deviation == pytest.approx((1 + 0 + 2) / 3)
-    assert row.kappa == pytest.approx(cohen_kappa_score([2, 1, 2], [3, 1, 0]))
-    assert row.wkappa == pytest.approx(cohen_kappa_score([2, 1, 2], [3, 1, 0], weights="quadratic", labels=SCALE))
-    assert (row.commonest, row.commonest_share) == (3, 0.5)
-    assert row.entropy == pytest.approx(1.5)
-
-
-def test_a_worker_with_nobody_to_compare_with_has_no_agreement() -> None:
-    row = of(worker_table({"relevance": grid([[3], [1]])}), "w0")
-    assert (row.compared, row.same, row.deviation, row.kappa) == (0, None, None, None)
-    assert row.flags == ()
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), max_size=30))
-def test_longest_runs_are_those_counted_one_by_one(given: list[tuple[int, int]]) -> None:
-    worker, code = (np.array([row[i] for row in given], dtype=np.int32) for i in (0, 1))
-    labels = CrowdLabels("c", SCALE, ("a", "b", "c"), (), worker, worker, code.astype(np.int8))
-    expected = []
-    for w in range(3):
-        best = run = 0
-        last = None
-        for one, label in given:
-            if one == w:
-                run = run + 1 if label == last else 1
-                best, last = max(best, run), label
-        expected.append(best)
-    assert longest_runs(labels).tolist() == expected
-
-
-def test_times() -> None:
-    labels = grid([[3, 0], [3, 1], [0, 0], [3, 0]])
-    # Item by item: w0 takes 1, 3, 5, 1 seconds, w1 nan, 4, nan, nan.
-    seconds = np.array([1, np.nan, 3, 4, 5, np.nan, 1, np.nan], dtype=np.float32)
-    rows = worker_table({"relevance": dataclasses.replace(labels, seconds=seconds)}, too_fast=3)
-    assert (of(rows, "w0").median_seconds, of(rows, "w0").too_fast) == (2.0, 0.5)
-    assert (of(rows, "w1").median_seconds, of(rows, "w1").too_fast) == (4.0, 0.0)
-    assert of(worker_table({"relevance": labels}), "w0").median_seconds is None
-
-
-def test_alike_is_over_criteria() -> None:
-    first = grid([[3, 0], [1, 2], [2, 2], [0, -1]])
-    second = grid([[3, 1], [1, 2], [0, -1], [-1, 1]], criterion="novelty")
-    rows = worker_table({"relevance": first, "novelty": second})
-    # w0: 3=3, 1=1, 2≠0; w1: 0≠1, 2=2.
-    assert [of(rows, worker).alike for worker in ("w0", "w1")] == [pytest.approx(2 / 3), 0.5]
-    assert of(rows, "w0", "novelty").alike == of(rows, "w0").alike
-    assert [row.worker for row in rows] == ["w0", "w0", "w1", "w1"]
-    assert of(worker_table({"relevance": first}), "w0").alike is None
-
-
-def test_flags_want_enough_labels() -> None:
-    # w3 always gives 3, w2 the opposite of all others.
-    table = [[good, good, 3 - good, 3, good, good] for good in (0, 3) * 12]
-    rows = worker_table({"relevance": grid(table, seconds=1.0)}, removed=[("0", "w2"), ("1", "w2")])
-    assert [of(rows, f"w{i}").flags for i in range(4)] == [
-        ("fast",),
-        ("fast",),
-        ("no agreement", "fast", "removed"),
-        ("constant", "no agreement", "fast"),
-    ]
-    assert of(rows, "w2").removed_topics == 2
-    few = worker_table({"relevance": grid(table[:9], seconds=1.0)})
-    assert [row.flags for row in few] == [()] * 6
-    both = worker_table({"relevance": grid(table), "novelty": grid(table, criterion="novelty")})
-    assert all("alike" in row.flags for row in both)
-
-
-# Reliability
 
 RNG_SEED = 1
 
@@ -228,16 +145,8 @@ def test_sliders_have_alphas_without_intervals(monkeypatch: pytest.MonkeyPatch) 
     assert (bare.n, bare.topics, bare.low) == (whole.n, whole.topics, None)
 
 
-def test_who_was_removed_is_in_the_table_without_any_label() -> None:
-    rows = worker_table({"relevance": grid([[3, 3]]), "nat": grid([[1, 1]])}, removed=[("0", "w9"), ("1", "w9")])
-    assert [row.criterion for row in rows if row.worker == "w9"] == ["relevance", "nat"]
-    row = of(rows, "w9")
-    assert (row.labels, row.commonest, row.removed_topics, row.flags) == (0, None, 2, ("removed",))
-
-
 def test_no_label_at_all_is_no_traceback() -> None:
     labels = grid([[3, 3]]).kept(np.zeros(2, dtype=np.bool_))
-    assert worker_table({"relevance": labels, "novelty": labels}) == ()
     assert pairs_of(labels) == ()
     assert reliability(labels, np.random.default_rng(0)).alpha.reason == "no unit has two grades"
     assert topic_reliability(labels, np.random.default_rng(0))[0].alpha.value is None

@@ -1,6 +1,7 @@
 """The workers: how each agrees with the others, and signs of spam."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -9,7 +10,11 @@ from numpy.typing import NDArray
 from judge.crowd.aggregators import TOO_FAST
 from judge.crowd.labels import CrowdLabels, distinct
 from judge.crowd.reliability import statistic_of
+from judge.crowd.study import Study
+from judge.io.cells import count
 from judge.io.ids import natural_key
+from judge.io.table import Table, tsv
+from judge.records import Record
 from judge.stats.consensus import entropy, without_one
 
 FEWEST_LABELS = 10
@@ -18,44 +23,50 @@ FEWEST_COMPARED = 20
 """Fewest items shared with others for the flag `no agreement`."""
 CONSTANT = 0.95
 """Share of one and the same label, or of items labeled alike under all criteria, from which a worker is flagged."""
+_NAMED = 20
+"""Flagged workers that the summary names."""
+_FLAGS = f"""
+constant: of {FEWEST_LABELS} labels or more, {CONSTANT:.0%} are the same. alike: of {FEWEST_LABELS} items or more
+labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the consensus of the
+others is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed labels were too fast.
+removed: from one topic or more by known items. These are signs to look into: but for known items, nobody's labels
+are left out.
+"""
 
 
-class WorkerRow(msgspec.Struct, frozen=True):
-    """One worker under one criterion; undefined numbers are None."""
+class WorkerRow(Record, frozen=True, kw_only=True):
+    """One worker under one criterion, with the columns of `workers.tsv`; undefined numbers are None."""
 
     worker: str
     criterion: str
-    labels: int
-    topics: int
-    removed_topics: int
-    compared: int
+    labels: int = 0
+    topics: int = 0
+    removed_topics: int = 0
+    compared: int = 0
     """Items that others labeled too."""
-    same: float | None
+    same: float | None = None
     """Share of these items on which the label equals the others' consensus."""
-    deviation: float | None
+    deviation: float | None = None
     """Mean distance from it, in scale values."""
-    kappa: float | None
-    wkappa: float | None
-    commonest: int | None
+    kappa: float | None = None
+    wkappa: float | None = None
+    commonest: int | None = None
     """The label given most; of several the lowest."""
-    commonest_share: float | None
-    entropy: float | None
+    commonest_share: float | None = None
+    entropy: float | None = None
     """Of the labels given, in bits."""
-    longest_run: int
+    longest_run: int = 0
     """Labels alike one after the other, in the order of the tables."""
-    alike: float | None
+    alike: float | None = None
     """Share of the items labeled under several criteria that got one and the same label under all; of all criteria."""
-    median_seconds: float | None
-    too_fast: float | None
+    median_seconds: float | None = None
+    too_fast: float | None = None
     """Share of the timed labels that took less than the least time."""
-    flags: tuple[str, ...]
+    flags: tuple[str, ...] = ()
 
 
 def worker_table(
-    labels: Mapping[str, CrowdLabels],
-    *,
-    removed: Iterable[tuple[str, str]] = (),
-    too_fast: float = TOO_FAST,
+    labels: Mapping[str, CrowdLabels], removed: Iterable[tuple[str, str]] = (), too_fast: float = TOO_FAST
 ) -> tuple[WorkerRow, ...]:
     """A row for each worker and criterion, workers in natural order.
 
@@ -65,42 +76,20 @@ def worker_table(
         removed: Topic and worker of each removal.
         too_fast: Seconds under which a label is too fast.
     """
-    times = dict[str, int]()
-    for _, worker in removed:
-        times[worker] = times.get(worker, 0) + 1
+    times = Counter(worker for _, worker in removed)
     alike = _alike(labels)
     rows = [row for crowd in labels.values() for row in _worker_rows(crowd, times, alike, too_fast)]
-    silent = times.keys() - {row.worker for row in rows}
-    rows += [_without_labels(worker, criterion, times[worker]) for worker in silent for criterion in labels]
+    rows += [
+        WorkerRow(worker=worker, criterion=criterion, removed_topics=times[worker], flags=("removed",))
+        for worker in times.keys() - {row.worker for row in rows}
+        for criterion in labels
+    ]
     order = {criterion: place for place, criterion in enumerate(labels)}
     return tuple(sorted(rows, key=lambda row: (natural_key(row.worker), order[row.criterion])))
 
 
-def _without_labels(worker: str, criterion: str, removed_topics: int) -> WorkerRow:
-    return WorkerRow(
-        worker=worker,
-        criterion=criterion,
-        labels=0,
-        topics=0,
-        removed_topics=removed_topics,
-        compared=0,
-        same=None,
-        deviation=None,
-        kappa=None,
-        wkappa=None,
-        commonest=None,
-        commonest_share=None,
-        entropy=None,
-        longest_run=0,
-        alike=None,
-        median_seconds=None,
-        too_fast=None,
-        flags=("removed",),
-    )
-
-
 def _worker_rows(
-    labels: CrowdLabels, removed: Mapping[str, int], alike: Mapping[str, tuple[float, int]], too_fast: float
+    labels: CrowdLabels, removed: Counter[str], alike: Mapping[str, tuple[float, int]], too_fast: float
 ) -> list[WorkerRow]:
     W, k = len(labels.workers), len(labels.grades)
     given = np.bincount(labels.worker.astype(np.int64) * k + labels.code, minlength=W * k).reshape(W, k)
@@ -121,7 +110,7 @@ def _worker_rows(
             criterion=labels.criterion,
             labels=int(n[w]),
             topics=int(topics[w]),
-            removed_topics=removed.get(name, 0),
+            removed_topics=removed[name],
             compared=int(compared[w]),
             same=statistics["percent"][w],
             deviation=statistics["mae"][w],
@@ -134,14 +123,12 @@ def _worker_rows(
             alike=share if items_alike else None,
             median_seconds=medians[w],
             too_fast=fast[w],
-            flags=(),
         )
         rows.append(msgspec.structs.replace(row, flags=_flags(row, items_alike)))
     return rows
 
 
 def _flags(row: WorkerRow, items_alike: int) -> tuple[str, ...]:
-    """The flags of a worker."""
     enough = row.labels >= FEWEST_LABELS
     signs = {
         "constant": enough and row.commonest_share is not None and row.commonest_share >= CONSTANT,
@@ -220,3 +207,40 @@ def _alike(labels: Mapping[str, CrowdLabels]) -> dict[str, tuple[float, int]]:
     n = np.bincount(of[several], minlength=len(workers))
     n_same = np.bincount(of[several & same], minlength=len(workers))
     return {name: (float(n_same[w] / n[w]), int(n[w])) for name, w in worker.items() if n[w]}
+
+
+def workers_tsv(study: Study) -> str:
+    """A row for each worker and criterion, with the aggregator's own parameters last."""
+    parameters = {
+        name: {key: values for key, values in grades.worker.items() if values.ndim == 1}
+        for name, grades in study.grades.items()
+    }
+    keys = sorted({key for named in parameters.values() for key in named})
+    places = {name: {worker: i for i, worker in enumerate(labels.workers)} for name, labels in study.labels.items()}
+
+    def own(worker: str, criterion: str) -> Iterator[float | None]:
+        for key in keys:
+            values, place = parameters[criterion].get(key), places[criterion].get(worker)
+            value = np.nan if values is None or place is None else float(values[place])
+            yield value if np.isfinite(value) else None
+
+    return tsv(
+        [*WorkerRow.__struct_fields__, *(f"{study.settings.aggregator}_{key}" for key in keys)],
+        ([*msgspec.structs.astuple(r)[:-1], ",".join(r.flags), *own(r.worker, r.criterion)] for r in study.workers),
+    )
+
+
+def workers_markdown(study: Study) -> list[str]:
+    """How many workers have a flag, who has most, and what the flags mean."""
+    flags: dict[str, Counter[str]] = {}
+    for row in study.workers:
+        for flag in row.flags:
+            flags.setdefault(row.worker, Counter())[flag] += 1
+    everyone = len({row.worker for row in study.workers})
+    lines = [f"{len(flags)} of {count(everyone, 'worker')} have a flag (`workers.tsv`)."]
+    if flags:
+        most = sorted(flags, key=lambda worker: -flags[worker].total())[:_NAMED]
+        times = "{} ({})" if len(study.labels) > 1 else "{}"
+        rows = ((worker, ", ".join(times.format(*of) for of in flags[worker].items())) for worker in most)
+        lines += [Table(rows, ("worker", "flags (criteria)"), places=2).body(words=(0,)), _FLAGS]
+    return lines
