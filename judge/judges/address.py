@@ -146,6 +146,7 @@ _OTHER_NAMES = {
     "sagemaker": ("AWS",),
     "text": ("OPENAI", "CODESTRAL"),
     "vertex": ("VERTEXAI", "GOOGLE"),
+    "vllm": ("HOSTED_VLLM",),
     "volcengine": ("ARK",),
     "watsonx": ("WX", "WML", "REGION"),
 }

@@ -108,10 +108,13 @@ def test_no_env_file_is_read(tmp_path: Path) -> None:
     assert spec is not None
     assert spec.origin is not None
     first = Path(spec.origin).read_text(encoding="utf-8").partition("from collections.abc")[0]
-    assert "load_dotenv" in first
+    defaults = Path(spec.origin).with_name("_process_defaults.py")
+    more = defaults.read_text(encoding="utf-8") if defaults.exists() else ""
+    assert "load_dotenv" in first + more
     package = tmp_path / "litellm"
     package.mkdir()
     (package / "__init__.py").write_text(first, encoding="utf-8")
+    (package / defaults.name).write_text(more, encoding="utf-8")
     (tmp_path / ".env").write_text("OPENAI_API_BASE=http://localhost:1/v1\n", encoding="utf-8")
     for mode in ("", "DEV"):
         code = (

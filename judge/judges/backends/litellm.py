@@ -1,6 +1,7 @@
 """`litellm/<string>`: any model that litellm knows, by its model string; costs some milliseconds of CPU a call."""
 
 import asyncio
+import functools
 import logging
 import os
 import re
@@ -165,9 +166,7 @@ class LitellmModel(Model):
 
     async def aclose(self) -> None:
         """Close litellm's connections."""
-        await self._litellm.close_litellm_async_clients()
-        # Otherwise litellm would hand out the closed clients again.
-        self._litellm.in_memory_llm_clients_cache.flush_cache()
+        await _transport().aclose()
 
     def _logprobs(self, request: Request) -> dict[str, Any]:
         asked = asked_logprobs(request)
@@ -261,7 +260,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         if reply.status_code == 200 and "stream" not in reply.headers.get("content-type", ""):
             # Over a long text that is no JSON, litellm works for seconds to say so.
             read_json(content)
-        described = ("content-encoding", "content-length", "transfer-encoding")
+        described = ("content-encoding", "content-length", "transfer-encoding", "set-cookie")
         headers = [header for header in reply.headers.multi_items() if header[0] not in described]
         return httpx.Response(reply.status_code, headers=headers, content=content, extensions=reply.extensions)
 
@@ -274,8 +273,9 @@ def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion
     if not answer.choices:
         raise RejectedError("status 200, but no choices")
     choice = answer.choices[0]
-    usage = getattr(answer, "usage", None)
-    refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
+    usage, fields = getattr(answer, "usage", None), getattr(choice.message, "provider_specific_fields", None) or {}
+    # Its place has changed.
+    refusal = getattr(choice.message, "refusal", None) or fields.get("refusal")
     return without_secrets(
         Completion(
             text=refusal or choice.message.content,
@@ -304,20 +304,37 @@ def load_litellm() -> Any:
     warnings.filterwarnings("ignore", "Item.* on TypedDict class", UserWarning)
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     import litellm
-    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
-    create = AsyncHTTPHandler.create_async_transport
-    if create.__module__ != __name__:
-        # No setting reaches every client: `aclient_session` is for those of OpenAI's library alone, and some providers
-        # (replicate, predibase, sagemaker) make a client of their own, whatever `client` is given.
-        AsyncHTTPHandler.create_async_transport = staticmethod(
-            lambda *args, **options: GuardedTransport(create(*args, **options) or httpx.AsyncHTTPTransport())
-        )
+    _transport()
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.drop_params = False
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return litellm
+
+
+@functools.cache
+def _transport() -> GuardedTransport:
+    """Our transport over litellm's own, which litellm is told to use for every call that does not block."""
+    import litellm
+    from litellm.caching.llm_caching_handler import LLMClientCache
+    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, get_ssl_configuration
+
+    ssl = get_ssl_configuration()
+    checked = {"ssl_verify": ssl} if isinstance(ssl, bool) else {"ssl_context": ssl}
+    transport = GuardedTransport(AsyncHTTPHandler.create_async_transport(**checked) or httpx.AsyncHTTPTransport())
+    client = httpx.AsyncClient(transport=transport, follow_redirects=True)
+
+    class Clients(LLMClientCache):
+        def set_cache(self, key: str, value: Any, **options: Any) -> None:
+            """Keep a client; litellm keeps each before it sends anything over it."""
+            if isinstance(value, AsyncHTTPHandler):
+                value.client = client
+            super().set_cache(key, value, **options)
+
+    # The first is for providers that are asked through OpenAI's library, the second for all others.
+    litellm.aclient_session, litellm.in_memory_llm_clients_cache = client, Clients()
+    return transport
 
 
 open_model = LitellmModel
