@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from judge.ask.progress import Progress, Reporter, fetch_reporter
+from judge.errors import TransientError
 from judge.io.steps import FIRST, ProgressLine, Step, counted, quiet, stepped
 from judge.judges.endpoints import Endpoint
 
@@ -212,14 +213,14 @@ def test_several_servers_are_told_apart() -> None:
     line = ProgressLine(stream, clock=clock, ticking=False)
     first, second = servers = (Endpoint("http://a/v1"), Endpoint("http://b/v1"))
     with line, closing(Reporter("server/m", line)) as reporter:
-        first.answered, second.trouble = 1, "status 500\x1b[2J"
+        first.answered, second.trouble = 1, TransientError("status 500\x1b[2J")
         reporter(Progress(1, 4, 0, 0, 0.0, servers=servers))
         clock.now += 4
         first.answered = 2
         reporter(Progress(2, 4, 0, 0, 0.0, servers=servers))
         second.trouble, second.answered = None, 1
         reporter(Progress(3, 4, 0, 0, 0.0, servers=servers))
-        second.trouble = "status 502"
+        second.trouble = TransientError("status 502")
         reporter(Progress(4, 4, 0, 0, 0.0, servers=servers))
     assert stream.getvalue().splitlines() == [
         "server/m: http://b/v1 is set aside, and tried again later: status 500\\x1b[2J",

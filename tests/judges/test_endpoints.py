@@ -121,7 +121,7 @@ def test_the_least_loaded_server_takes_the_next_call_and_a_trial_is_one_call() -
     world.replies[A] = [FAULT]
     assert world.call(8) == [DONE] * 8
     # The four calls that were in flight when it was left lengthen no pause.
-    assert [each.trouble for each in world.endpoints.all] == ["fault", None]
+    assert [each.trouble for each in world.endpoints.all] == [FAULT, None]
     world.now += 1
     world.asked.clear()
     world.call(8)
@@ -129,7 +129,7 @@ def test_the_least_loaded_server_takes_the_next_call_and_a_trial_is_one_call() -
     # Calls in flight when a server asked to wait take nothing back.
     world = World([full(30), None])
     world.call(8)
-    assert [each.trouble for each in world.endpoints.all] == ["full", None]
+    assert str(world.endpoints.all[0].trouble) == "full"
 
 
 def test_a_trial_that_was_broken_off_says_nothing() -> None:
@@ -137,4 +137,4 @@ def test_a_trial_that_was_broken_off_says_nothing() -> None:
     world.call()
     world.now += 1
     world.call()
-    assert [(each.trouble, each.in_flight) for each in world.endpoints.all] == [("refused", 0), (None, 0)]
+    assert [(each.trouble, each.in_flight) for each in world.endpoints.all] == [(KEY, 0), (None, 0)]
