@@ -1,14 +1,13 @@
 """Requests handed to a provider's batch service: what `judge batch` does, for use from Python.
 
-The state of every batch is in `batches.json` in the folder of the requests, so that another process on another day goes
-on. It is written before a batch is begun and after, so that a submission that was cut short is searched for at the
-provider and never made twice.
+The state of every batch is in `batches.json` beside the requests. It is written before a batch is begun and after, so
+that a submission that was cut short is searched for at the provider and never made twice.
 """
 
 import contextlib
 import fcntl
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,35 +25,34 @@ from judge.io.stored import read_stored
 from judge.judges.connection import longest_reply
 from judge.judges.journal_store import check_database
 
-BATCHES = "batches.json"
-LOCK = ".batches.lock"
+BATCHES, LOCK = "batches.json", ".batches.lock"
 _OWN = re.compile(r"requests-\d{5,}(\.output-\d+)?\.jsonl")
 """The names of the files of a folder that are handed over, and that come back."""
 
+Say = Callable[[str], None]
+Services = Mapping[str, BatchService]
+
 
 class CollectedBatches(msgspec.Struct, frozen=True):
-    """What was fetched and taken."""
+    """What was fetched and taken; None where nothing has come back yet."""
 
     batches: tuple[SubmittedBatch, ...]
     taken: TakenCompletions | None
-    """None where nothing has come back yet."""
 
 
-def submit_batches(
-    folder: StrPath, steps: Steps = quiet, say: Callable[[str], None] = lambda line: None
-) -> tuple[SubmittedBatch, ...]:
+def submit_batches(folder: StrPath, steps: Steps = quiet, say: Say = lambda line: None) -> tuple[SubmittedBatch, ...]:
     """Hand every file of requests in a folder of `judge requests` that is not yet at its provider to it.
 
     `say` is called with a line for each address, before anything is sent there.
 
     Raises:
-        UsageError: No batch service is known for a judge, or its key is missing.
-        InputError: The folder is not one of requests.
-        OperationalError: The provider refuses, or what answers is no batch service; the same call goes on from there.
+        JudgeError: The folder is not one of requests, a judge has no batch service or its key is missing, the provider
+            refuses, or no batch service answers; the same call goes on from there.
     """
     folder = Path(folder)
     with _opened(folder) as (batches, services):
-        _name("submitting to", [batch for batch in batches if batch.batch_id is None], say)
+        for address in dict.fromkeys(batch.address for batch in batches if batch.batch_id is None):
+            say(f"submitting to {address}")
         for number, batch in enumerate(batches):
             steps(Step(f"submitting to {batch.address}", number, len(batches)))
             if batch.batch_id is None:
@@ -62,12 +60,11 @@ def submit_batches(
     return tuple(batches)
 
 
-def poll_batches(folder: StrPath, say: Callable[[str], None] = lambda line: None) -> tuple[SubmittedBatch, ...]:
+def poll_batches(folder: StrPath, say: Say = lambda line: None) -> tuple[SubmittedBatch, ...]:
     """Ask the providers how far the batches of a folder are; `say` and the errors are those of `submit_batches`."""
     folder = Path(folder)
     with _opened(folder) as (batches, services):
-        _name("asking", [batch for batch in batches if batch.batch_id is not None], say)
-        _poll(folder, batches, services)
+        _poll(folder, batches, services, say)
     return tuple(batches)
 
 
@@ -76,29 +73,19 @@ def collect_batches(
     out: StrPath,
     answered_by: str | Sequence[str] = (),
     steps: Steps = quiet,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = lambda line: None,
     *,
     journal: str | None = None,
 ) -> CollectedBatches:
     """Fetch what batches that have ended brought, and take it into the journal of an output folder.
 
-    Args:
-        folder: The folder of `judge requests`.
-        out: The output folder of `judge run`.
-        answered_by: Further names under which the model that was asked may answer.
-        steps: Called as files are fetched and completions are taken.
-        say: As for `submit_batches`, whose errors may come too.
-        journal: Address of the database of a shared journal, which then takes the completions.
-
-    Raises:
-        OperationalError: More came back than can have been asked for, or the disk is full.
+    `answered_by` and `journal` are those of `CompletionsPlan`, `say` and the errors those of `submit_batches`.
     """
     check_database(journal)
     folder = Path(folder)
     taken = None
     with _opened(folder) as (batches, services):
-        _name("asking", [batch for batch in batches if batch.batch_id is not None], say)
-        _poll(folder, batches, services)
+        _poll(folder, batches, services, say)
         for batch in batches:
             for number, output in enumerate(batch.outputs, 1):
                 name = f"{Path(batch.file).stem}.output-{number}.jsonl"
@@ -114,7 +101,7 @@ def collect_batches(
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Mapping[str, BatchService]]]:
+def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Services]]:
     """The batches of a folder and the service of each judge; no other process submits or writes meanwhile."""
     with contextlib.ExitStack() as opened:
         try:
@@ -161,28 +148,24 @@ def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBat
                 f"({', '.join(found)}); cancel all but one of them there, or write its id as `batch_id` into "
                 f"{folder / BATCHES}"
             )
-        if found:
-            batch.batch_id, batch.status = found[0], "submitted"
-            _write(folder, batches)
-            return
-    if batch.file_id is None:
-        batch.file_id = service.upload(path)
-    batch.began = datetime.now(UTC)
+        batch.batch_id = found[0] if found else None
+    if batch.batch_id is None:
+        if batch.file_id is None:
+            batch.file_id = service.upload(path)
+        batch.began = datetime.now(UTC)
+        _write(folder, batches)
+        batch.batch_id = service.submit(path, batch.file_id)
+    batch.status = "submitted"
     _write(folder, batches)
-    batch.batch_id, batch.status = service.submit(path, batch.file_id), "submitted"
-    _write(folder, batches)
 
 
-def _name(verb: str, batches: Iterable[SubmittedBatch], say: Callable[[str], None]) -> None:
-    """Name the addresses that the folder has us send a key to, before anything is sent."""
-    for address in dict.fromkeys(batch.address for batch in batches):
-        say(f"{verb} {address}")
-
-
-def _poll(folder: Path, batches: Sequence[SubmittedBatch], services: Mapping[str, BatchService]) -> None:
-    for batch in batches:
+def _poll(folder: Path, batches: Sequence[SubmittedBatch], services: Services, say: Say) -> None:
+    submitted = [batch for batch in batches if batch.batch_id is not None]
+    for address in dict.fromkeys(batch.address for batch in submitted):
+        say(f"asking {address}")
+    for batch in submitted:
         # A provider may say that a batch has ended before it names what came of it.
-        if batch.batch_id is not None and (not batch.ended or batch.lacks_output):
+        if not batch.ended or batch.lacks_output:
             services[batch.judge].poll(batch)
             _write(folder, batches)
 

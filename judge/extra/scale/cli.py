@@ -18,7 +18,6 @@ from judge.io.plan import Option, Options, Positive
 from judge.jobs.run_inputs import Plan, RunOptions, read_run
 
 _SHOWN = 20
-"""Most refused lines that are shown."""
 
 
 class RequestFiles(Options, section="requests"):
@@ -80,7 +79,7 @@ def submit(plan: BatchFolder) -> int:
     """
     with progress("submitting") as bar:
         batches = submit_batches(plan.requests, bar, bar.say)
-    _print_batches(batches, as_json=plan.as_json)
+    _print_batches(batches, batches if plan.as_json else None)
     say(f"`judge batch status {plan.requests}` asks how far they are")
     return 0
 
@@ -88,7 +87,7 @@ def submit(plan: BatchFolder) -> int:
 def status(plan: BatchFolder) -> int:
     """Ask how far the batches are; the exit code is 3 while one has not ended, 1 if a provider refused a file."""
     batches = poll_batches(plan.requests, say)
-    _print_batches(batches, as_json=plan.as_json)
+    _print_batches(batches, batches if plan.as_json else None)
     return _code(batches)
 
 
@@ -99,10 +98,7 @@ def collect(plan: BatchFolder, taker: JournalTaker) -> int:
     """
     with progress("fetching") as bar:
         collected = collect_batches(plan.requests, taker.out, taker.answered_by, bar, bar.say, journal=taker.journal)
-    if plan.as_json:
-        print_json(collected)
-    else:
-        _print_batches(collected.batches, as_json=False)
+    _print_batches(collected.batches, collected if plan.as_json else None)
     if collected.taken is None:
         say("nothing has come back yet")
         return _code(collected.batches)
@@ -122,9 +118,10 @@ def take(plan: CompletionsPlan, output: JsonOutput) -> int:
     return _tell_taken(taken, facts=not output.as_json)
 
 
-def _print_batches(batches: Sequence[SubmittedBatch], *, as_json: bool) -> None:
-    if as_json:
-        print_json(batches)
+def _print_batches(batches: Sequence[SubmittedBatch], json: object = None) -> None:
+    """Print a table, or something as JSON."""
+    if json is not None:
+        print_json(json)
         return
     rows = [
         (batch.file, batch.batch_id or "", batch.status, str(batch.requests), str(batch.completed), str(batch.failed))
@@ -147,9 +144,8 @@ def _code(batches: Sequence[SubmittedBatch]) -> int:
 def _tell_taken(taken: TakenCompletions, *, facts: bool) -> int:
     """Say what became of the lines, print the counts if `facts`, and give the exit code."""
     if facts:
-        failed, refused = sum(taken.failed.values()), len(taken.refused)
-        counts = {"lines": taken.lines, "  taken": taken.taken, "  there already": taken.repeated}
-        for name, number in {**counts, "  failed": failed, "  refused": refused}.items():
+        numbers = taken.lines, taken.taken, taken.repeated, sum(taken.failed.values()), len(taken.refused)
+        for name, number in zip(("lines", "  taken", "  there already", "  failed", "  refused"), numbers, strict=True):
             print_fact(name, f"{number:,}")
         if taken.cost is not None:
             print_fact("cost", f"${taken.cost:,.4f}")
@@ -160,10 +156,9 @@ def _tell_taken(taken: TakenCompletions, *, facts: bool) -> int:
         say(f"{place}: refused: {why}")
     if len(taken.refused) > _SHOWN:
         say(f"... and {count(len(taken.refused) - _SHOWN, 'refused line')} more (--json lists all)")
-    if taken.open:
-        say("`judge requests` with a new --requests folder writes what is still open")
-    else:
-        say("every request is answered; `judge requests` writes repairs of unreadable replies, `judge run` the results")
+    open_ = "`judge requests` with a new --requests folder writes what is still open"
+    none = "every request is answered; `judge requests` writes repairs of unreadable replies, `judge run` the results"
+    say(open_ if taken.open else none)
     return 1 if taken.refused else 0
 
 

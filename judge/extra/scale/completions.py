@@ -1,7 +1,4 @@
-"""Completions that batch engines brought back, taken into a journal: by digest, once, and only if they are answers.
-
-This is what `judge completions import` does, for use from Python.
-"""
+"""Completions that batch engines brought back, taken into a journal: what `judge completions import` does."""
 
 import gzip
 import json
@@ -32,16 +29,12 @@ from judge.judges.journal_tools import LONGEST
 from judge.judges.model import Price
 from judge.judges.records import Completion
 
-_TOGETHER = 5000
-"""Completions in one commit."""
-_LONGEST_REASON = 200
-"""Characters of a reason that are counted together."""
+_TOGETHER, _LONGEST_REASON = 5000, 200
+"""Completions in one commit, and characters of a reason that are counted together."""
 _VERSION = re.compile(r"[-@:](?:(?:preview|exp)(?:-|$))?(?:\d{3,4}|\d{8}|\d{2}-\d{2}|\d{2}-\d{4}|\d{4}-\d{2}-\d{2})?")
 """What follows the name of a model in that of one of its versions: a number or a date, and no word such as `mini`."""
 _ALIAS = re.compile(r"-(?:latest|0)$")
 """The end of a name that stands for the newest version."""
-_DAMAGE = (msgspec.MsgspecError, ValueError, RecursionError)
-
 _decode = msgspec.json.Decoder(BatchLine).decode
 
 
@@ -70,12 +63,11 @@ class TakenCompletions(msgspec.Struct):
     taken: int = 0
     """Completions that are new in the journal."""
     repeated: int = 0
-    """Lines whose question the journal answers already, such as a second line of the same one."""
+    """Lines whose question the journal answers already."""
     failed: dict[str, int] = {}
     """Lines without a completion by reason; their questions are asked again."""
     refused: list[tuple[str, str]] = []
-    """File and line of each that is no answer to what was asked, and why: it is of another model or request, of no
-    known question, or unreadable."""
+    """File and line of each that is no answer to what was asked, and why."""
     open: int = 0
     """Questions that still have no completion."""
     cost: float | None = None
@@ -87,13 +79,7 @@ class _RefusedError(Exception):
 
 
 def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenCompletions:
-    """Take what came back for requests into the journal of an output folder; doing it again changes nothing.
-
-    Raises:
-        UsageError: A file is in the output folder, or the address of the shared journal is none.
-        InputError: A file or the folder of requests cannot be read.
-        OperationalError: The journal cannot be written.
-    """
+    """Take what came back for requests into the journal of an output folder; doing it again changes nothing."""
     out, files = plan.out, plan.files
     if missing := [str(path) for path in files if not path.is_file()]:
         raise InputError(f"{', '.join(missing)}: no such file")
@@ -128,9 +114,8 @@ def _take(
         except _RefusedError as error:
             taken.refused.append((place, str(error)))
             continue
-        rows[question.digest] = new_row(
-            question.digest, question.judge, question.parameters, question.request, completion
-        )
+        asked = question.digest, question.judge, question.parameters, question.request
+        rows[question.digest] = new_row(*asked, completion)
         if completion.cost is not None:
             taken.cost = (taken.cost or 0.0) + completion.cost
         if len(rows) == _TOGETHER:
@@ -161,11 +146,11 @@ def _read(content: bytes, questions: QuestionFile) -> tuple[BatchLine, OpenQuest
     try:
         try:
             line = _decode(content)
-        except _DAMAGE:
+        except (msgspec.MsgspecError, ValueError):
             # Half an emoji or NaN, which msgspec refuses and Python reads, costs no grade.
             read = json.loads(content.decode("utf-8", "replace"), parse_constant=lambda name: None)
             line = _decode(json.dumps(read, ensure_ascii=False).encode("utf-8", "replace"))
-    except _DAMAGE as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _RefusedError(f"no line of a batch: {error}") from error
     digest = at(line, str, "custom_id") or at(line, str, "key")
     if digest is None:
@@ -178,9 +163,9 @@ def _read(content: bytes, questions: QuestionFile) -> tuple[BatchLine, OpenQuest
 
 def _completion(line: BatchLine, question: OpenQuestion, price: Price | None, names: Collection[str]) -> Completion:
     """The completion that answers a question; a RejectedError says why there is none."""
-    for name, written in question.line().items():
-        repeated = line.get(name) if name in ("body", "request") else None
-        if repeated is not None and repeated != msgspec.json.decode(msgspec.json.encode(written)):
+    written = msgspec.json.decode(msgspec.json.encode(question.line()))
+    for name in ("body", "request"):
+        if line.get(name) not in (None, written.get(name)):
             raise _RefusedError("the request that it repeats is not the one that was written")
     try:
         completion = offer_of(question.judge).read(line, question.request)

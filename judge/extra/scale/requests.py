@@ -1,21 +1,19 @@
 """Requests of a run for other engines: what `judge requests` does, for use from Python.
 
-Beside the lines that engines take, the folder has every question in SQLite by its digest, so that what comes back finds
-what was asked, and millions of them need no memory.
+The folder has every question in SQLite by its digest, so that what comes back finds what was asked.
 """
 
 import contextlib
 import os
 import shutil
 import sqlite3
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
-from isal import isal_zlib
-from isal.isal_zlib import error as packing_error
 
 from judge.ask.budget import price_of
 from judge.ask.questions import Questions
@@ -34,21 +32,20 @@ from judge.judges.model import Price
 from judge.judges.records import Request
 from judge.records import Record
 
-REQUESTS = "requests.json"
-"""What the requests of a folder were made of."""
-QUESTIONS = "questions.sqlite"
+REQUESTS, QUESTIONS = "requests.json", "questions.sqlite"
 ROUNDS = ".rounds.json"
 """In an output folder: folder of requests that were written for it to the number that waits for completions."""
 _TABLES = """
+PRAGMA synchronous = OFF;
+PRAGMA journal_mode = OFF;
+PRAGMA cache_size = -16384;
 CREATE TABLE question (place INTEGER PRIMARY KEY, digest TEXT NOT NULL, content BLOB NOT NULL);
 CREATE UNIQUE INDEX by_digest ON question (digest);
 CREATE TABLE price (judge TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 PRAGMA user_version = 1;
 """
-_VERSION = 1
-_DAMAGE = (sqlite3.Error, msgspec.MsgspecError, TypeError, cast(type[Exception], packing_error))
-_QUICK = 1
-"""Level of compression; a higher one takes longer than the disk does."""
+"""The file is made in a folder that gets its name last, so a crash leaves nothing that would be read."""
+_DAMAGE = (sqlite3.Error, msgspec.MsgspecError, TypeError, zlib.error)
 
 
 class Shard(msgspec.Struct):
@@ -80,7 +77,6 @@ class OpenQuestion(Record, frozen=True):
     request: Request
     """Without the raw texts of response, passages and nugget, of which the digest knows nothing."""
     address: str | None = None
-    """Where the judge is asked, likewise."""
 
     @property
     def model(self) -> str:
@@ -109,7 +105,7 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
         with self._readable():
             self._file = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
             (self.number,) = self._file.execute("SELECT count(*) FROM question").fetchone()
-            if self._file.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+            if self._file.execute("PRAGMA user_version").fetchone() != (1,):
                 self._file.close()
                 raise InputError(f"{self._path}: of an older version of judge, which has to take what comes back")
             prices = self._file.execute("SELECT judge, content FROM price").fetchall()
@@ -125,10 +121,9 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
                 yield _unpacked(content)
 
     def digests(self) -> Iterator[str]:
-        """The digests under which a journal has the answers, in the order of the questions."""
+        """The digests under which a journal has the answers."""
         with self._readable():
-            for (digest,) in self._file.execute("SELECT digest FROM question ORDER BY place"):
-                yield str(digest)
+            yield from (str(digest) for (digest,) in self._file.execute("SELECT digest FROM question"))
 
     def get(self, name: str) -> OpenQuestion | None:
         """The question that a line with this id asks, or None."""
@@ -145,16 +140,11 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
 
 
 def _unpacked(content: bytes) -> OpenQuestion:
-    return msgspec.json.decode(isal_zlib.decompress(content), type=OpenQuestion)
+    return msgspec.json.decode(zlib.decompress(content), type=OpenQuestion)
 
 
 def write_requests(
-    inputs: RunInputs,
-    folder: StrPath,
-    *,
-    shards: int | None = None,
-    most: int | None = None,
-    steps: Steps = quiet,
+    inputs: RunInputs, folder: StrPath, *, shards: int | None = None, most: int | None = None, steps: Steps = quiet
 ) -> RequestsOutcome:
     """Write every request that a plan of `judge run` still needs, as files that batch engines take; nothing is sent.
 
@@ -164,11 +154,6 @@ def write_requests(
         shards: How many files to spread them over; None means as few as the engines take.
         most: Most requests of a file; None means as many as the engine takes.
         steps: Called as the requests are written.
-
-    Raises:
-        UsageError: The folder is in use, or a judge or an option leaves nothing to hand over.
-        InputError: The output folder holds results of another configuration, or its journal cannot be read.
-        OperationalError: The disk cannot be written.
     """
     folder = Path(folder)
     _check(inputs, folder)
@@ -202,26 +187,21 @@ def _check(inputs: RunInputs, folder: Path) -> None:
     for model in inputs.judge.models:
         offer = offer_of(model.name)
         if plan.logprobs and not offer.probabilities:
-            raise UsageError(
-                f"--logprobs: label probabilities are not read from the {offer.form} batches of {model.name}"
-            )
-    refused = {
-        "--cascade: its checker judges first, so `judge run` alone knows what is left to ask": plan.cascade,
-        "--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less": plan.max_cost,
-        "--engine: no call is made here; `judge run` makes its calls through an engine": plan.engine,
-        "--recheck: `judge run` asks again, once the first answers are in the journal": plan.recheck,
-    }
-    for why, value in refused.items():
-        if value is not None:
-            raise UsageError(why)
+            batches = f"the {offer.form} batches of {model.name}"
+            raise UsageError(f"--logprobs: label probabilities are not read from {batches}")
+    if plan.max_cost is not None:
+        raise UsageError("--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less")
+    for option in ("cascade", "engine", "recheck"):
+        if getattr(plan, option) is not None:
+            raise UsageError(f"--{option}: it goes with the calls of `judge run`, and no call is made here")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: is there already; each round of requests has a folder of its own")
     if inputs.out.exists():
         check_out(inputs)
-    if waiting := under_way(inputs.out):
+    if waiting := ", ".join(str(path) for path, _ in under_way(inputs.out)):
         raise UsageError(
-            f"{', '.join(str(path) for path, _ in waiting)}: written earlier, and nothing came back from there yet, so "
-            "its requests would be asked twice; import what came back, or remove the folder if it was never handed over"
+            f"{waiting}: written earlier, and nothing came back from there yet, so its requests would be asked twice; "
+            "import what came back, or remove the folder if it was never handed over"
         )
 
 
@@ -244,8 +224,7 @@ def _open_questions(inputs: RunInputs, journal: JournalView, steps: Steps) -> It
         for task in questions.ahead(inputs.asked):
             done += 1
             steps(Step("searching for open questions", done, total))
-            following = questions.next_request(task) if questions.gap(task) is None else None
-            if following is not None:
+            if questions.gap(task) is None and (following := questions.next_request(task)) is not None:
                 digest, request = following
                 parameters = msgspec.to_builtins(model.parameters(request))
                 # The digest knows nothing of the raw texts.
@@ -258,15 +237,10 @@ def _write_questions(folder: Path, questions: Iterable[OpenQuestion], prices: Ma
     """Write each digest once, and give the number of questions by judge; `prices` are those of a batch."""
     counts: Counter[str] = Counter()
     with contextlib.closing(sqlite3.connect(folder / QUESTIONS)) as file:
-        # It is made whole in a folder that gets its name last, so a crash leaves nothing that would be read.
-        file.execute("PRAGMA synchronous = OFF")
-        file.execute("PRAGMA journal_mode = OFF")
-        # Digests come in no order, so each needs another page of the index.
-        file.execute("PRAGMA cache_size = -16384")
         file.executescript(_TABLES)
         with file:
             for question in questions:
-                row = question.digest, isal_zlib.compress(msgspec.json.encode(question), _QUICK)
+                row = question.digest, zlib.compress(msgspec.json.encode(question), 1)
                 new = file.execute("INSERT OR IGNORE INTO question (digest, content) VALUES (?, ?)", row)
                 counts[question.judge] += new.rowcount
             known = [(judge, msgspec.json.encode(price).decode()) for judge, price in prices.items()]
@@ -275,7 +249,7 @@ def _write_questions(folder: Path, questions: Iterable[OpenQuestion], prices: Ma
 
 
 def _write_shards(folder: Path, numbers: Mapping[str, int], spread: int, most: int | None) -> list[Shard]:
-    """Write the lines of the questions, in their order, to `requests-00001.jsonl` and so on; a file has one judge.
+    """Write the lines of the questions, in their order, to files of one judge each.
 
     `numbers` are the questions of each judge, spread over so many files as evenly as can be, or over more where a file
     has its most lines or what the service takes.
@@ -287,10 +261,8 @@ def _write_shards(folder: Path, numbers: Mapping[str, int], spread: int, most: i
             judge, offer = question.judge, offer_of(question.judge)
             line = msgspec.json.encode(question.line()) + b"\n"
             if len(line) > offer.most_bytes:
-                raise UsageError(
-                    f"the request about {question.request.response_id} has {len(line):,} bytes, more than the "
-                    f"{offer.most_bytes:,} that a file for {judge} may have"
-                )
+                told = f"the request about {question.request.response_id} has {len(line):,} bytes"
+                raise UsageError(f"{told}, more than the {offer.most_bytes:,} that a file for {judge} may have")
             place, lines = places[judge], min(most or offer.most_lines, offer.most_lines)
             turned = place * spread // numbers[judge] != (place - 1) * spread // numbers[judge]
             if turned or made[-1].lines >= lines or made[-1].bytes + len(line) > offer.most_bytes:

@@ -20,14 +20,10 @@ from judge.judges.backends.openai import payers
 from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal
 from judge.judges.records import Completion, Message, Request
 
-_TIMEOUT = 600.0
-"""Seconds for one request; a file has up to 256 MB."""
+_TIMEOUT, _PAGES, _SLACK = 600.0, 5, timedelta(minutes=5)
+"""Seconds for one request, pages of 100 batches among which one is searched for, and how much two clocks may differ."""
 _OF_AN_ERROR, _OF_AN_ANSWER = 1 << 16, 1 << 24
 """Bytes that are read of a refusal, and most bytes of what a service says of its batches."""
-_PAGES = 5
-"""Pages of 100 batches among which one is searched for."""
-_SLACK = timedelta(minutes=5)
-"""By how much the clocks of this machine and the provider may differ."""
 AGAIN = tenacity.Retrying(
     retry=tenacity.retry_if_exception_type(TransientError),
     stop=tenacity.stop_after_attempt(6),
@@ -35,7 +31,6 @@ AGAIN = tenacity.Retrying(
     reraise=True,
 )
 """Repeats a request that begins no batch, while its refusal may pass."""
-
 _Kind = TypeVar("_Kind")
 
 
@@ -51,7 +46,6 @@ class SubmittedBatch(msgspec.Struct):
     """When its submission began."""
     batch_id: str | None = None
     status: str = "not submitted"
-    """In the words of the provider."""
     ended: bool = False
     completed: int = 0
     failed: int = 0
@@ -62,7 +56,6 @@ class SubmittedBatch(msgspec.Struct):
     fetched: tuple[str, ...] = ()
     """Files of the folder with the lines that came back."""
     address: str = ""
-    """Where it is submitted."""
 
     @property
     def lacks_output(self) -> bool:
@@ -109,21 +102,18 @@ class _Service:
             raise connection_error(error, _TIMEOUT) from None
 
     def _ask(self, method: str, path: str, **content: Any) -> Any:
-        """A reply, decoded."""
         try:
             return msgspec.json.decode(b"".join(self._pieces(method, path, **content)))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise OperationalError(f"{self.address}{path}: no reply of a batch service: {error}") from error
 
     def _need(self, kind: type[_Kind], told: Any, name: str) -> _Kind:
-        """What a reply must have."""
         value = at(told, kind, name)
         if value is None:
             raise OperationalError(f"{self.address}: no reply of a batch service: it has no `{name}`")
         return value
 
     def _one(self, batch: SubmittedBatch) -> Any:
-        """What the service says of a batch."""
         return AGAIN(self._ask, "GET", f"{self._batches}/{_quoted(batch.batch_id)}")
 
     def _latest(self, cursor: str) -> Iterator[Any]:
@@ -143,7 +133,6 @@ class _Service:
 
 
 def _counted(told: Any, *states: str) -> int:
-    """How many requests of a batch are in one of these states."""
     return sum(at(told, int, "request_counts", state) or 0 for state in states)
 
 
@@ -243,16 +232,14 @@ BatchService = OpenAIBatches | AnthropicBatches
 
 
 class BatchOffer(NamedTuple):
-    """How the requests of a judge are handed over in batches."""
+    """How the requests of a judge are handed over in batches: their wire format, and the most that a file holds."""
 
     form: str
-    """The name of the wire format."""
     line: Callable[[str, str, Mapping[str, Any], Sequence[Message]], wire.BatchLine]
     """From digest, the API's name of the model, parameters and messages to the line of a request."""
     read: Callable[[wire.BatchLine, Request], Completion]
     most_lines: int
     most_bytes: int
-    """Of a file."""
     share: float = 0.5
     """What a request costs, as a share of the list price."""
     service: Callable[[str, str | None, int], BatchService] | None = None
@@ -283,19 +270,15 @@ def offer_of(judge: str) -> BatchOffer:
     for begins, name in backend_facts(judge).batch.items():
         if model.startswith(begins):
             return OFFERS[name]
-    judges = (f"{backend}/{begins}…" for backend, row in BACKENDS.items() for begins in row.facts.batch)
-    raise UsageError(
-        f"{judge} is asked in this process, so there are no requests to hand over; `judge run` asks it "
-        f"(requests are written for {', '.join(judges)})"
-    )
+    judges = ", ".join(f"{backend}/{begins}…" for backend, row in BACKENDS.items() for begins in row.facts.batch)
+    told = f"{judge} is asked in this process, so there are no requests to hand over; `judge run` asks it"
+    raise UsageError(f"{told} (requests are written for {judges})")
 
 
 def open_service(judge: str, address: str | None, longest: int) -> BatchService:
     """The batch service of a judge at an address, the usual one if None; `longest` are most bytes of one reply."""
     service = offer_of(judge).service
     if service is None:
-        raise UsageError(
-            f"{judge}: `judge batch` knows no service for it; hand the files over yourself, and `judge completions "
-            "import` takes what comes back"
-        )
+        told = f"{judge}: `judge batch` knows no service for it; hand the files over yourself"
+        raise UsageError(f"{told}, and `judge completions import` takes what comes back")
     return service(judge, address, longest)

@@ -14,14 +14,11 @@ from judge.judges.records import Completion, Message, Request
 
 CHAT = "/v1/chat/completions"
 """The endpoint that every line of OpenAI's format names."""
-_OWN = ("allowed_openai_params",)
-"""Parameters that are for the caller and not for the API."""
 _ANTHROPIC_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
 _GEMINI_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
 _GEMINI_SETTINGS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "seed": "seed"}
 
 BatchLine = dict[str, Any]
-"""A line of a batch, as JSON."""
 
 
 def _texts(parts: list[Any] | None) -> str:
@@ -40,7 +37,8 @@ def _schema(parameters: Mapping[str, Any]) -> Any:
 
 def openai_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> BatchLine:
     """A request to OpenAI's Batch API, whose lines Azure, Mistral, vLLM's `run-batch` and most gateways take too."""
-    sent = {name: value for name, value in parameters.items() if name not in _OWN}
+    # This parameter is for litellm, and not for the API.
+    sent = {name: value for name, value in parameters.items() if name != "allowed_openai_params"}
     body = {**sent, "model": model, "messages": messages}
     return {"custom_id": digest, "method": "POST", "url": CHAT, "body": body}
 

@@ -325,7 +325,7 @@ def _transport() -> GuardedTransport:
     transport = GuardedTransport(AsyncHTTPHandler.create_async_transport(**checked) or httpx.AsyncHTTPTransport())
     client = httpx.AsyncClient(transport=transport, follow_redirects=True)
 
-    class Clients(LLMClientCache):
+    class Clients(LLMClientCache):  # type: ignore[misc]
         def set_cache(self, key: str, value: Any, **options: Any) -> None:
             """Keep a client; litellm keeps each before it sends anything over it."""
             if isinstance(value, AsyncHTTPHandler):
