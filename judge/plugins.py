@@ -4,7 +4,7 @@ A row is named `table.name`. The rows of annexes stand in `ANNEXES`; a folder th
 commands with it. Other packages give rows as entry points of the group `trec_judge.plugins`. The objects behind these
 are, by table:
 
-formats      a module like those of `judge/runs/formats/`: `RULES`, `sniff`, `read`
+formats      a `Format` of `judge/runs/formats/`, or a module with `RULES`, `sniff`, `read`
 judges       a `Backend`: the module that opens judges of the name `NAME/...`, and the facts about them
 prompts      a folder of prompt files, `<criterion>/<variant>.md`
 statistics   a `Statistic` of agreement

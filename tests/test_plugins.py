@@ -22,9 +22,10 @@ from pathlib import Path
 
 from judge.judges.backends.baseline import Overlap
 from judge.judges.model import Backend, BackendFacts
-from judge.runs.formats.ikat2024 import RULES, read as read_ikat
+from judge.runs.formats.documents import IKAT2024
 from judge.stats.agreement import PairMean, Statistic
 
+RULES = IKAT2024.RULES
 PROMPTS = Path(__file__).parent / "prompts"
 BACKEND = Backend("track", BackendFacts(local=True, self_named=True))
 AT_LEAST = Statistic(formula=PairMean(lambda d: d >= 0), about="the share of grades no lower", family="mean",
@@ -44,7 +45,7 @@ def sniff(document):
 
 def read(document):
     document.value.pop("track")
-    return read_ikat(document)
+    return IKAT2024.read(document)
 '''
 DAMAGED = f"""
 from pathlib import Path

@@ -4,7 +4,6 @@ import inspect
 import re
 
 import judge.records
-from docs.site.docstrings import first_sentence
 from docs.site.markdown import cell, code, escaped, facts, fenced, table
 from docs.site.pages import DOCS
 from judge.ask.criteria import bundled_criteria, default_prompts
@@ -14,7 +13,7 @@ from judge.extra.bench.page import CardsPlan, card_page, compare_bench
 from judge.records import Criterion, Level
 from judge.report.sections.words import EXCLUDED
 from judge.runs.check.codes import SECTIONS
-from judge.runs.formats import FORMATS, _module, rules_of
+from judge.runs.formats import FORMATS, format_of, rules_of
 
 
 def row_pages() -> dict[str, str]:
@@ -124,7 +123,7 @@ def _formats() -> str:
             ("passage ids", code(_readable(rules.passage_id)) if rules.passage_id else "–"),
             ("year of the track", str(rules.year or "–")),
         ]
-        about = first_sentence(_module(name).__doc__)
+        about = format_of(name).about
         parts += [f"## {code(name)}", escaped(about), facts(pairs)]
     return "\n\n".join(parts) + "\n"
 

@@ -6,7 +6,7 @@ For a value that cannot be read the caller gets a neutral one ("", 0 or an empty
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 from judge.io.safe import MAX_ID, shown, storable
@@ -27,17 +27,19 @@ Report = Callable[[str, str, str], None]
 
 
 class ProblemLog:
-    """The problems of one file in the order of reading; `turn_id` is the turn that is being read.
+    """The problems of one file in the order of reading, after those that are `known`; `turn_id` is the turn at hand.
 
     None is added at or below a `silent` path, nor after the first `most`, where one is as bad as all.
     """
 
-    def __init__(self, file: str, silent: Collection[str] = (), most: int | None = None) -> None:
+    def __init__(
+        self, file: str, known: Iterable[Problem] = (), silent: Collection[str] = (), most: int | None = None
+    ) -> None:
         self.file = file
         self.most = most
         self.silent = silent
         self.turn_id: str | None = None
-        self.problems: list[Problem] = []
+        self.problems = list(known)
         self._listed: Counter[tuple[str, str]] = Counter()
 
     def add(self, code: str, path: str, message: str, count: int = 1) -> None:

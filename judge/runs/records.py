@@ -1,5 +1,6 @@
 """The records of submissions and of topics, frozen, with fields in the order of file columns. Pure."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 from judge.records import Record
@@ -79,6 +80,11 @@ class RunTurn(Record, frozen=True):
     """What the user said, where a run has its own conversations; None where the topics say it."""
     ptkb: tuple[str, ...] = ()
     """PTKB statements that the user of this conversation told in this turn or before, where the run has them."""
+
+    @property
+    def passages(self) -> Iterator[Provenance]:
+        """The passages of all responses, as the responses list them."""
+        return (passage for response in self.responses for passage in response.provenance)
 
 
 class Run(Record, frozen=True):

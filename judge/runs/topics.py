@@ -33,8 +33,8 @@ def read_topics(path: StrPath) -> Table[Topic]:
         InputError: The file is missing, is not JSON, or has a problem of form; `problems` lists all of them.
     """
     document = open_document(Path(path))
-    log = ProblemLog(document.file, most=MAX_PROBLEMS)
-    log.problems.extend(problem for problem in document.problems if problem.severity == "error")
+    errors = (problem for problem in document.problems if problem.severity == "error")
+    log = ProblemLog(document.file, errors, most=MAX_PROBLEMS)
     topics = [] if document.unreadable else _topics(log, document.value)
     if log.problems:
         # A node of a tree is read for each of its descendants; its problems are reported once.

@@ -1,9 +1,6 @@
-"""A format is its module and its row: a copy of it under another name is checked, fixed, converted and pooled alike."""
+"""A format is its row: a copy of it under another name is checked, fixed, converted and pooled alike."""
 
-import importlib
-import importlib.util
 import json
-import sys
 from contextlib import contextmanager
 
 import msgspec
@@ -15,7 +12,7 @@ from judge.pool.selection import PassageRelevance, Selection, candidates
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.fix import fixed_copy
-from judge.runs.formats import FORMATS, read_run
+from judge.runs.formats import FORMATS, format_of, read_run
 from judge.runs.ranking import provenance_run
 from tests.conftest import PROJECT
 from tests.runs import TokenLimit
@@ -28,24 +25,19 @@ pytestmark = pytest.mark.slow
 @contextmanager
 def under_another_name(format):
     """The name of a copy of a format, which is asked before the original whether a file is its own."""
-    name = f"copy_of_{format}"
-    original = importlib.import_module(FORMATS[format])
-    spec = importlib.util.spec_from_file_location(name, original.__file__)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.FORMAT = name
-    rows = dict(FORMATS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, name, module)
+    name, original, rows = f"copy_of_{format}", format_of(format), dict(FORMATS)
+
+    def read(document):
+        result = original.read(document)
+        return msgspec.structs.replace(result, run=result.run and msgspec.structs.replace(result.run, format=name))
+
+    FORMATS.clear()
+    FORMATS.update({name: msgspec.structs.replace(original, read=read), **rows})
+    try:
+        yield name
+    finally:
         FORMATS.clear()
-        for row, place in rows.items():
-            FORMATS.update({name: name} if row == format else {})
-            FORMATS[row] = place
-        try:
-            yield name
-        finally:
-            FORMATS.clear()
-            FORMATS.update(rows)
+        FORMATS.update(rows)
 
 
 def outcome(path, turns, format=None):

@@ -34,8 +34,7 @@ class Sheet:
         self.rules = rules_of(run.format)
         self.places = places or _default_places(run, self.rules)
         complaints = [problem for problem in read if problem.severity == "error"]
-        self.log = ProblemLog(run.file, {problem.path for problem in complaints})
-        self.log.problems.extend(read)
+        self.log = ProblemLog(run.file, read, {problem.path for problem in complaints})
         self.md5s: Mapping[str, bytes | None] = {}
         self.unknown: frozenset[str] = frozenset()
         self.same_text: Callable[[str, bytes], bool] | None = None

@@ -13,9 +13,9 @@ from judge.io.safe import MAX_ID, shown
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.stored import read_stored
 from judge.io.trec import safe_names
-from judge.records import Problem
+from judge.records import Problem, Record
 from judge.runs.check.validate import validate_run, validate_together
-from judge.runs.convert.targets import TARGETS, Change, Changes, ConversionTarget, ConvertedRun, conversion_tsv, tally
+from judge.runs.convert.targets import TARGETS, Change, ConversionTarget, SourceRun, conversion_tsv, tally
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
 from judge.runs.records import Run, Turn
 
@@ -24,7 +24,7 @@ __all__ = ["LOG", "TARGETS", "Change", "Conversion", "conversion_tsv", "convert_
 LOG = "conversion.tsv"
 
 
-class Conversion(msgspec.Struct, frozen=True):
+class Conversion(Record, frozen=True):
     """The written files, and the changes that the target required."""
 
     files: tuple[Path, ...]
@@ -49,15 +49,8 @@ def convert_run(
     problems = _obstacles(read, to, target, team)
     if problems or read.run is None:
         raise InputError("the run cannot be converted", problems)
-    return _written(read, read.run, target, turns, team)
-
-
-def _written(
-    read: ReadRun, run: Run, target: ConversionTarget, turns: Mapping[str, Turn] | None, team: str | None
-) -> tuple[bytes, tuple[Change, ...]]:
-    changes = Changes(Path(run.file).name)
-    content = target.write(ConvertedRun(run, read.places, read.problems, turns, team), changes)
-    return content, changes.rows
+    source = SourceRun(read, read.run, turns, team)
+    return target.write(source), source.changes
 
 
 def convert_runs(
@@ -96,9 +89,9 @@ def convert_runs(
                 continue
             headers.append(msgspec.structs.replace(read.run, turns=()))
             if not problems:
-                content, changed = _written(read, read.run, target, turns, team)
-                _keep(Path(waiting) / str(place), content)
-                changes.extend(changed)
+                source = SourceRun(read, read.run, turns, team)
+                _keep(Path(waiting) / str(place), target.write(source))
+                changes.extend(source.changes)
         written = _move(headers, problems, Path(waiting), out, target, changes)
     return Conversion(written, tuple(changes), folder_problems)
 

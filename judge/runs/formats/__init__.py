@@ -1,10 +1,11 @@
-"""Run files to records; one module a format, which is recognized by content."""
+"""Run files to records; a format is a row of `FORMATS`, and is recognized by content."""
 
 import importlib
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 from judge.errors import InputError, UsageError
 from judge.io.ids import natural_key
@@ -15,9 +16,9 @@ from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
 from judge.runs.formats.cast_regin import is_bank, is_pool
-from judge.runs.formats.shape import ReadRun, Rules
+from judge.runs.formats.shape import Format, ReadRun, Rules
 
-__all__ = ["FORMATS", "ReadRun", "find_runs", "read_run", "rules_of"]
+__all__ = ["FORMATS", "ReadRun", "find_runs", "format_of", "read_run", "rules_of"]
 
 _LOGS = frozenset({"fixes.tsv", "edits.tsv", "conversion.tsv"})
 """What `judge validate --fix` (once as `edits.tsv`) and `judge convert` leave beside the runs that they write."""
@@ -27,13 +28,6 @@ _RUN_NAMES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 
 
 _Answer = TypeVar("_Answer")
-
-
-class _Format(Protocol):
-    RULES: Rules
-
-    def sniff(self, document: Document) -> bool: ...
-    def read(self, document: Document) -> ReadRun: ...
 
 
 def find_runs(
@@ -54,60 +48,47 @@ def find_runs(
     Raises:
         InputError: A folder is missing, cannot be read, or holds no run; every such folder is named.
     """
-    places = paths(given)
-    if len(places) == 1:
-        return _runs_of(places[0], also)
-    files: dict[Path, Path] = {}
+    files: dict[Path, tuple[Path, bytes]] = {}
     problems: dict[Problem, None] = {}
     refused: list[InputError] = []
-    for place in dict.fromkeys(places):
+    for place in dict.fromkeys(paths(given)):
         try:
-            inside, beside = _runs_of(place, also)
+            heads, beside = _heads_of(place, also)
         except InputError as error:
             refused.append(error)
             continue
         problems |= dict.fromkeys(beside)
-        for path in inside:
-            files.setdefault(path.resolve(), path)
+        for path, head in heads.items():
+            files.setdefault(path.resolve(), (path, head))
     if refused:
         raise InputError("; ".join(map(str, refused)), [problem for error in refused for problem in error.problems])
-    return tuple(sorted(_without_banks(files.values()), key=lambda path: natural_key(str(path)))), tuple(problems)
+    pools = {path.parent for path, head in files.values() if is_pool(head)}
+    runs = (path for path, head in files.values() if not (path.parent in pools and is_bank(head)))
+    return tuple(sorted(runs, key=lambda path: natural_key(str(path)))), tuple(problems)
 
 
-def _without_banks(files: Iterable[Path]) -> Iterator[Path]:
-    """The files without the banks of the pools among them."""
-    heads = {path: read_head(path) for path in files}
-    pools = {path.parent for path, head in heads.items() if is_pool(head)}
-    return (path for path, head in heads.items() if not (path.parent in pools and is_bank(head)))
-
-
-def _runs_of(folder: Path, also: Callable[[bytes], bool] | None) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """The files of one folder that may be runs, or the one file that stands for itself.
+def _heads_of(place: Path, also: Callable[[bytes], bool] | None) -> tuple[dict[Path, bytes], list[Problem]]:
+    """The files of a folder that may be runs, or the one file that stands for itself, each with its head.
 
     Raises:
         InputError: The folder is missing, cannot be read, or holds no run.
     """
-    if folder.is_file():
-        return (folder,), ()
+    if place.is_file():
+        try:
+            return {place: read_head(place)}, []
+        except OSError:
+            # Reading it as a run says why it cannot be read.
+            return {place: b""}, []
     try:
-        entries = sorted(folder.iterdir(), key=lambda path: natural_key(path.name))
+        entries = sorted(place.iterdir(), key=lambda path: natural_key(path.name))
     except OSError as error:
-        raise InputError(f"{folder}: cannot be read as a folder of runs: {error.strerror}") from error
-    heads: dict[Path, bytes] = {}
-    problems: list[Problem] = []
-    for path in entries:
-        if path.name in _LOGS:
-            continue
-        head = _look(path, also)
-        if isinstance(head, Problem):
-            problems.append(head)
-        else:
-            heads[path] = head
-    pooled = any(is_pool(head) for head in heads.values())
-    files = tuple(path for path, head in heads.items() if not (pooled and is_bank(head)))
-    if not files:
-        raise InputError(f"{folder}: no run files here", problems)
-    return files, tuple(problems)
+        raise InputError(f"{place}: cannot be read as a folder of runs: {error.strerror}") from error
+    found = {path: _look(path, also) for path in entries if path.name not in _LOGS}
+    problems = [head for head in found.values() if isinstance(head, Problem)]
+    heads = {path: head for path, head in found.items() if not isinstance(head, Problem)}
+    if not heads:
+        raise InputError(f"{place}: no run files here", problems)
+    return heads, problems
 
 
 def read_run(path: Path, format: str | None = None) -> ReadRun:
@@ -118,12 +99,11 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
     """
     if format is not None:
         document = open_document(path, as_lines=rules_of(format).form == "lines")
-        return _asked(format, _module(format).read, document)
+        return _asked(format, format_of(format).read, document)
     document = open_document(path)
     for name in FORMATS:
-        module = _module(name)
-        if _asked(name, module.sniff, document):
-            return _asked(name, module.read, document)
+        if _asked(name, format_of(name).sniff, document):
+            return _asked(name, format_of(name).read, document)
     if document.unreadable:
         return ReadRun(None, document.problems)
     keys = list(document.value)[:8] if isinstance(document.value, dict) else []
@@ -144,14 +124,21 @@ def _asked(format: str, function: Callable[[Document], _Answer], document: Docum
 
 def rules_of(format: str) -> Rules:
     """The rules of a format, which tell other modules how it differs."""
-    return _module(format).RULES
+    return format_of(format).RULES
 
 
-def _module(format: str) -> _Format:
-    if format not in FORMATS:
-        raise UsageError(f"unknown run format {shown(format)}; one of {', '.join(sorted(FORMATS))}")
-    module = FORMATS[format]
-    return cast(_Format, importlib.import_module(module)) if isinstance(module, str) else module
+def format_of(name: str) -> Format:
+    """A format by its name in `FORMATS`."""
+    if name not in FORMATS:
+        raise UsageError(f"unknown run format {shown(name)}; one of {', '.join(sorted(FORMATS))}")
+    row = FORMATS[name]
+    return _imported(row) if isinstance(row, str) else row
+
+
+@cache
+def _imported(row: str) -> Format:
+    module, _, name = row.partition(":")
+    return cast(Format, getattr(importlib.import_module(module), name))
 
 
 def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
@@ -183,16 +170,16 @@ def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
     return refused("not_a_run_file", "neither JSON nor a pool, so not read as a run")
 
 
-FORMATS: OpenTable[str | _Format] = OpenTable(
+FORMATS: OpenTable[str | Format] = OpenTable(
     "formats",
     {
-        "cast_regin": "judge.runs.formats.cast_regin",
-        "interactive": "judge.runs.formats.interactive",
-        "ikat2025": "judge.runs.formats.ikat2025",
-        "cast2022": "judge.runs.formats.cast2022",
-        "ikat2023": "judge.runs.formats.ikat2023",
-        "ikat2024": "judge.runs.formats.ikat2024",
+        "cast_regin": "judge.runs.formats.cast_regin:CAST_REGIN",
+        "interactive": "judge.runs.formats.keyed:INTERACTIVE",
+        "ikat2025": "judge.runs.formats.keyed:IKAT2025",
+        "cast2022": "judge.runs.formats.documents:CAST2022",
+        "ikat2023": "judge.runs.formats.documents:IKAT2023",
+        "ikat2024": "judge.runs.formats.documents:IKAT2024",
     },
     last=True,
 )
-"""Name to module, in the order in which they are tried: those with a mark of their own first, the most general last."""
+"""Name to format, in the order in which they are tried: those with a mark of their own first, the most general last."""

@@ -14,11 +14,9 @@ from judge.io.safe import printable_id, shown, storable
 from judge.runs.check.codes import problem
 from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
 from judge.runs.fields import MAX_ALL_RESPONSES, ProblemLog
-from judge.runs.formats.shape import ReadRun, ResponsePlace, Rules, TurnPlace, read_run_of
+from judge.runs.formats.shape import Format, ReadRun, ResponsePlace, Rules, TurnPlace, read_run_of
 from judge.runs.records import Response, RunTurn
 
-FORMAT = "cast_regin"
-RULES = Rules(run_id="line 1", form="pool", all_turns=False, year=2022)
 _POOL = re.compile(rb"\s*\S+\s+Q0\s+[RQ][0-9]+\s+\S+\s+\S+\s+\S+[ \t\r]*(\n|$)")
 _BANK = re.compile(rb'\s*\{\s*"[RQ][0-9]+"\s*:\s*"')
 _COLUMNS = "turn_id Q0 response_id rank score tag"
@@ -41,30 +39,26 @@ def is_bank(head: bytes) -> bool:
     return _BANK.match(head) is not None
 
 
-def sniff(document: Document) -> bool:
-    """Whether the document is a pool or a bank."""
+def _is_either(document: Document) -> bool:
     head = document.content[:HEAD]
     return is_pool(head) or is_bank(head)
 
 
-def read(document: Document) -> ReadRun:
+def _read(document: Document) -> ReadRun:
     """The pool in `document`, or beside it if it is a bank, as one run named by the pool's tag."""
-    if not document.content:
-        return ReadRun(None, document.problems)
-    if not is_bank(document.content[:HEAD]):
-        return _read(document)
+    if document.content and not is_bank(document.content[:HEAD]):
+        return _pool(document)
     if document.unreadable:
         return ReadRun(None, document.problems)
     pools = _beside(document.path, is_pool)
     if len(pools) == 1:
-        return _read(open_document(pools[0]))
+        return _pool(open_document(pools[0]))
     message = f"a response bank needs one pool in its folder, found {len(pools)}"
     return ReadRun(None, (*document.problems, problem("missing_pool", document.file, "", message)))
 
 
-def _read(pool: Document) -> ReadRun:
-    log = ProblemLog(pool.file)
-    log.problems.extend(problem for problem in pool.problems if problem.severity == "warning")
+def _pool(pool: Document) -> ReadRun:
+    log = ProblemLog(pool.file, [problem for problem in pool.problems if problem.severity == "warning"])
     rows = _rows(pool.content, log)
     bank = _bank(pool.path, {row.item_id for row in rows})
     if rows and bank is None:
@@ -79,7 +73,7 @@ def _read(pool: Document) -> ReadRun:
         )
         for turn_id, items in turns.items()
     ]
-    return read_run_of(log, pool, FORMAT, made, rows[0].tag, "")
+    return read_run_of(log, pool, "cast_regin", made, rows[0].tag, "")
 
 
 def _turns(rows: list[_Row], bank: dict[str, str], log: ProblemLog) -> dict[str, list[_Row]]:
@@ -146,3 +140,11 @@ def _is(path: Path, is_kind: Callable[[bytes], bool]) -> bool:
         return path.is_file() and not path.is_symlink() and is_kind(read_head(path))
     except OSError:
         return False
+
+
+CAST_REGIN = Format(
+    "CAsT-ReGIn: a pool of lines `turn_id Q0 response_id 1 0.0 tag` beside a bank, a JSON object from id to text.",
+    Rules(run_id="line 1", form="pool", all_turns=False, year=2022),
+    _is_either,
+    _read,
+)

@@ -5,7 +5,7 @@ reported a problem.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -110,6 +110,16 @@ class Rules(msgspec.Struct, frozen=True):
     """The year of the track that made the format; runs of other years may come in it."""
 
 
+class Format(msgspec.Struct, frozen=True):
+    """A run format; a module with the last three members is one, too."""
+
+    about: str
+    RULES: Rules
+    sniff: Callable[[Document], bool]
+    """Whether a document is of this format."""
+    read: Callable[[Document], ReadRun]
+
+
 # Possessive, because a digit fewer never helps: a run has 300,000 of these ids.
 IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}+-[0-9]{2}+-[0-9]{5}+:[0-9]++")
 
@@ -156,13 +166,12 @@ ReadResponse = Callable[[ProblemLog, str, Any, bool], tuple[Response, ResponsePl
 """Reads one response at a path; the flag says whether it must have a text."""
 
 
-def read_json_run(document: Document, format: str, rules: Rules, *known: str) -> ReadRun:
+def read_json_run(document: Document, format: str, rules: Rules, known: Sequence[str] = ()) -> ReadRun:
     """A run that is one JSON object with `run_name`, `run_type`, `turns` and the members that are `known` beside them.
 
     Its responses have the passages and PTKB statements of the rules.
     """
-    log = ProblemLog(document.file)
-    log.problems.extend(document.problems)
+    log = ProblemLog(document.file, document.problems)
     if document.unreadable:
         return ReadRun(None, document.problems)
     top = Fields(log.add, "$", document.value, ("run_name", "run_type", "turns", *known))
@@ -304,28 +313,3 @@ def names_of(rules: Rules, response: dict[str, Any]) -> Names:
         rules.names,
         key=lambda names: sum(name.partition(".")[0] in response for name in msgspec.structs.astuple(names)),
     )
-
-
-def looks_like_run(value: Any) -> bool:
-    """Whether a JSON value is an object with `turns` or `run_name`, as every run but a JSON Lines run is."""
-    return type(value) is dict and ("turns" in value or "run_name" in value)
-
-
-def turns_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The turns of a run that was not checked yet: those that are objects."""
-    turns = value.get("turns")
-    return (turn for turn in turns if type(turn) is dict) if type(turns) is list else iter(())
-
-
-def responses_of(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The responses of a run that was not checked yet: those that are objects."""
-    for turn in turns_of(value):
-        responses = turn.get("responses")
-        if type(responses) is list:
-            yield from (response for response in responses if type(response) is dict)
-
-
-def turn_id_like(value: dict[str, Any], pattern: re.Pattern[str]) -> bool:
-    """Whether the first turn id of a run has the form `pattern`."""
-    ids = (turn["turn_id"] for turn in turns_of(value) if type(turn.get("turn_id")) is str)
-    return pattern.fullmatch(next(ids, "")) is not None
