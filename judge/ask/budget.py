@@ -42,23 +42,19 @@ class Budget:
         self.estimated = 0
         """Calls whose cost rests on our own estimate of their tokens."""
 
-    def check(self) -> None:
-        """Refuse a further call once the money is spent.
-
-        Raises:
-            BudgetError: The money is spent.
-        """
-        if self._most is not None and self.spent >= self._most:
-            basis = f", by our own estimate of the tokens of {self.estimated} replies" if self.estimated else ""
-            raise BudgetError(f"the budget of ${self._most} is spent{basis}")
-
     def reserve(self, request: Request) -> float | None:
         """Set aside what a call will cost by our estimate; None while the calls in flight may need all that is left.
 
         The caller gives the amount back with `release`.
+
+        Raises:
+            BudgetError: The money is spent.
         """
         if self._most is None:
             return 0.0
+        if self.spent >= self._most:
+            basis = f", by our own estimate of the tokens of {self.estimated} replies" if self.estimated else ""
+            raise BudgetError(f"the budget of ${self._most} is spent{basis}")
         if 0 < self._in_flight >= self._most - self.spent:
             return None
         reserved = self.spent / self._calls if self._calls else 0.0

@@ -40,6 +40,8 @@ _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
 
 _Waited = TypeVar("_Waited")
+Recording = tuple[Completion, "asyncio.Future[None] | None"]
+"""A completion, and what writes it to the disk; None where it is there."""
 
 
 class Clock(NamedTuple):
@@ -88,8 +90,10 @@ class Calls:
         self._pace = Pace(settings.rpm, settings.tpm, clock.now)
         self.stopped: BaseException | None = None
         """Why no further call begins; None while calls may begin."""
-        self.at_once = 0
-        """Calls in flight at most; so many paid completions may be on their way to the disk."""
+        self.at_once = min(settings.concurrency, self._model.max_concurrency or settings.concurrency)
+        """Calls in flight at most."""
+        self.slots = asyncio.Semaphore(self.at_once)
+        """One for each call in flight; whoever waits for the disk gives it away."""
         self.given_up = 0
         """Calls given up since the last answer."""
         self.heard = False
@@ -105,9 +109,6 @@ class Calls:
             sleep=self.pause,
             reraise=True,
         )
-        self._free = _FREE_UNWRITTEN if self._model.price() == FREE else 0
-        self._unwritten: dict[str, asyncio.Future[None]] = {}
-        """What writes the completion of each digest."""
         self._line = asyncio.Lock()
         """Held by the call that is first in line."""
         self._first: asyncio.Future[None] | None = None
@@ -116,6 +117,14 @@ class Calls:
         """What is waited for no more once the calls are stopped: sleeps and leases."""
         self._paid = asyncio.Event()
         """Set when those that wait for money should look again."""
+
+    @property
+    def workers(self) -> int:
+        """Tasks that may be worked on at once: a reply waits for the disk while the next call is in flight.
+
+        A crash must not cost more paid replies than calls in flight, however slow the disk is.
+        """
+        return self.at_once + max(self.at_once, _FREE_UNWRITTEN if self._model.price() == FREE else 0)
 
     def stop(self, error: BaseException) -> None:
         """Begin no further call; those in flight are finished and recorded. The first error is the one that counts."""
@@ -140,14 +149,8 @@ class Calls:
             return ""
         return "rate limit" if self._pace.rate is None else f"rate limit: {self._pace.rate:.3g} calls/s"
 
-    def write_of(self, digest: str | None) -> "asyncio.Future[None] | None":
-        """What writes a completion to the disk; None if nothing does."""
-        return None if digest is None else self._unwritten.get(digest)
-
-    async def end(self) -> None:
-        """Wait until every completion is on the disk, and raise what stopped the calls, or that none was answered."""
-        if self._unwritten:
-            await asyncio.wait(list(self._unwritten.values()))
+    def end(self) -> None:
+        """Raise what stopped the calls, or that none was answered."""
         if self.stopped is not None:
             raise self.stopped
         if self._silence is not None and not (self.heard or self._refused):
@@ -157,7 +160,7 @@ class Calls:
         """Wait so long, or until the calls are stopped."""
         await asyncio.wait([self._sleep(seconds)])
 
-    async def completion(self, digest: str, request: Request, forms: tuple[str, ...]) -> Completion:
+    async def completion(self, digest: str, request: Request, forms: tuple[str, ...]) -> Recording:
         """The completion of a request, from the journal or from the judge.
 
         Args:
@@ -174,7 +177,7 @@ class Calls:
         """
         if not self._journal.shared:
             recorded = self._journal.get(digest)
-            return await self._ask(digest, request) if recorded is None else recorded
+            return await self._ask(digest, request) if recorded is None else (recorded, None)
         self.check()
         leased = forms if digest in forms else (digest,)
         elsewhere = await self._until_stopped(self._journal.lease(*leased))
@@ -182,36 +185,33 @@ class Calls:
             self.heard = True
             if elsewhere[0] != digest:
                 raise AnsweredInForm(elsewhere[0])
-            return elsewhere[1]
+            return elsewhere[1], None
         try:
-            completion = await self._ask(digest, request)
+            completion, write = await self._ask(digest, request)
         except BaseException:
             self._journal.release(leased[0])
             raise
         if digest != leased[0]:
             # Once its answer is written, whoever leases the first request finds it.
-            if (write := self._unwritten.get(digest)) is None:
-                self._journal.release(leased[0])
-            else:
-                write.add_done_callback(lambda _: self._journal.release(leased[0]))
-        return completion
+            write.add_done_callback(lambda _: self._journal.release(leased[0]))
+        return completion, write
 
-    async def _ask(self, digest: str, request: Request) -> Completion:
+    async def _ask(self, digest: str, request: Request) -> "tuple[Completion, asyncio.Future[None]]":
         """The completion of a call, which begins to be recorded; one that is made of replies is not paid for."""
         paid = request.replies is None
         completion = await (self._paid_call(request) if paid else self._model.complete(request))
         name = self._model.name
-        write = self._journal.write(digest, name, self._model.parameters(request), request, completion)
-        self._unwritten[digest] = write
-        write.add_done_callback(functools.partial(self._written, digest))
-        if len(self._unwritten) > max(self.at_once, self._free):
-            # A crash must not cost more paid replies than calls in flight, however slow the disk is.
-            await asyncio.wait([write])
-        return completion
+        return completion, self._journal.write(digest, name, self._model.parameters(request), request, completion)
 
     async def _paid_call(self, request: Request) -> Completion:
-        """Pay for a call and make it."""
-        reserved = await self._afford(request)
+        """Wait until the budget can pay for a call beside those in flight, and make it."""
+        while True:
+            self.check()
+            reserved = self.budget.reserve(request)
+            if reserved is not None:
+                break
+            self._paid.clear()
+            await self._paid.wait()
         try:
             completion = self.budget.charge(request, storable(await self._sent(request)))
             self.given_up, self.heard = 0, True
@@ -229,24 +229,6 @@ class Calls:
             self._paid.set()
         self._account.ask(self._model.name, request, completion, self._model.sent(request))
         return completion
-
-    def _written(self, digest: str, write: "asyncio.Future[None]") -> None:
-        """A completion is on the disk; one that cannot be written stays among the unwritten, and settles nothing."""
-        if (error := write.exception()) is not None:
-            self.stop(error)
-            return
-        del self._unwritten[digest]
-
-    async def _afford(self, request: Request) -> float:
-        """Wait until the budget can pay for a call beside those in flight, and give what is set aside for it."""
-        while True:
-            self.check()
-            self.budget.check()
-            reserved = self.budget.reserve(request)
-            if reserved is not None:
-                return reserved
-            self._paid.clear()
-            await self._paid.wait()
 
     def _give_up(self, error: TransientError, request: Request) -> None:
         """Count a call that was given up after a last failure; end the calls once no answer is to be expected."""

@@ -7,7 +7,6 @@ disk.
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import itertools
 import time
 from collections import deque
@@ -35,6 +34,8 @@ from judge.runs.records import Turn
 
 _IN_A_ROW = 32
 """Tasks whose requests are made ahead."""
+_Writing = asyncio.Future[None] | None
+"""What writes a reply to the disk; None where there is nothing to write."""
 _POLL = 0.5
 """Seconds after which a question that another process asks is polled again."""
 
@@ -97,15 +98,15 @@ class Loop:
         return finish(self._run, self.drain)
 
     async def _run(self) -> StoredResults:
-        started, most = time.perf_counter(), self._model.max_concurrency or self._settings.concurrency
+        started = time.perf_counter()
         try:
             self._waiting = deque(in_order(self._wanted, self._recall()).tolist())
-            at_once = self.calls.at_once = min(self._settings.concurrency, most, len(self._waiting))
+            at_once = min(self.calls.at_once, len(self._waiting))
             if at_once > 1:
                 # Neighbors may share a text that no judge can read, so one of the first calls is from the far end.
                 self._waiting.insert(at_once - 1, self._waiting.pop())
-            await asyncio.gather(*(self._work() for _ in range(at_once)))
-            await self.calls.end()
+            await asyncio.gather(*(self._work() for _ in range(min(self.calls.workers, len(self._waiting)))))
+            self.calls.end()
             self._journal.check_there()
             return self._results.results()
         finally:
@@ -131,14 +132,14 @@ class Loop:
                 self._settle(number, settled)
 
     async def _work(self) -> None:
-        """Take one task after the other."""
-        while self.calls.stopped is None and (number := await self._next()) is not None:
-            try:
-                await self._judge(number, self._wanted[number])
-            except HeldElsewhere:
-                self._elsewhere.append(number)
-            except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
-                self.calls.stop(error)
+        """Take one task after the other; while a reply is written to the disk, another worker has the slot."""
+        while True:
+            async with self.calls.slots:
+                if (number := await self._next()) is None:
+                    return
+                judged = await self._judge(number, self._wanted[number])
+            if judged is not None:
+                await self._close(number, *judged)
 
     async def _next(self) -> int | None:
         """The number of the next task, in turn from both ends while calls are given up; None if none is left."""
@@ -180,47 +181,52 @@ class Loop:
                 self._firsts[each] = self._questions.first(self._wanted[each])
         return self._firsts.pop(number)
 
-    async def _judge(self, number: int, task: Task) -> None:
-        """Settle a task; tasks with the same question share what one of them asks."""
-        digest, request = self._first(number)
-        while (twin := self._open.get(digest)) is not None:
-            await asyncio.wait([twin])
-            settled, missing = self._questions.recall(task), twin.result()
-            if settled is None and isinstance(missing, Failure):
-                settled = failure(task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest)
-            if settled is not None:
-                return self._settle(number, settled)
-        self._open[digest] = asyncio.get_running_loop().create_future()
-        settled = None
+    async def _judge(self, number: int, task: Task) -> tuple[str, Judgment | Failure, _Writing] | None:
+        """Ask about a task, and give its question, its outcome, and what writes the last reply behind it.
+
+        None where it is settled otherwise: tasks with the same question share what one of them asks.
+        """
+        digest = settled = None
         try:
-            settled = await self._ask(task, digest, request)
+            question, request = self._first(number)
+            while (twin := self._open.get(question)) is not None:
+                await asyncio.wait([twin])
+                known, missing = self._questions.recall(task), twin.result()
+                if known is None and isinstance(missing, Failure):
+                    known = failure(task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest)
+                if known is not None:
+                    self._settle(number, known)
+                    return None
+            digest, self._open[question] = question, asyncio.get_running_loop().create_future()
+            settled, write = await self._ask(task, question, request)
+            return question, settled, write
+        except HeldElsewhere:
+            self._elsewhere.append(number)
+        except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
+            self.calls.stop(error)
         finally:
-            write = self.calls.write_of(settled.request_digest) if settled is not None else None
-            if write is None:
-                self._close(number, digest, settled)
-            else:
-                # The disk is slower than the next call is begun, so nobody waits for it here.
-                write.add_done_callback(functools.partial(self._close, number, digest, settled))
+            if digest is not None and settled is None:
+                self._open.pop(digest).set_result(None)
         return None
 
-    def _close(
-        self, number: int, digest: str, settled: Judgment | Failure | None, write: "asyncio.Future[None] | None" = None
-    ) -> None:
-        """A question is asked no more, and its answer is on the disk, where those who wait for it find it."""
-        self._open.pop(digest).set_result(settled)
-        if settled is not None and (write is None or write.exception() is None):
-            try:
-                self._settle(number, settled)
-            except BaseException as error:  # noqa: BLE001 - as in `_work`
-                self.calls.stop(error)
+    async def _close(self, number: int, digest: str, settled: Judgment | Failure, write: _Writing) -> None:
+        """Settle a task once its answer is on the disk, where those who wait for it find it."""
+        try:
+            if write is not None:
+                await write
+            self._settle(number, settled)
+        except BaseException as error:  # noqa: BLE001 - as in `_judge`
+            self.calls.stop(error)
+        finally:
+            self._open.pop(digest).set_result(settled)
 
-    async def _ask(self, task: Task, digest: str, request: Request) -> Judgment | Failure:
+    async def _ask(self, task: Task, digest: str, request: Request) -> tuple[Judgment | Failure, _Writing]:
         """Ask until there is an outcome; if an answer form is of no use, go on with the next."""
         judge, questions = self._model.name, self._questions
         forms = questions.forms(task.criterion)
         if forms[0] != request.form and (settled := questions.recall(task)) is not None:
             # The same question was answered before the judge refused the form.
-            return settled
+            return settled, None
         # Another process may ask the same in another form.
         others = questions.first_digests(task) if self._journal.shared else {}
         lost = failure(task, judge, "provider_error", "")
@@ -245,18 +251,20 @@ class Loop:
                     continue
             except CallError as error:
                 self._account.rest(judge, dialogue.completions)
-                return failure(task, judge, error.reason, str(error), digest=dialogue.digest)
+                return failure(task, judge, error.reason, str(error), digest=dialogue.digest), None
             else:
                 completions = dialogue.completions
                 settled = outcome(task, answer, judge, dialogue.digest)
                 if not questions.is_lost(answer):
                     self._account.rest(judge, completions)
-                    return settled
+                    return settled, dialogue.write
+                if dialogue.write is not None:
+                    await dialogue.write
                 lost = settled if isinstance(settled, Failure) else lost
             # The answer in this form is of no use, and would only come back.
             others = {known: each for known, each in others.items() if each != form}
         self._account.rest(judge, completions)
-        return lost
+        return lost, None
 
     async def _inquire(self, task: Task, request: Request, dialogue: "_Dialogue", others: tuple[str, ...]) -> Answer:
         """Ask in one answer form."""
@@ -266,12 +274,12 @@ class Loop:
             while True:
                 if following is not request:
                     dialogue.digest = self._questions.digest(following)
-                completion = await self.calls.completion(dialogue.digest, following, others)
+                completion, dialogue.write = await self.calls.completion(dialogue.digest, following, others)
                 dialogue.completions[dialogue.digest] = completion
                 following = talk.send(completion)
                 # One question may take many replies; each is on the disk before the next is paid for.
-                if (write := self.calls.write_of(dialogue.digest)) is not None:
-                    await asyncio.wait([write])
+                if dialogue.write is not None:
+                    await dialogue.write
         except StopIteration as stop:
             answer: Answer = stop.value
             return answer
@@ -285,6 +293,7 @@ class _Dialogue:
     """Of the last request."""
     completions: dict[str, Completion]
     """By the digests of their requests."""
+    write: _Writing = None
 
 
 def assess(

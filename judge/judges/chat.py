@@ -28,14 +28,14 @@ def response_format(request: Request) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": verdict}}
 
 
-def encoded(sent: Any) -> bytes:
-    """A request, or a part of one, as JSON.
+def encoded(sent: Any, request: Request | None = None) -> bytes:
+    """A request, or a part of one, as JSON; with the messages of `request` beside its parameters.
 
     Raises:
         RejectedError: A text cannot be written as UTF-8.
     """
     try:
-        return msgspec.json.encode(sent)
+        return msgspec.json.encode(sent if request is None else {**sent, "messages": request.wire})
     except UnicodeEncodeError as error:
         raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
 

@@ -73,7 +73,8 @@ class Recorded(Record, frozen=True):
 
 def request_digest(judge: str, parameters: Mapping[str, Any], request: Request | Recorded) -> str:
     """SHA-256, in hexadecimal, over the judge, every sent parameter, the full messages and the sample index."""
-    return hashlib.sha256(encoder.encode([judge, dict(parameters), request.messages, request.sample])).hexdigest()
+    messages = request.wire if isinstance(request, Request) else request.messages
+    return hashlib.sha256(encoder.encode([judge, dict(parameters), messages, request.sample])).hexdigest()
 
 
 def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion) -> Row:
@@ -88,7 +89,7 @@ def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Req
             digest,
             judge,
             encoder.encode(dict(parameters)).decode(),
-            msgspec.json.encode(request.messages).decode(),
+            bytes(request.wire).decode(),
             request.sample,
             request.form,
             request.criterion,

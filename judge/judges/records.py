@@ -1,8 +1,10 @@
 """Records of a call: what is sent to a judge, and what comes back. Pure."""
 
+import functools
 import math
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from judge.records import Record, Scale
@@ -34,7 +36,7 @@ class AskedCriterion(Record, frozen=True):
     """The labels to choose from."""
 
 
-class Request(Record, frozen=True):
+class Request(Record, frozen=True, dict=True):
     """One request to a judge about one pooled response."""
 
     response_id: str
@@ -63,6 +65,15 @@ class Request(Record, frozen=True):
     """Whether a list of nuggets is asked beside the grade."""
     replies: "tuple[Completion, ...] | None" = None
     """What came back for its `Model.parts`, up to a reply without an answer, likewise; None if it has no parts."""
+
+    @functools.cached_property
+    def wire(self) -> msgspec.Raw:
+        """The messages as JSON, made once for the digest, for what is sent and for the journal.
+
+        Raises:
+            UnicodeEncodeError: They hold what is no text.
+        """
+        return msgspec.Raw(msgspec.json.encode(self.messages))
 
 
 class Completion(Record, frozen=True):

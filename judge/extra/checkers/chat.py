@@ -120,7 +120,7 @@ class ChatChecker(ServedChecker):
         while True:
             top = self._top
             try:
-                body = encoded({**self._sent(top), "messages": request.messages})
+                body = encoded(self._sent(top), request)
                 return await self._connected().post(body, request)
             except LogprobsError as error:
                 if top is None:

@@ -73,7 +73,7 @@ class ServerModel(Model):
             CallError: This call failed; TransientError if asking again may help.
             OperationalError: No call can succeed until the user fixes something.
         """
-        body = encoded({**self.parameters(request), "messages": request.messages})
+        body = encoded(self.parameters(request), request)
         if not self._connections:
             self._open()
         first, *more = self._connections
