@@ -144,6 +144,9 @@ class Criterion(Record, frozen=True):
     unit: JudgedUnit = "response"
     """What one judgment under this prompt is about."""
 
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
     @property
     def prompt_id(self) -> str:
         """`criterion/variant`, as on the command line."""

@@ -178,6 +178,7 @@ def repair(request: Request, completion: Completion, unreadable: Unreadable) -> 
     return msgspec.structs.replace(request, messages=(*request.messages, *further))
 
 
+@functools.lru_cache(maxsize=256)
 def _levels(criterion: Criterion) -> str:
     """The levels that a judge chooses from, one line each."""
     scale = criterion.scale

@@ -414,8 +414,11 @@ def on_menu(value: object, menu: Sequence[str]) -> str | None:
         value = int(value)
     if isinstance(value, int):
         value = str(value)
-    if not isinstance(value, str):
-        return None
+    return _label(value, tuple(menu)) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=256)
+def _label(value: str, menu: tuple[str, ...]) -> str | None:
     name = " ".join(value.lstrip(_OPENING).rstrip(_CLOSING).split()).replace(_MINUS, "-").casefold()
     if number := _WHOLE_NUMBER.fullmatch(name):
         name = number[1]

@@ -1,5 +1,6 @@
 """The answer forms in which a judge can be asked: schema, instruction, labels. Pure."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ def answer_labels(criterion: Criterion) -> tuple[str, ...]:
     return criterion.scale.labels
 
 
+@functools.lru_cache(maxsize=256)
 def answer_instruction(criterion: Criterion, form: AnswerForm) -> str:
     """The closing words of a prompt: how to answer this criterion in this form."""
     if criterion.answer == "nuggets":

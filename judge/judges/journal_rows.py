@@ -180,6 +180,7 @@ def _meant(value: object, field: msgspec.structs.FieldInfo) -> Any:
 
 def without_secrets(completion: Completion, secrets: Secrets | None = None) -> Completion:
     """The completion, storable, with a mask for every secret, the known ones if None: a server may repeat the key."""
-    kept, scrub = storable(completion), (secrets or known_secrets()).scrub
-    facts = msgspec.structs.asdict(kept)
-    return msgspec.structs.replace(kept, **{name: scrub(fact) for name, fact in facts.items() if isinstance(fact, str)})
+    kept, known = storable(completion), known_secrets() if secrets is None else secrets
+    facts = msgspec.structs.asdict(kept).items()
+    masked = {name: known.scrub(fact) for name, fact in facts if isinstance(fact, str)} if known else {}
+    return msgspec.structs.replace(kept, **masked)

@@ -43,6 +43,10 @@ class Secrets:
         self._forms = tuple(sorted({form for value in values for form in _written(value)}, key=lambda form: -len(form)))
         self._pattern = re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, self._forms))})(?![^\\W_])")
 
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._forms)
+
     def scrub(self, text: str) -> str:
         """The text with MASK for every secret that stands there whole, between the borders of words."""
         # Nearly no text holds one, and this search is much faster than that of the expression.
