@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from judge.crowd.labels import Item
@@ -11,7 +10,7 @@ from judge.crowd.sheets import LabelSheet
 from judge.errors import UsageError
 from judge.gold.grades import Words
 from judge.io.safe import shown
-from judge.records import Problem, Severity
+from judge.records import Problem, Record, Severity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +25,8 @@ SURVEY = r"(?P<turn_id>[^/.:]+)[/.:](?P<response_id>[^/.:]+)(?:[/.:](?P<criterio
 """The default pattern of a survey's columns: turn, response and criterion between slashes, periods or colons."""
 LABEL_OF = "label:"
 """What stands before the criterion in the field of a column that holds the labels of one criterion."""
+ITEM_GROUPS = ("response_id", "question_id", "item_id")
+"""The groups of a pattern that may name the item."""
 FIELDS: dict[str, tuple[str, ...]] = {
     "worker": ("worker", "worker_id", "performer", "assessor"),
     "turn_id": ("turn_id",),
@@ -51,8 +52,7 @@ Wide = str | Mapping[str, Question]
 """A regular expression over column names with groups turn_id, response_id and criterion, or a question by column."""
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Record, frozen=True):
     """How to read the tables."""
 
     columns: Mapping[str, str]
@@ -158,60 +158,50 @@ class LabelProblems(list[Problem]):
         return f"; likely cause: {'; '.join(dict.fromkeys(causes))}" if causes else ""
 
 
-def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":
-    """The frame with turn and response in columns of their own; a task or response without a turn is a problem."""
-    if "task" in frame.columns:
-        pattern = _task_pattern(layout.task)
-        item = next(name for name in ("response_id", "question_id", "item_id") if name in pattern.groupindex)
+def pattern_of(text: str, option: str, groups: str) -> re.Pattern[str]:
+    """A regular expression with groups for turn and item, given by an option.
 
-        def split(cell: str) -> tuple[str, str] | None:
-            match = pattern.fullmatch(cell)
-            return (match["turn_id"] or "", match[item] or "") if match else None
-
-        return _split(frame, "task", split, "wrong_task", "does not fit the pattern of tasks", sheet, problems)
-    if "turn_id" not in frame.columns and (turns := layout.turns) is not None:
-
-        def look_up(cell: str) -> tuple[str, str] | None:
-            return (turns[cell], cell) if cell in turns else None
-
-        return _split(frame, "response_id", look_up, "unknown_item", "is not in the bank", sheet, problems)
-    return frame
-
-
-def _task_pattern(task: str) -> re.Pattern[str]:
+    Raises:
+        UsageError: It is none, or lacks a group.
+    """
     try:
-        pattern = re.compile(task)
+        pattern = re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"--task {shown(task)} is no regular expression: {error}") from error
-    if not {"response_id", "question_id", "item_id"} & pattern.groupindex.keys() or "turn_id" not in pattern.groupindex:
-        raise UsageError(f"--task {shown(task)}: expected groups (?P<turn_id>…) and (?P<response_id>…)")
+        raise UsageError(f"{option} {shown(text)} is no regular expression: {error}") from error
+    if not set(ITEM_GROUPS) & pattern.groupindex.keys() or "turn_id" not in pattern.groupindex:
+        raise UsageError(f"{option} {shown(text)}: expected groups {groups}")
     return pattern
 
 
-def _split(
-    frame: "pl.DataFrame",
-    column: str,
-    split: Callable[[str], tuple[str, str] | None],
-    code: str,
-    message: str,
-    sheet: LabelSheet,
-    problems: LabelProblems,
-) -> "pl.DataFrame":
+def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":
+    """The frame with turn and response in columns of their own; a task or response without a turn is a problem."""
     import polars as pl
 
-    cells = frame[column].cast(pl.String).fill_null("").str.strip_chars()
-    distinct = cells.unique()
-    parts = [split(cell) for cell in distinct.to_list()]
-    table = pl.DataFrame(
-        {
-            column: distinct,
-            "turn_id": pl.Series([part and part[0] for part in parts], dtype=pl.String),
-            "item of it": pl.Series([part and part[1] for part in parts], dtype=pl.String),
-        }
+    if "task" in frame.columns:
+        pattern = pattern_of(layout.task, "--task", "(?P<turn_id>…) and (?P<response_id>…)")
+        item = next(name for name in ITEM_GROUPS if name in pattern.groupindex)
+        column, code, why = "task", "wrong_task", "does not fit the pattern of tasks"
+
+        def found(cell: str) -> tuple[str, str] | None:
+            match = pattern.fullmatch(cell)
+            return (match["turn_id"] or "", match[item] or "") if match else None
+
+    elif "turn_id" not in frame.columns and (turns := layout.turns) is not None:
+        column, code, why = "response_id", "unknown_item", "is not in the bank"
+
+        def found(cell: str) -> tuple[str, str] | None:
+            return (turns[cell], cell) if cell in turns else None
+
+    else:
+        return frame
+    parts = {cell: found(cell) for cell in frame[column].unique()}
+    known = frame[column].is_in([cell for cell, part in parts.items() if part])
+    for number, cell in frame.filter(~known).select("number", column).iter_rows():
+        code_of, message = (code, f"{column} {shown(cell)} {why}") if cell else ("empty_cell", f"{column} is empty")
+        problems.append(sheet.problem(code_of, number, message))
+    frame = frame.filter(known)
+    pairs = [parts[cell] or ("", "") for cell in frame[column]]
+    names = ("turn_id", "response_id")
+    return frame.drop(column).with_columns(
+        pl.Series(name, [pair[place] for pair in pairs], dtype=pl.String) for place, name in enumerate(names)
     )
-    joined = frame.with_columns(cells.alias(column)).join(table, on=column, how="left", maintain_order="left")
-    unknown = joined["turn_id"].is_null()
-    for number, cell in joined.filter(unknown).select("number", column).iter_rows():
-        problem = (code, f"{column} {shown(cell)} {message}") if cell else ("empty_cell", f"{column} is empty")
-        problems.append(Problem(problem[0], "error", sheet.file, None, f"{sheet.unit} {number}", problem[1]))
-    return joined.filter(~unknown).drop(column).rename({"item of it": "response_id"})

@@ -175,7 +175,7 @@ class Rows:
 
         if self.seconds.null_count() == len(self.seconds):
             return None
-        texts = self.seconds.cast(pl.String).fill_null("").str.strip_chars()
+        texts = self.seconds.fill_null("")
         values = texts.cast(pl.Float32, strict=False).fill_null(np.nan).to_numpy()
         for row in np.flatnonzero((~np.isfinite(values) & (texts != "").to_numpy()) | (values < 0)):
             self._add(int(row), "wrong_seconds", f"seconds {shown(texts[int(row)])}: expected a number of zero or more")

@@ -1,4 +1,4 @@
-"""Tables of labels as sheets: CSV, TSV, JSON, JSON Lines or Parquet, gzipped or not, and data frames.
+"""Tables of labels as sheets of cells: CSV, TSV, JSON, JSON Lines or Parquet, gzipped or not, and data frames.
 
 This module only checks that something is a table; `tables` reads the meaning of its cells.
 """
@@ -13,26 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError, UsageError
-from judge.io.line_stream import decode_lines
+from judge.io.line_stream import BOM, decode_lines
 from judge.io.safe import shown
 from judge.io.stored import most_values, read_stored, sha256, unpack
-from judge.io.tabular import (
-    NEITHER,
-    is_parquet,
-    plain_frame,
-    read_frame,
-    read_table,
-    read_text,
-    too_many_cells,
-)
-from judge.records import Problem
+from judge.io.tabular import NEITHER, is_parquet, plain_frame, read_frame, read_table, too_many_cells
+from judge.records import Problem, Severity
 
 if TYPE_CHECKING:
     import polars as pl
 
-_DELIMITERS = ",\t;"
 _VALUES = ("choices", "rating", "number", "text", "taxonomy")
 """Fields of a result's value in Label Studio that hold a label."""
+
+
+def text_of(column: str) -> "pl.Expr":
+    """A column's cells without outer white space, empty where there is none."""
+    import polars as pl
+
+    return pl.col(column).cast(pl.String).fill_null("").str.strip_chars()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +46,63 @@ class LabelSheet:
     problems: dict[str, dict[int, Problem]] = field(default_factory=dict)
     """Column and row number (0 for all rows) to the problem that counts if the column is needed."""
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self.frame.columns
+
     def kept(self, mask: "pl.Series") -> "LabelSheet":
         """The sheet with the rows that the mask selects."""
         return replace(self, frame=self.frame.filter(mask), numbers=self.numbers[mask.to_numpy()])
 
+    def texts(self, expression: "pl.Expr") -> "pl.Series":
+        """The values of an expression over the columns."""
+        return self.frame.select(expression).to_series()
+
+    def problem(self, code: str, where: int | str, message: str, severity: Severity = "error") -> Problem:
+        """A problem of the row with a number, or of another place."""
+        place = f"{self.unit} {where}" if isinstance(where, int) else where
+        return Problem(code, severity, self.file, None, place, message)
+
+    def problems_of(self, columns: Sequence[str]) -> list[Problem]:
+        """The problems of the cells of these columns."""
+        return [problem for name in columns for problem in self.problems.get(name, {}).values()]
+
+    def rows(
+        self, column: str | None, seconds: str | None, sharing: "pl.Expr | None" = None, **fields: "pl.Expr"
+    ) -> "pl.DataFrame":
+        """The rows of a column of labels: number, column, fields, and seconds over the labels that share them."""
+        import polars as pl
+
+        share = text_of(seconds) if seconds in self.columns and seconds else pl.lit(None, dtype=pl.String)
+        if sharing is not None:
+            even = (share.cast(pl.Float64, strict=False) / sharing).cast(pl.String)
+            # A cell that is no number stays text, so that the check of rows reports it.
+            share = pl.coalesce(even, pl.when(share != "").then(share))
+        place = pl.lit(column, dtype=pl.String)
+        return self.frame.select(pl.Series("number", self.numbers), column=place, seconds=share, **fields)
+
+
+def without(sheet: LabelSheet, column: str | None, values: Sequence[str], problems: list[Problem]) -> LabelSheet:
+    """The sheet without the rows that have one of the values, in lower case, in a column; with a warning of how many.
+
+    A sheet without the column stays as it is.
+    """
+    if column is None or column not in sheet.columns:
+        return sheet
+    out = sheet.texts(text_of(column).str.to_lowercase().is_in(list(values)))
+    if not out.any():
+        return sheet
+    values_found = ", ".join(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
+    numbers = sheet.numbers[out.to_numpy()]
+    rows = "1 row" if len(numbers) == 1 else f"{len(numbers):,} rows"
+    message = f"{rows} left out, {column} {values_found}; this is the first"
+    problems.append(sheet.problem("row_left_out", int(numbers[0]), message, "warning"))
+    return sheet.kept(~out)
+
 
 def cell_text(value: object) -> str:
     """A value as a cell; lists and objects, which are no cells, are empty."""
-    if isinstance(value, str):
-        return value
     if value is None or isinstance(value, dict | list):
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -88,36 +134,31 @@ def frame_sheet(name: str, table: DataFrame, problems: list[Problem]) -> LabelSh
     import polars as pl
 
     if isinstance(table, pl.DataFrame):
-        frame = table
-    elif callable(to_dict := getattr(table, "to_dict", None)):
-        columns = to_dict("list")
-        # Library types, such as pandas' NA and timestamps, have a text each; a column of mixed types stays mixed.
-        plain = {str(column): [_plain_cell(cell) for cell in cells] for column, cells in columns.items()}
-        frame = pl.DataFrame({column: _series(cells) for column, cells in plain.items()})
-    else:
+        return _typed_sheet(name, table, problems)
+    if not callable(to_dict := getattr(table, "to_dict", None)):
         raise UsageError(f"{name}: {type(table).__name__} is neither a path nor a data frame")
-    return _typed_sheet(name, frame, problems)
+    columns = {str(column): _series(list(map(_plain_cell, cells))) for column, cells in to_dict("list").items()}
+    return _typed_sheet(name, pl.DataFrame(columns), problems)
 
 
 def _plain_cell(cell: object) -> object:
     """A cell as polars knows it: no value, a boolean, a number, a list or object; anything else as text."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
     if cell is None or isinstance(cell, str | bool | int | float | list | dict):
         return cell
-    if isinstance(cell, np.generic):
-        return cell.item()
     # pandas' NA and NaT are equal to nothing, not even to themselves.
     text = str(cell)
     return None if text in ("<NA>", "NaT", "nan") else text
 
 
 def _series(cells: list[object]) -> "pl.Series":
+    """Numbers stay numbers, and a list anywhere makes a column of lists; any other column is of texts."""
     import polars as pl
 
     kinds = {type(cell) for cell in cells if cell is not None}
-    if int in kinds and any(type(cell) is int and abs(cell) >= 2**63 for cell in cells):
-        return pl.Series([None if cell is None else cell_text(cell) for cell in cells], dtype=pl.String)
-    if kinds <= {int} or kinds <= {int, float} or kinds <= {str} or kinds <= {bool}:
-        return pl.Series(cells, dtype=pl.Float64 if float in kinds else None)
+    if kinds <= {int, float} and all(abs(cell) < 2**63 for cell in cells if type(cell) is int):
+        return pl.Series(cells, dtype=pl.Float64 if float in kinds else pl.Int64)
     if kinds & {list, dict}:
         return pl.Series([[cell_text(cell)] for cell in cells])
     return pl.Series([None if cell is None or cell != cell else cell_text(cell) for cell in cells], dtype=pl.String)
@@ -126,23 +167,19 @@ def _series(cells: list[object]) -> "pl.Series":
 def _typed_sheet(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelSheet | None:
     """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
     frame, neither = plain_frame(frame)
+    sheet = LabelSheet(file, frame, np.arange(1, frame.height + 1), "row")
+    sheet.problems.update(
+        {name: {0: sheet.problem("wrong_type", f"column {shown(name)}", NEITHER)} for name in neither}
+    )
     if not frame.height:
-        problems.append(Problem("empty_file", "error", file, None, "", "the table has no row"))
-        return None
-    cell_problems = {
-        name: {0: Problem("wrong_type", "error", file, None, f"column {shown(name)}", NEITHER)} for name in neither
-    }
-    return LabelSheet(file, frame, np.arange(1, frame.height + 1), "row", cell_problems)
-
-
-# From files.
+        problems.append(sheet.problem("empty_file", "", "the table has no row"))
+    return sheet if frame.height else None
 
 
 def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
-    """Read the table in a file; None, and a problem, if the file is not a table.
+    """Read the table in a file; None, and a problem, if the file is not a table."""
+    import polars as pl
 
-    Cells may stand in quotation marks in CSV and TSV. Files without any are read whole, others record by record.
-    """
     try:
         content = unpack(read_stored(path), str(path))
     except InputError as error:
@@ -151,62 +188,8 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     if is_parquet(content):
         frame = read_frame(str(path), content, problems)
         return None if frame is None else _typed_sheet(str(path), frame, problems)
-    beginning = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if beginning == b"{":
-        return _json_lines(str(path), content, problems)
-    if beginning == b"[":
-        return _json_list(str(path), content, problems)
-    text = read_text(path, problems)
-    if text is None:
-        return None
-    head = text.lstrip("\n").partition("\n")[0]
-    if problem := too_many_cells(str(path), text.count("\n"), max(map(head.count, _DELIMITERS)) + 1):
-        problems.append(problem)
-        return None
-    return _plain(path, text) or _quoted(path, problems)
-
-
-def _plain(path: Path, text: str) -> LabelSheet | None:
-    """A text table in which every line is a row; None if a cell is quoted or the table has problems."""
-    import polars as pl
-
-    text = text.removesuffix("\n")
-    lines = text.count("\n") + 1
-    if (
-        '"' in text
-        or "\n\n" in text
-        or "\r\n\r" in text
-        or text.count("\r") != text.count("\r\n") + text.endswith("\r")
-    ):
-        return None
-    head = text.partition("\n")[0].rstrip("\r")
-    is_tsv = path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
-    delimiter = "\t" if is_tsv else max(_DELIMITERS, key=head.count)
-    names = [name.strip() for name in head.split(delimiter)]
-    # Polars would silently fill rows that are too short.
-    if "" in names or len(set(names)) < len(names) or text.count(delimiter) != lines * (len(names) - 1):
-        return None
-    try:
-        frame = pl.read_csv(
-            text.encode(), separator=delimiter, quote_char=None, infer_schema=False, has_header=False, skip_rows=1
-        )
-    except pl.exceptions.PolarsError:
-        return None
-    if frame.width != len(names):
-        return None
-    frame.columns = names
-    numbers = np.arange(2, frame.height + 2)
-    if any(frame[name].null_count() for name in names):
-        # Spreadsheets export rows without any text.
-        filled = frame.select(pl.any_horizontal(pl.all().str.strip_chars() != "").fill_null(False)).to_series()
-        frame, numbers = frame.filter(filled), numbers[filled.to_numpy()]
-    return LabelSheet(str(path), frame, numbers, "line") if frame.height else None
-
-
-def _quoted(path: Path, problems: list[Problem]) -> LabelSheet | None:
-    """A text table read record by record; every problem of its lines is reported."""
-    import polars as pl
-
+    if (beginning := content.removeprefix(BOM).lstrip()[:1]) in (b"{", b"["):
+        return _json_sheet(str(path), content, beginning == b"[", problems)
     before = len(problems)
     header, rows = read_table(path, problems)
     if not rows or len(problems) > before:
@@ -216,74 +199,67 @@ def _quoted(path: Path, problems: list[Problem]) -> LabelSheet | None:
     return LabelSheet(str(path), frame, np.array([row.line for row in rows]), "line")
 
 
-def _json_lines(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
-    """One object a line."""
-    before = len(problems)
-    rows: list[tuple[int, dict[str, Any]]] = []
-    names: set[str] = set()
-    for number, row in decode_lines(content, dict[str, Any], file, "not_json"):
-        if isinstance(row, Problem):
-            problems.append(row)
-            continue
-        names.update(row)
-        if problem := too_many_cells(file, len(rows) + 1, len(names), most_values()):
-            problems.append(problem)
-            break
-        rows.append((number, row))
-    return _objects(file, rows, "line") if len(problems) == before else None
+def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem]) -> LabelSheet | None:
+    """Objects as rows, one a line or in one list; numbers are read as the texts that JSON writes them as."""
+    import polars as pl
 
-
-def _json_list(file: str, content: bytes, problems: list[Problem]) -> LabelSheet | None:
-    """One list of objects, counted from 1; tasks of Label Studio become a row for each annotation."""
+    unit, before = "entry" if is_list else "line", len(problems)
     if sum(map(content.count, (b",", b"[", b"{"))) > most_values():
         message = f"more than {most_values():,} JSON values; --max-file-size allows more"
         problems.append(Problem("too_many_values", "error", file, None, "", message))
         return None
-    try:
-        values = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=list[dict[str, Any]])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        message, _, path = str(error).partition(" - at `")
-        problems.append(Problem("not_json", "error", file, None, path.rstrip("`") or "$", message))
-        return None
-    rows = _annotation_rows(values, file, problems)
-    if not rows:
-        problems.append(Problem("empty_file", "error", file, None, "", "the list holds no label"))
-        return None
-    if problem := too_many_cells(file, len(rows), len({name for _, row in rows for name in row}), most_values()):
+    rows: list[tuple[int, Mapping[str, Any]]] = []
+    if is_list:
+        rows = _list_rows(file, content, problems)
+    else:
+        for number, decoded in decode_lines(content, dict[str, Any], file, "not_json"):
+            if isinstance(decoded, Problem):
+                problems.append(decoded)
+            else:
+                rows.append((number, decoded))
+    names = dict.fromkeys(name for _, row in rows for name in row)
+    if problem := too_many_cells(file, len(rows), len(names), most_values()):
         problems.append(problem)
+    if any(problem.severity == "error" for problem in problems[before:]):
         return None
-    return _objects(file, rows, "entry")
-
-
-def _objects(file: str, rows: Sequence[tuple[int, Mapping[str, Any]]], unit: str) -> LabelSheet:
-    """Objects as rows; numbers are read as the texts that JSON writes them as."""
-    import polars as pl
-
-    cell_problems: dict[str, dict[int, Problem]] = {}
+    columns = {name: [cell_text(row.get(name)) for _, row in rows] for name in names}
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
+    sheet = LabelSheet(file, frame, np.array([number for number, _ in rows], dtype=np.int64), unit)
     for number, row in rows:
         for name, value in row.items():
             if isinstance(value, dict | list):
-                message = f"{shown(value)}: expected a text or a number"
-                problem = Problem("wrong_type", "error", file, None, f"{unit} {number}: $.{name[:60]}", message)
-                cell_problems.setdefault(name, {})[number] = problem
-    names = dict.fromkeys(name for _, row in rows for name in row)
-    frame = pl.DataFrame(
-        {name: [cell_text(row.get(name)) for _, row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
-    )
-    return LabelSheet(file, frame, np.array([number for number, _ in rows], dtype=np.int64), unit, cell_problems)
+                place, message = f"{unit} {number}: $.{name[:60]}", f"{shown(value)}: expected a text or a number"
+                sheet.problems.setdefault(name, {})[number] = sheet.problem("wrong_type", place, message)
+    return sheet
+
+
+def _list_rows(file: str, content: bytes, problems: list[Problem]) -> list[tuple[int, Mapping[str, Any]]]:
+    """The objects of a list, counted from 1; tasks of Label Studio become a row for each annotation."""
+    try:
+        values = msgspec.json.decode(content.removeprefix(BOM), type=list[dict[str, Any]])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message, _, path = str(error).partition(" - at `")
+        problems.append(Problem("not_json", "error", file, None, path.rstrip("`") or "$", message))
+        return []
+    rows = _annotation_rows(values, file, problems)
+    if not rows:
+        problems.append(Problem("empty_file", "error", file, None, "", "the list holds no label"))
+    return rows
 
 
 # Label Studio.
 
 
-def _annotation_rows(values: Sequence[Mapping[str, Any]], file: str, problems: list[Problem]) -> list[tuple[int, Any]]:
+def _annotation_rows(
+    values: Sequence[Mapping[str, Any]], file: str, problems: list[Problem]
+) -> list[tuple[int, Mapping[str, Any]]]:
     """Each row with the number of its entry in the list: of a task, one row for each annotation; else the entry itself.
 
     A task has the data that was shown and the annotations made; `completed_by` is the annotator's number, or an object
     with an email. JSON-MIN and CSV have a row for each annotation, with the task's data and a column for each control
     of the labeling interface. Annotations that were cancelled (skipped tasks) are left out, with a warning.
     """
-    rows: list[tuple[int, Any]] = []
+    rows: list[tuple[int, Mapping[str, Any]]] = []
     cancelled: list[int] = []
     for number, entry in enumerate(values, start=1):
         annotations = entry.get("annotations")
@@ -297,14 +273,13 @@ def _annotation_rows(values: Sequence[Mapping[str, Any]], file: str, problems: l
             if annotation.get("was_cancelled"):
                 cancelled.append(number)
                 continue
-            who = annotation.get("completed_by")
+            who, results = annotation.get("completed_by"), annotation.get("result")
             row = {
                 **entry["data"],
                 "annotator": who.get("email") or who.get("id") if isinstance(who, dict) else who,
                 "annotation_id": annotation.get("id"),
                 "lead_time": annotation.get("lead_time"),
             }
-            results = annotation.get("result")
             for result in results if isinstance(results, list) else ():
                 if isinstance(result, dict) and isinstance(name := result.get("from_name"), str):
                     row[name] = _plain_value(result.get("value"))

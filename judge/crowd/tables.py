@@ -4,16 +4,17 @@ Tables may have millions of rows. So each distinct id and label is checked once,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from judge.crowd.labels import CrowdLabels
 from judge.crowd.layout import EXAMPLES, FIELDS, LABEL_OF, LabelProblems, Layout, with_turns
-from judge.crowd.platforms import PLATFORMS, are_submissions, platform_rows, without_left_out
+from judge.crowd.platforms import PLATFORMS, platform_rows
 from judge.crowd.rows import IDS, Rows
-from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet
-from judge.crowd.wide import is_survey, survey_rows
+from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet, text_of
+from judge.crowd.wide import are_submissions, is_survey, survey_rows, without_left_out
 from judge.errors import InputError, UsageError
 from judge.io.ids import natural_key
 from judge.io.safe import shown
@@ -48,7 +49,7 @@ def read_tables(
         InputError: Rows have problems, or a wanted criterion has no label.
         UsageError: The options contradict each other or are invalid.
     """
-    layout = replace(layout, columns=field_columns(layout.columns))
+    layout = msgspec.structs.replace(layout, columns=field_columns(layout.columns))
     problems = LabelProblems()
     rows, sheets = label_rows(paths, layout, problems)
     labels = Rows(rows, sheets, problems).labels(layout) if rows is not None else {}
@@ -70,17 +71,14 @@ def label_rows(
 ) -> tuple["pl.DataFrame | None", list[LabelSheet]]:
     """Every label of all tables as a row, unchecked: IDS, label, seconds, number and column of its place, file.
 
-    Args:
-        paths: The tables.
-        layout: How to read them.
-        problems: Takes what is wrong with the tables, and warnings.
-
     Returns:
         The rows, None without a readable table; and by the number in the column `file` what each table was.
 
     Raises:
         UsageError: The options contradict each other or are invalid.
     """
+    import polars as pl
+
     _check_options(layout)
     frames: list[pl.DataFrame] = []
     sheets: list[LabelSheet] = []
@@ -89,15 +87,18 @@ def label_rows(
         sheet = read_sheet(path, problems) if isinstance(path, Path) else frame_sheet(f"table {place}", path, problems)
         if sheet is None:
             continue
-        if (found := _kind(sheet, layout)) == SUBMISSIONS:
+        if (kind := _kind(sheet, layout)) == SUBMISSIONS:
             submissions.append(sheet)
         else:
-            for frame in _long(sheet, found, layout, problems):
-                frames.append(_marked(frame, len(sheets)))
+            file = pl.lit(len(sheets), dtype=pl.Int32)
+            for frame in _label_frames(sheet, kind, layout, problems):
+                rows = with_turns(frame, sheet, layout, problems)
+                frames.append(rows.select(*IDS, "label", "seconds", "number", "column", file=file))
         # Only names and numbers are needed from here on.
         sheets.append(LabelSheet(sheet.file, sheet.frame.clear(), sheet.numbers[:0], sheet.unit))
     frames = without_left_out(frames, submissions, problems)
-    return (_joined(frames) if frames else None), sheets
+    # In the order of the files' rows: a sheet with several columns of labels is read column by column.
+    return (pl.concat(frames).sort("file", "number", maintain_order=True) if frames else None), sheets
 
 
 def in_order(problems: LabelProblems, sheets: Sequence[LabelSheet]) -> list[Problem]:
@@ -115,7 +116,7 @@ def _check_found(
     lacking = [name for name in layout.wanted or () if name not in labels]
     if lacking or not labels:
         files = ", ".join(sheet.file for sheet in sheets)
-        columns = ", ".join(map(shown, dict.fromkeys(name for sheet in sheets for name in sheet.frame.columns[:20])))
+        columns = ", ".join(map(shown, dict.fromkeys(name for sheet in sheets for name in sheet.columns[:20])))
         contents = f"labels of {', '.join(map(shown, labels)) or 'no criterion'}, columns {columns}"
         names = ", ".join(map(shown, lacking)) or "any criterion"
         raise InputError(f"{files}: no label of {names}; found {contents}", warnings)
@@ -147,69 +148,51 @@ def _check_options(layout: Layout) -> None:
         raise UsageError(f"no scale for {', '.join(map(shown, without))}")
 
 
-# From a sheet to rows of one label each.
-
-
 def _kind(sheet: LabelSheet, layout: Layout) -> str:
     """What a table is: as the user says, else by its columns."""
-    names = sheet.frame.columns
-    if are_submissions(names) and layout.kind != LONG:
+    if are_submissions(sheet.columns) and layout.kind != LONG:
         return SUBMISSIONS
     if layout.kind is not None:
         return layout.kind
     if layout.wide is not None:
         return SURVEYS
-    platforms = (name for name, platform in PLATFORMS.items() if platform.wrote(names))
+    platforms = (name for name, platform in PLATFORMS.items() if platform.wrote(sheet.columns))
     return next(platforms, SURVEYS if is_survey(sheet) else LONG)
 
 
-def _long(sheet: LabelSheet, kind: str, layout: Layout, problems: LabelProblems) -> Iterable["pl.DataFrame"]:
+def _label_frames(sheet: LabelSheet, kind: str, layout: Layout, problems: LabelProblems) -> "Iterable[pl.DataFrame]":
+    """A frame for each column of labels: its rows with their ids, criterion, label, seconds and place."""
     if kind == LONG:
         return _long_rows(sheet, layout, problems)
-    if kind in PLATFORMS:
-        # Lists and objects of columns that are not needed do no harm.
-        rows = platform_rows(sheet, PLATFORMS[kind], layout, problems)
-        return (with_turns(frame, sheet, layout, problems) for frame in rows)
-    problems += (problem for by_row in sheet.problems.values() for problem in by_row.values())
-    return survey_rows(sheet, layout, problems)
+    if kind == SURVEYS:
+        return survey_rows(sheet, layout, problems)
+    return platform_rows(sheet, PLATFORMS[kind], layout, problems)
 
 
-def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> list["pl.DataFrame"]:
-    """A frame of rows for each column of labels; none, and a problem, if columns are missing."""
+def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "Iterable[pl.DataFrame]":
+    """None, and a problem, if columns are missing."""
     import polars as pl
 
-    columns = _columns(sheet.frame.columns, layout)
-    lacking = [f"no column {shown(name)}" for name in columns.values() if name not in sheet.frame.columns]
-    lacking += _lacking(columns, layout)
-    if lacking:
-        header = ", ".join(map(shown, sheet.frame.columns[:20]))
+    columns = _columns(sheet.columns, layout)
+    lacking = [f"no column {shown(name)}" for name in columns.values() if name not in sheet.columns]
+    if lacking := lacking + _lacking(columns, layout):
+        header = ", ".join(map(shown, sheet.columns[:20]))
         where = "" if sheet.unit == "row" else "line 1"
-        problems += (
-            Problem("missing_column", "error", sheet.file, None, where, f"{message}; found {header}")
-            for message in lacking
-        )
-        return []
-    problems += (problem for name in columns.values() for problem in sheet.problems.get(name, {}).values())
-    fields = {field: pl.col(name) for field, name in columns.items() if field in FIELDS and field != "label"}
-    fields.setdefault("criterion", pl.lit(layout.only))
-    fields.setdefault("seconds", pl.lit(None, dtype=pl.String))
-    labels = {
-        None if field == "label" else field.removeprefix(LABEL_OF): name
-        for field, name in columns.items()
-        if field not in FIELDS or field == "label"
-    }
-    numbers = pl.Series("number", sheet.numbers)
-    frames = []
-    for criterion, name in labels.items():
-        frame = sheet.frame.select(numbers, **fields, label=pl.col(name))
-        used = {columns[field] for field in fields if field in columns} | {name}
-        wrong = [number for column in used for number in sheet.problems.get(column, ())]
-        if wrong:
-            frame = frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
-        if criterion is not None:
-            frame = frame.with_columns(criterion=pl.lit(criterion), column=pl.lit(name))
-        frames.append(with_turns(frame, sheet, layout, problems))
-    return frames
+        problems += (sheet.problem("missing_column", where, f"{message}; found {header}") for message in lacking)
+        return
+    problems += sheet.problems_of([*columns.values()])
+    fields = {field: name for field, name in columns.items() if field in FIELDS and field not in ("label", "seconds")}
+    for field, name in columns.items():
+        if field != "label" and not field.startswith(LABEL_OF):
+            continue
+        about = {of: text_of(column) for of, column in fields.items()} | {"label": text_of(name)}
+        if own := field.removeprefix(LABEL_OF) if field != "label" else None:
+            about["criterion"] = pl.lit(own)
+        about.setdefault("criterion", pl.lit(layout.only))
+        frame = sheet.rows(name if own else None, columns.get("seconds"), **about)
+        used = {*fields.values(), name, columns.get("seconds")}
+        wrong = [number for column, rows in sheet.problems.items() if column in used for number in rows]
+        yield frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
 
 
 def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
@@ -245,23 +228,3 @@ def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
     if not labels and "criterion" not in columns and layout.only is None:
         lacking.append("no column of criteria, and no one criterion is given (--criterion, --column criterion=NAME)")
     return lacking
-
-
-def _marked(frame: "pl.DataFrame", place: int) -> "pl.DataFrame":
-    """The frame with its columns in a fixed order and the index of its file."""
-    import polars as pl
-
-    if "column" not in frame.columns:
-        frame = frame.with_columns(column=pl.lit(None, dtype=pl.String))
-    return frame.select(*IDS, "label", "seconds", "number", "column", file=pl.lit(place, dtype=pl.Int32))
-
-
-def _joined(frames: Sequence["pl.DataFrame"]) -> "pl.DataFrame":
-    """All frames as one, in the order of the files' rows; mixed columns hold texts."""
-    import polars as pl
-
-    mixed = [name for name in (*IDS, "label", "seconds") if len({frame.schema[name] for frame in frames}) > 1]
-    joined = pl.concat([frame.with_columns(pl.col(mixed).cast(pl.String)) for frame in frames])
-    # A wide table is read column by column.
-    several = len({frame["file"][0] for frame in frames if frame.height}) < len(frames)
-    return joined.sort("file", "number", maintain_order=True) if several else joined

@@ -1,17 +1,16 @@
-"""Surveys (Qualtrics, behind Prolific) turned into long tables: one row a label, the column it stood in kept.
+"""Surveys (Qualtrics) as long tables, one row a label, and Prolific's submissions, which say whose labels count.
 
 A survey has a row for each participant and a column for each question.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from judge.crowd.layout import SURVEY, LabelProblems, Layout, Question, Wide
-from judge.crowd.platforms import text_of, with_place, without
-from judge.crowd.sheets import LabelSheet
-from judge.errors import InputError, UsageError
+from judge.crowd.layout import ITEM_GROUPS, SURVEY, LabelProblems, Layout, Question, Wide, pattern_of
+from judge.crowd.sheets import LabelSheet, text_of, without
+from judge.errors import InputError
 from judge.io.cells import count
 from judge.io.safe import shown
 from judge.io.tabular import read_table
@@ -25,18 +24,20 @@ SURVEY_WORKERS = ("worker", "worker_id", "PROLIFIC_PID", "Participant id", "part
 _RECORD = {"ResponseId", "RecordedDate"}
 """Columns that Qualtrics gives every record."""
 _IMPORT_ID = '{"ImportId"'
-_QUALTRICS_STATUS = {
-    *("survey preview", "survey test", "spam", "preview spam", "imported spam", "offline spam", "offline preview"),
-    # The same where values are exported as numbers.
-    *("1", "2", "8", "9", "12", "17", "24"),
+_LEFT_OUT = {
+    # The same twice: the numbers are those of exports with numeric values.
+    "Status": (
+        *("survey preview", "survey test", "spam", "preview spam", "imported spam", "offline spam", "offline preview"),
+        *("1", "2", "8", "9", "12", "17", "24"),
+    ),
+    "DistributionChannel": ("preview", "test"),
+    "Finished": ("false", "0", "no"),
 }
-_UNFINISHED = {"false", "0", "no"}
-_PREVIEW = {"preview", "test"}
+"""Column of Qualtrics to the values of records that have no vote."""
 _NO_QUESTION = (
     "no column's name says what was labeled, as 1-1_2.R00003.relevance does: say it with --wide PATTERN, which is also "
     "tried on the questions' texts, or with --wide-map FILE"
 )
-_ITEM_GROUPS = ("response_id", "question_id", "item_id")
 
 
 def read_questions(path: Path) -> dict[str, Question]:
@@ -50,15 +51,15 @@ def read_questions(path: Path) -> dict[str, Question]:
     questions: dict[str, Question] = {}
     for row in read_table(path, problems, needed=needed)[1]:
         column, *fields = (row.cells[name] for name in needed)
-        where = row.place
-        empty = [name for name in needed if not row.cells[name]]
-        if empty:
-            problems.append(Problem("empty_cell", "error", str(path), None, where, f"{', '.join(empty)} is empty"))
+        code = message = ""
+        if empty := [name for name in needed if not row.cells[name]]:
+            code, message = "empty_cell", f"{', '.join(empty)} is empty"
         elif column in questions:
-            message = f"column {shown(column)} is on an earlier line too"
-            problems.append(Problem("duplicate_row", "error", str(path), None, where, message))
+            code, message = "duplicate_row", f"column {shown(column)} is on an earlier line too"
         else:
             questions[column] = Question(*fields)
+        if code:
+            problems.append(Problem(code, "error", str(path), None, row.place, message))
     if problems:
         raise InputError(f"{path}: not usable as a map of columns: {count(len(problems), 'problem')}", problems)
     return questions
@@ -66,68 +67,64 @@ def read_questions(path: Path) -> dict[str, Question]:
 
 def is_survey(sheet: LabelSheet) -> bool:
     """Whether Qualtrics exported the table."""
-    return _has_import_ids(sheet) or set(sheet.frame.columns) >= _RECORD
+    return _has_import_ids(sheet) or set(sheet.columns) >= _RECORD
 
 
 def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterator["pl.DataFrame"]:
     """The labels of a survey, a frame for each question; an empty cell is a question that was not shown.
 
-    Args:
-        sheet: The export; Qualtrics' two rows below the header are passed over, and with a warning its previews,
-            spam and unfinished records.
-        layout: The options: what the columns ask about, else what their names say; `worker` and `seconds`, where they
-            are not named as platforms do. Seconds are shared evenly.
-        problems: Takes what is wrong with the columns.
+    Qualtrics' two rows below the header are passed over, and with a warning its previews, spam and unfinished records.
+    A participant's seconds are shared evenly.
 
     Raises:
         UsageError: The pattern is no regular expression or lacks a group.
     """
     import polars as pl
 
-    columns, criterion = layout.columns, layout.only
+    problems += sheet.problems_of([*sheet.problems])
+    criterion, seconds = layout.only, layout.columns.get("seconds")
     questions = _questions(sheet, layout.wide or SURVEY)
-    worker = columns.get("worker") or next((name for name in SURVEY_WORKERS if name in sheet.frame.columns), None)
-    needed = [name for name in (worker, columns.get("seconds"), *questions) if name]
-    lacking = [name for name in needed if name not in sheet.frame.columns]
+    worker = layout.columns.get("worker") or next((name for name in SURVEY_WORKERS if name in sheet.columns), None)
+    lacking = [name for name in (worker, seconds, *questions) if name and name not in sheet.columns]
     messages = [f"no column {', '.join(map(shown, lacking))}"] if lacking else []
     messages += [] if worker else [f"no column that names the participant: expected one of {', '.join(SURVEY_WORKERS)}"]
     messages += [] if questions else [_NO_QUESTION if layout.wide is None else "no column fits --wide"]
     if criterion is None and any(question.criterion is None for question in questions.values()):
         messages.append("the columns do not say the criterion, and no one criterion is given (--criterion)")
-    problems += (Problem("missing_column", "error", sheet.file, None, "line 1", message) for message in messages)
+    problems += (sheet.problem("missing_column", "line 1", message) for message in messages)
     if messages or worker is None:
         return
-    sheet = _sound_of_qualtrics(sheet, problems)
+    # What Qualtrics did not export keeps all of its rows.
+    if (with_texts := _has_import_ids(sheet)) or "ResponseId" in sheet.columns:
+        below = 2 if with_texts else 0
+        sheet = replace(sheet, frame=sheet.frame[below:], numbers=sheet.numbers[below:])
+        for column, values in _LEFT_OUT.items():
+            sheet = without(sheet, column, values, problems)
     labeled = pl.sum_horizontal((text_of(name) != "").cast(pl.Int32) for name in questions)
     for name, question in questions.items():
-        yield (
-            with_place(sheet, name, seconds=columns.get("seconds"), shares=labeled)
-            .with_columns(
-                worker=sheet.frame[worker],
-                turn_id=pl.lit(question.turn_id),
-                response_id=pl.lit(question.response_id),
-                criterion=pl.lit(question.criterion or criterion),
-                label=sheet.frame[name],
-            )
-            .filter(sheet.frame.select(text_of(name) != "").to_series())
+        rows = sheet.rows(
+            name,
+            seconds,
+            labeled,
+            worker=text_of(worker),
+            turn_id=pl.lit(question.turn_id),
+            response_id=pl.lit(question.response_id),
+            criterion=pl.lit(question.criterion or criterion),
+            label=text_of(name),
         )
+        yield rows.filter(pl.col("label") != "")
 
 
 def _questions(sheet: LabelSheet, wide: Wide) -> dict[str, Question]:
     """Column to question: by the names of the columns; if none fits, by the texts of the questions, where they are."""
     if not isinstance(wide, str):
         return dict(wide)
-    try:
-        pattern = re.compile(wide)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"--wide {shown(wide)} is no regular expression: {error}") from error
-    item = next((name for name in _ITEM_GROUPS if name in pattern.groupindex), None)
-    if item is None or "turn_id" not in pattern.groupindex:
-        raise UsageError(f"--wide {shown(wide)}: expected groups (?P<turn_id>…), (?P<response_id>…), (?P<criterion>…)")
-    names = sheet.frame.columns
-    matches = [(name, pattern.fullmatch(name)) for name in names]
+    pattern = pattern_of(wide, "--wide", "(?P<turn_id>…), (?P<response_id>…), (?P<criterion>…)")
+    item = next(name for name in ITEM_GROUPS if name in pattern.groupindex)
+    matches = [(name, pattern.fullmatch(name)) for name in sheet.columns]
     if _has_import_ids(sheet) and wide != SURVEY and not any(match for _, match in matches):
-        matches = [(name, pattern.search(str(text))) for name, text in zip(names, sheet.frame.row(0), strict=True)]
+        texts = zip(sheet.columns, sheet.frame.row(0), strict=True)
+        matches = [(name, pattern.search(str(text))) for name, text in texts]
     return {
         name: Question(match["turn_id"] or "", match[item] or "", match.groupdict().get("criterion"))
         for name, match in matches
@@ -140,19 +137,54 @@ def _has_import_ids(sheet: LabelSheet) -> bool:
     return sheet.frame.height > 1 and any(str(cell).startswith(_IMPORT_ID) for cell in sheet.frame.row(1))
 
 
-def _sound_of_qualtrics(sheet: LabelSheet, problems: LabelProblems) -> LabelSheet:
-    """The sheet without what Qualtrics exports beside the participants' finished records.
+# Prolific.
 
-    Those are the question texts and import ids below the header, and rows that are previews, spam or unfinished.
+
+_SUBMISSIONS = (("Participant id", "Status", "Submission id"), ("participant_id", "status", "session_id"))
+"""Columns of participant and status, and one more by which the export is known, today and in older exports."""
+_NO_VOTE = ("rejected", "returned", "timed-out", "timed out")
+
+
+def are_submissions(names: Collection[str]) -> bool:
+    """Whether a table with these columns is Prolific's list of submissions."""
+    return any(set(known) <= set(names) for known in _SUBMISSIONS)
+
+
+def without_left_out(
+    frames: Sequence["pl.DataFrame"], submissions: Sequence[LabelSheet], problems: LabelProblems
+) -> list["pl.DataFrame"]:
+    """The rows of labels without those of participants who were rejected, returned the task or ran out of time.
+
+    A participant who also has a submission that counts stays. Workers whom no list names stay, with a warning; if no
+    list names any of them, that is an error.
     """
-    if _has_import_ids(sheet):
-        sheet = LabelSheet(sheet.file, sheet.frame[2:], sheet.numbers[2:], sheet.unit, sheet.problems)
-    elif "ResponseId" not in sheet.frame.columns:
-        return sheet
-    for column, values in (
-        ("Status", _QUALTRICS_STATUS),
-        ("DistributionChannel", _PREVIEW),
-        ("Finished", _UNFINISHED),
-    ):
-        sheet = without(sheet, column, values, problems)
-    return sheet
+    import polars as pl
+
+    if not submissions:
+        return list(frames)
+    listed: dict[str, set[str]] = {}
+    for sheet in submissions:
+        worker, status, _ = next(names for names in _SUBMISSIONS if set(names) <= set(sheet.columns))
+        cells = sheet.frame.select(worker=text_of(worker), status=text_of(status).str.to_lowercase())
+        for name, value in cells.iter_rows():
+            listed.setdefault(name, set()).add(value)
+    out = {name for name, values in listed.items() if values <= set(_NO_VOTE)}
+    workers = {name for frame in frames for name in frame["worker"].unique()}
+    file = ", ".join(sheet.file for sheet in submissions)
+    if frames and not workers & listed.keys():
+        example = ", ".join(map(shown, sorted(workers)[:3]))
+        message = f"lists none of the workers of the labels ({example} …): name their column, --column worker=NAME"
+        problems.append(Problem("unknown_worker", "error", file, None, "", message))
+        return list(frames)
+    if strange := sorted(workers - listed.keys() - {""}):
+        message = f"{count(len(strange), 'worker')} of the labels not listed, such as {shown(strange[0])}; they stay"
+        problems.append(Problem("unknown_worker", "warning", file, None, "", message))
+    kept = [frame.filter(~pl.col("worker").is_in(list(out))) for frame in frames]
+    lost = sum(frame.height for frame in frames) - sum(frame.height for frame in kept)
+    if gone := sorted(out & workers):
+        message = (
+            f"{count(lost, 'label')} of {count(len(gone), 'participant')} left out, who were rejected, returned the "
+            f"task or ran out of time, such as {shown(gone[0])}"
+        )
+        problems.append(Problem("row_left_out", "warning", file, None, "", message))
+    return kept

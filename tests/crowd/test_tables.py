@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.crowd.labels import Item, distinct, factorize, natural_text
+from judge.crowd.labels import Item
 from judge.crowd.wide import Question, read_questions
 from judge.errors import InputError, JudgeError, UsageError
-from judge.io.ids import natural_key
 from judge.records import Problem
 from tests.crowd.world import SCALE, faults, problems_of, put, read, rows
 
@@ -195,12 +194,11 @@ def test_a_known_item_may_be_labeled_again(tmp_path: Path) -> None:
     assert faults(path, scales=ONE, repeatable=again) == [("different_labels", "line 7")]
 
 
-@pytest.mark.slow
-def test_a_million_digits_are_a_fault_and_no_traceback(tmp_path: Path) -> None:
-    long = "9" * 1_200_000
+def test_a_hundred_thousand_digits_are_a_fault_and_no_traceback(tmp_path: Path) -> None:
+    long = "9" * 120_000
     path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,{long}\na,1_1,{long},relevance,2\n")
     assert faults(path) == [("wrong_label", "line 2"), ("wrong_id", "line 3")]
-    # A number of a million digits numbers no item; the one answer there is is the label.
+    # A number of so many digits numbers no item; the one answer there is is the label.
     path = put(tmp_path, "m.csv", f"WorkerId,Input.turn_id,Input.item_id,Answer.r_{long}\na,1_1,R1,2\n")
     assert rows(read(path, scales={"r": SCALE})["r"]) == [("a", "1_1", "R1", 2)]
 
@@ -497,16 +495,3 @@ def test_each_faulty_row_is_named_once_for_each_fault(tmp_path_factory, cells: l
         assert sorted(faults(path)) == sorted(expected)
     else:
         assert {item: str(label) for _, _, item, label in rows(read(path)["relevance"])} == first
-
-
-@given(st.lists(st.text(st.sampled_from("R0129a_- \u0663é"), max_size=8)))
-def test_the_cheap_order_is_the_natural_one(texts: list[str]) -> None:
-    assert sorted(texts, key=natural_text) == sorted(texts, key=natural_key)
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)))
-def test_integers_factorize_as_their_texts_do(values: list[int]) -> None:
-    names, codes = factorize(pl.Series(values, dtype=pl.Int64))
-    assert [names[code] for code in codes] == list(map(str, values))
-    assert names == sorted(set(map(str, values)), key=natural_key)
-    assert distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))
