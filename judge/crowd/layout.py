@@ -121,7 +121,9 @@ class LabelProblems(list[Problem]):
 
     def append(self, problem: Problem) -> None:
         """Take a problem: list it, or count it."""
-        if self.listing(problem.code, problem.severity, problem.file):
+        kind = problem.code, problem.severity, problem.file
+        self._times[kind] += 1
+        if self._times[kind] <= MOST_LISTED:
             super().append(problem)
 
     def __iadd__(self, problems: Iterable[Problem]) -> Self:  # type: ignore[override, misc]
@@ -129,15 +131,6 @@ class LabelProblems(list[Problem]):
         for problem in problems:
             self.append(problem)
         return self
-
-    def listing(self, code: str, severity: Severity, file: str) -> bool:
-        """Count a problem and say whether to list it; its message is worth making only then."""
-        self._times[code, severity, file] += 1
-        return self._times[code, severity, file] <= MOST_LISTED
-
-    def note(self, problem: Problem) -> None:
-        """List a problem that `listing` has counted."""
-        super().append(problem)
 
     def total(self, severity: Severity) -> int:
         """How many there were, listed or not."""

@@ -183,15 +183,9 @@ class Rows:
 
     def _repeatable(self, rows: NDArray[np.intp], items: Collection[Item]) -> NDArray[np.bool_]:
         """Which rows are of items that may be labeled again."""
-        if not items:
-            return np.zeros(len(rows), dtype=np.bool_)
-        places = [{name: code for code, name in enumerate(self.names[field])} for field in ("turn_id", "response_id")]
-        turn, item = places
-        n = len(self.names["response_id"])
-        keys = [
-            turn[again.turn_id] * n + item[again.item_id] for again in items if again[0] in turn and again[1] in item
-        ]
-        return np.isin(self._item(rows), keys)
+        turns, ids = ({name: code for code, name in enumerate(self.names[of])} for of in ("turn_id", "response_id"))
+        known = [(turns[item.turn_id], ids[item.item_id]) for item in items if item[0] in turns and item[1] in ids]
+        return np.isin(self._item(rows), [turn * len(ids) + item for turn, item in known])
 
     def _once(
         self,
@@ -212,18 +206,15 @@ class Rows:
             return rows
         # In sorted order: the start of each run of equal keys, which is its first row.
         first = np.maximum.accumulate(np.where(again, 0, np.arange(len(rows))))
-        for place in np.flatnonzero(again):
-            row, earlier = int(rows[order[place]]), int(rows[order[first[place]]])
-            same = codes[row] == codes[earlier]
-            if not self._listing(row, "duplicate_row" if same else "different_labels", "warning" if same else "error"):
-                continue
+        for repeated in np.flatnonzero(again):
+            row, earlier = int(rows[order[repeated]]), int(rows[order[first[repeated]]])
             worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "response_id"))
             repetition = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
-            if same:
-                self._note(row, "duplicate_row", f"{repetition} as at {self._where(earlier)}; counted once", "warning")
+            place = "{1} of {0}".format(*self._place(earlier))
+            if codes[row] == codes[earlier]:
+                self._add(row, "duplicate_row", f"{repetition} as at {place}; counted once", "warning")
             else:
-                message = f"{repetition}, but {grades[codes[earlier]]} at {self._where(earlier)}"
-                self._note(row, "different_labels", message)
+                self._add(row, "different_labels", f"{repetition}, but {grades[codes[earlier]]} at {place}")
         return np.delete(rows, order[again])
 
     def _item(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -264,32 +255,19 @@ class Rows:
         among: NDArray[np.bool_] | None = None,
     ) -> None:
         """Add a problem for each row with such a value."""
-        if not problems:
-            return
-        wrong = np.isin(codes, list(problems))
-        for row in np.flatnonzero(wrong if among is None else wrong & among).tolist():
-            self._add(row, *problems[int(codes[row])])
+        if problems:
+            wrong = np.isin(codes, list(problems))
+            for row in np.flatnonzero(wrong if among is None else wrong & among).tolist():
+                self._add(row, *problems[int(codes[row])])
 
-    def _add(self, row: int, code: str, message: str) -> None:
-        if self._listing(row, code, "error"):
-            self._note(row, code, message)
-
-    def _listing(self, row: int, code: str, severity: Severity) -> bool:
-        """Count a problem of a row, and say whether to list it."""
+    def _add(self, row: int, code: str, message: str, severity: Severity = "error") -> None:
         self.sound[row] &= severity != "error"
-        return self.problems.listing(code, severity, self.sheets[self.file[row]].file)
-
-    def _note(self, row: int, code: str, message: str, severity: Severity = "error") -> None:
         file, where = self._place(row)
         turn_id = self.names["turn_id"][self.codes["turn_id"][row]]
         usable = turn_id and turn_id.isprintable() and len(turn_id) <= MAX_ID
-        self.problems.note(Problem(code, severity, file, turn_id if usable else None, where, message))
+        self.problems.append(Problem(code, severity, file, turn_id if usable else None, where, message))
 
     def _place(self, row: int) -> tuple[str, str]:
         file, number, column = self.places.row(row)
         where = f"{self.sheets[file].unit} {number}"
         return self.sheets[file].file, f"{where}: {column[:60]}" if column else where
-
-    def _where(self, row: int) -> str:
-        file, where = self._place(row)
-        return f"{where} of {file}"
