@@ -947,13 +947,12 @@ def _logprobs(folder: Path, content: bytes) -> None:
 
 _SCORES = {
     "/score": {"data": [{"index": 1, "score": 0.2}, {"index": 0, "score": 0.9}]},
-    "/classify": {"data": [{"index": 0, "label": "entailment", "probs": [0.7, 0.2, 0.1], "num_classes": 3}]},
     "/predict": [[{"label": "entailment", "score": 0.9}, {"label": "contradiction", "score": 0.1}]],
 }
 
 
 def _scores(folder: Path, content: bytes, *, api: str) -> None:
-    read_scores(api, content, {"supports": "0", "contradicts": "2"} if api == "/classify" else {})
+    read_scores(api, content, {})
 
 
 _CONFIG = {"id2label": {"0": "entailment", "1": "neutral"}, "max_position_embeddings": 514, "model_type": "roberta"}

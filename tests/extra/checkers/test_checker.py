@@ -248,15 +248,12 @@ def test_many_pairs_take_several_requests(serve: Serve) -> None:
         ("predict", 200, [[{"label": "LABEL_0", "score": 0.1}, {"label": "LABEL_1", "score": 0.9}]], RejectedError,
          "none or several of the model's labels mean support: label_0, label_1"),
         ("predict", 200, [{"label": "x", "score": 0.1}], RejectedError, "Expected `array`, got `object`"),
-        *(("classify", 200, {"data": [{"index": 0, "label": "x", "probs": probs}]}, RejectedError, "Expected `array`")
-          for probs in (None, [], "0.5")),
         ("predict", 200, [["x"]], RejectedError, "Expected `object`, got `str` - at `$[0][0]`"),
     ],
 )  # fmt: skip
 def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(serve, path, status, reply, error, message) -> None:
     server = serve(lambda body: (status, reply))
-    settings = {"supports": "0", "join": "[SEP]"} if path == "classify" else {}
-    scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/{path}"), settings)
+    scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/{path}"), {})
 
     async def ask() -> None:
         try:
