@@ -5,5 +5,5 @@ forms      the forms of an answer; chat: the chat-completions protocol; http_err
 journal    completions by the digest of their request, and all that reads and writes them
 address    the address of an API, and its key; secrets: what is written nowhere
 records    what is sent to a judge and what comes back
-catalog, weights, gguf, engine  the local models
+catalog, weights, engine  the local models
 """

@@ -22,8 +22,7 @@ class Address(msgspec.Struct, frozen=True):
     @property
     def whole(self) -> str:
         """The address with user and password, for no eyes."""
-        before, mark, after = self.url.partition("://")
-        return self.url if self.user is None else f"{before}{mark}{':'.join(self.user)}@{after}"
+        return self.url if self.user is None else self.url.replace("://", f"://{':'.join(self.user)}@", 1)
 
 
 def read_address(base_url: str, source: str = "--base-url") -> Address:
@@ -34,12 +33,7 @@ def read_address(base_url: str, source: str = "--base-url") -> Address:
     >>> read_address("https://example.org/api/v1/chat/completions").url
     'https://example.org/api/v1'
 
-    Args:
-        base_url: The address.
-        source: The option or variable that holds it, for messages.
-
-    Raises:
-        UsageError: The value is no http or https address, or has a query.
+    `source` is the option or variable that holds it. Whatever is no http or https address is a UsageError.
     """
     try:
         parts = urlsplit(base_url.strip())
@@ -100,11 +94,7 @@ def proxy_for(url: str) -> str | None:
 
 
 def needed_key(judge: str, variable: str) -> str:
-    """The API key of a judge that is not asked without one.
-
-    Raises:
-        UsageError: As `read_key`; a MissingKeyError where there is none.
-    """
+    """The API key of a judge that is not asked without one; a MissingKeyError where there is none."""
     key = read_key(variable)
     if key is None:
         raise MissingKeyError(f"{judge} needs a key: set the environment variable {variable}")
@@ -112,11 +102,7 @@ def needed_key(judge: str, variable: str) -> str:
 
 
 def read_key(variable: str) -> str | None:
-    """The API key in an environment variable; None if the variable is unset or empty.
-
-    Raises:
-        UsageError: The value cannot be an HTTP header.
-    """
+    """The API key in an environment variable; None if unset or empty, a UsageError if it can be no HTTP header."""
     key = os.environ.get(variable, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{variable} holds characters that no API key has")
@@ -151,8 +137,6 @@ _OTHER_NAMES = {
     "watsonx": ("WX", "WML", "REGION"),
 }
 """First word of a provider to other words that its variables begin with."""
-_UNRECORDED = "OPENAI_CUSTOM_HEADERS"
-"""Headers may hold keys, and a gateway may choose the model by them."""
 
 
 def moved(provider: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -160,9 +144,6 @@ def moved(provider: str, environment: Mapping[str, str]) -> dict[str, str]:
 
     >>> moved("openai", {"OPENAI_API_BASE": "http://localhost:1/v1", "ANTHROPIC_BASE_URL": "http://localhost:2"})
     {'OPENAI_API_BASE': 'http://localhost:1/v1'}
-
-    Raises:
-        UsageError: A value holds a user name, which no record may show.
     """
     first = re.split(r"[_-]", provider)[0]
     words = (first.upper(), *_OTHER_NAMES.get(first, ()))
@@ -180,12 +161,10 @@ def moved(provider: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_unrecorded(environment: Mapping[str, str]) -> None:
-    """Refuse variables that change where or how a judge is asked, and that no record can show.
-
-    Raises:
-        UsageError: One of them is set.
-    """
-    if environment.get(_UNRECORDED, "").strip():
-        raise UsageError(f"{_UNRECORDED} is set: its headers may choose another model, and no record would show it")
+    """Refuse variables that change where or how a judge is asked, and that no record can show."""
+    if environment.get("OPENAI_CUSTOM_HEADERS", "").strip():
+        raise UsageError(
+            "OPENAI_CUSTOM_HEADERS is set: its headers may choose another model, and no record would show it"
+        )
     if environment.get("USE_LITELLM_PROXY", "").strip().lower() == "true":
         raise UsageError("USE_LITELLM_PROXY is set: name the proxy as litellm_proxy/MODEL, with --base-url")

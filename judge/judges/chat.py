@@ -31,8 +31,7 @@ def response_format(request: Request) -> dict[str, Any]:
 def encoded(sent: Any, request: Request | None = None) -> bytes:
     """A request, or a part of one, as JSON; with the messages of `request` beside its parameters.
 
-    Raises:
-        RejectedError: A text cannot be written as UTF-8.
+    A text that cannot be written as UTF-8 is a RejectedError.
     """
     try:
         return msgspec.json.encode(sent if request is None else {**sent, "messages": request.wire})
@@ -41,21 +40,13 @@ def encoded(sent: Any, request: Request | None = None) -> bytes:
 
 
 def chat_messages(request: Request) -> list[dict[str, str]]:
-    """The messages of a request as the protocol writes them.
-
-    Raises:
-        RejectedError: A text cannot be written as UTF-8.
-    """
+    """The messages of a request as the protocol writes them; the error is that of `encoded`."""
     messages: list[dict[str, str]] = msgspec.json.decode(encoded(request.messages))
     return messages
 
 
 def read_json(body: bytes) -> Any:
-    """The body of a reply with status 200.
-
-    Raises:
-        TransientError: The body is not JSON.
-    """
+    """The body of a reply with status 200; a TransientError if it is not JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -83,16 +74,14 @@ def read_completion(
 
     Args:
         body: The body of the reply.
-        headers: The headers of the reply.
+        headers: Its headers.
         structured: Whether a JSON schema was sent.
         latency: Seconds that the reply took; None where nobody timed it.
         endpoint: The address that answered, without credentials.
-        secrets: What must not come into the journal, though the reply repeats it; the known ones if None.
+        secrets: What must not come into the journal; the known secrets if None.
 
     Raises:
-        TransientError: The body is not JSON, or the provider broke off.
-        RejectedError: The body is JSON without choices.
-        JudgeError: The body is an error, which some gateways send with status 200.
+        JudgeError: The body is not JSON, holds no choice or an error, or the provider broke off.
     """
     reply = read_json(body)
     if not at(reply, list, "choices"):

@@ -1,18 +1,17 @@
 """A connection to one server, straight on aiohttp; one call is one HTTP request, and its reply has a limit."""
 
 import base64
+import contextlib
 import time
 import zlib
 from collections.abc import AsyncIterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from judge.errors import OperationalError, RejectedError, TransientError
 from judge.judges.address import Address, proxy_for, read_key
-from judge.judges.chat import read_completion
-from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.judges.chat import read_completion, read_json
+from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal
 from judge.judges.label_probabilities import with_probabilities
 from judge.judges.limits import RateLimits, read_limits, read_time
 from judge.judges.model import ModelOptions
@@ -71,12 +70,7 @@ class Connection:
         """What the server said of its rate limits with its last reply; None if nothing."""
 
     async def post(self, body: bytes, request: Request) -> Completion:
-        """Send a request, as JSON in `body`, and read its completion.
-
-        Raises:
-            CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
-        """
+        """Send a request, as JSON in `body`, and read its completion; the errors are those of `Model.complete`."""
         # A label is asked for by a choice or a grammar, which a server may refuse as it refuses a schema.
         structured, probable = request.form != "text", self._options.logprobs
         reply = await self.fetch(body, structured=structured, probable=probable)
@@ -91,16 +85,9 @@ class Connection:
         return with_probabilities(completion, reply.body, request) if probable else completion
 
     async def fetch(self, body: bytes, *, structured: bool = False, probable: bool = False) -> Reply:
-        """Send a request and read what comes back with status 200.
+        """Send a request and read what comes back with status 200; the errors are those of `Model.complete`.
 
-        Args:
-            body: The request as JSON.
-            structured: Whether it asks for a schema, a choice or a grammar, which a server may refuse.
-            probable: Whether it asks for probabilities of labels, likewise.
-
-        Raises:
-            CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
+        `structured`: it asks for a schema, choice or grammar; `probable`: for probabilities. Servers may refuse both.
         """
         reply = await self._exchange("POST", body)
         self.limits = read_limits(reply.headers)
@@ -169,21 +156,8 @@ class Pinged(NamedTuple):
     """The models that it lists; None if the reply is no such list."""
 
 
-class _Listed(msgspec.Struct):
-    id: str
-
-
-class _Models(msgspec.Struct):
-    data: list[_Listed]
-
-
 async def ping(address: Address, variable: str, timeout: float) -> Pinged:
-    """Ask an API for its list of models, which costs nothing.
-
-    Args:
-        address: The root of the API; its user and password are sent where there is no key.
-        variable: The environment variable with the key.
-        timeout: Most seconds.
+    """Ask an API for its list of models, which costs nothing; `variable` holds the key.
 
     Raises:
         CallError: Nobody answers in time, or the reply breaks off.
@@ -200,11 +174,11 @@ async def ping(address: Address, variable: str, timeout: float) -> Pinged:
     page = "html" in headers.get("Content-Type", "").lower() or body.lstrip()[:1] == b"<"
     date = read_time(headers.get("Date", ""))
     skew = None if date is None else (date - datetime.now(UTC)).total_seconds()
-    try:
-        models = tuple(listed.id for listed in msgspec.json.decode(body, type=_Models).data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        models = None
-    return Pinged(status, seconds, skew, page, models)
+    with contextlib.suppress(TransientError):
+        listed = at(read_json(body), list, "data")
+        models = None if listed is None else tuple(at(each, str, "id") or "" for each in listed)
+        return Pinged(status, seconds, skew, page, models)
+    return Pinged(status, seconds, skew, page, None)
 
 
 def longest_reply(max_tokens: int) -> int:
@@ -218,12 +192,6 @@ def longest_reply(max_tokens: int) -> int:
 
 async def read_body(parts: AsyncIterable[bytes], encoding: str, status: int, max_tokens: int) -> bytes:
     """The body of a reply, decompressed; the body of an error is cut after 64 KiB.
-
-    Args:
-        parts: The parts of the body as they arrive.
-        encoding: The header Content-Encoding; empty if there is none.
-        status: The status of the reply.
-        max_tokens: Most tokens of a completion.
 
     Raises:
         RejectedError: The body is longer than a reply can be, or compressed in another way than gzip or deflate.

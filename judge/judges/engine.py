@@ -12,23 +12,21 @@ import importlib.metadata
 import json
 import math
 import os
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from judge.errors import ContextLengthError, OperationalError, RejectedError, UsageError
+from judge.errors import ContextLengthError, InputError, OperationalError, RejectedError, UsageError
 from judge.judges.forms import label_grammar, literal
 
 _LIKELIEST = 10
 """Number of likeliest first tokens whose probabilities the engine tells; the time that it takes grows with it."""
 
-
-_BLOCK = 32
-"""Tokens in a block of the engine's cache."""
-_KEPT = 1024
-"""Replies that are kept: twice the blocks of the longest context. A prompt takes a block of its own at least, so the
-engine has forgotten a prompt by the time that its reply is forgotten here."""
+_BLOCK, _KEPT = 32, 1024
+"""Tokens in a block of the engine's cache, and replies that are kept: twice the blocks of the longest context. A prompt
+takes a block of its own at least, so the engine has forgotten a prompt by the time that its reply is forgotten here."""
 
 
 class EngineReply(NamedTuple):
@@ -45,10 +43,7 @@ class EngineReply(NamedTuple):
 class Engine:
     """A loaded model, which completes one prompt at a time.
 
-    Args:
-        module: `openvino_genai`.
-        pipeline: An `LLMPipeline` of this module.
-        context: Tokens that a prompt and its completion may have together.
+    `module` is `openvino_genai`, `pipeline` an `LLMPipeline` of it, `context` the most tokens of prompt and completion.
     """
 
     def __init__(self, module: ModuleType, pipeline: Any, context: int) -> None:
@@ -162,13 +157,7 @@ def _begun(token: str, labels: Sequence[str]) -> list[str]:
 
 
 def start(path: Path, context: int, threads: int, *, reuse: bool) -> Engine:
-    """Load a model.
-
-    Args:
-        path: A GGUF file.
-        context: Tokens that a prompt and its completion may have together.
-        threads: CPU threads.
-        reuse: Whether the start that a prompt shares with earlier ones is computed once.
+    """Load a model for so many tokens of prompt and completion; `reuse` computes a shared start of prompts once.
 
     Raises:
         OperationalError: The model cannot be loaded.
@@ -193,11 +182,7 @@ def start(path: Path, context: int, threads: int, *, reuse: bool) -> Engine:
 
 
 def load_engine() -> ModuleType:
-    """Import the engine's module.
-
-    Raises:
-        UsageError: The module is not installed, or a library that it needs is missing.
-    """
+    """Import the engine's module; a UsageError if it, or a library that it needs, is missing."""
     try:
         return importlib.import_module("openvino_genai")
     except ImportError as error:
@@ -217,3 +202,59 @@ def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
         share, period = quota.read_text(encoding="ascii").split()
         cores = min(cores, int(share) // int(period))
     return max(cores, 1)
+
+
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+"""GGUF type code to letter of `struct`."""
+_STRING, _ARRAY, _LONGEST = 8, 9, 1 << 26
+"""The codes of texts and tables, and most entries of a table; a text may have eight times as many bytes."""
+
+
+def trained_context(path: Path) -> int | None:
+    """Tokens that a model was trained to see at once, by the header of its file; None if that does not say.
+
+    Layout: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md (versions 2 and 3, little endian). A file that
+    cannot be read, is damaged or is no GGUF file is an InputError.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"GGUF":
+                raise InputError(f"{path}: is no GGUF file")
+            version, _, count = _numbers(file, "IQQ")
+            if version not in (2, 3):
+                raise InputError(f"{path}: GGUF version {version}, expected 2 or 3")
+            for _ in range(count):
+                key, value = _value(file, _STRING), _value(file, *_numbers(file, "I"))
+                if key.endswith(".context_length") and isinstance(value, int):
+                    return value
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (EOFError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged GGUF file: {error}") from error
+    return None
+
+
+def _numbers(file: BinaryIO, letters: str) -> tuple[Any, ...]:
+    return struct.unpack(f"<{letters}", _take(file, struct.calcsize(f"<{letters}")))
+
+
+def _take(file: BinaryIO, size: int) -> bytes:
+    if size > _LONGEST * 8:
+        raise ValueError(f"a value of {size} bytes")
+    taken = file.read(size)
+    if len(taken) != size:
+        raise EOFError("it ends early")
+    return taken
+
+
+def _value(file: BinaryIO, kind: int) -> Any:
+    if kind == _STRING:
+        return _take(file, *_numbers(file, "Q")).decode("utf-8", "replace")
+    if kind == _ARRAY:
+        inner, count = _numbers(file, "IQ")
+        if count > _LONGEST:
+            raise ValueError(f"a table of {count} entries")
+        return [_value(file, inner) for _ in range(count)]
+    if kind in _NUMBERS:
+        return _numbers(file, _NUMBERS[kind])[0]
+    raise ValueError(f"a value of unknown type {kind}")

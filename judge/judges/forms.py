@@ -100,9 +100,7 @@ def group_schema(together: Sequence[AskedCriterion]) -> dict[str, Any]:
 def answer_schema(labels: Sequence[str], sentences: int) -> dict[str, Any]:
     """JSON schema of an answer, using only what strict modes allow; the rationale comes before the grade.
 
-    Args:
-        labels: The labels to choose from.
-        sentences: How many numbered sentences must be labeled; 0 when one grade is asked.
+    `sentences` are to be labeled; 0 when one grade is asked.
     """
     label = {"type": "string", "enum": list(labels)}
     if not sentences:

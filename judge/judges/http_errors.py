@@ -154,13 +154,7 @@ def connection_error(error: Exception, timeout: float) -> JudgeError:
 def check_redirect(status: int, asked: str, location: str | None) -> None:
     """Refuse a redirect, even within an origin: what is judged goes to the address that the records name.
 
-    Args:
-        status: The status of the reply.
-        asked: The address that was asked.
-        location: The header Location of the reply.
-
-    Raises:
-        OperationalError: The reply is a redirect.
+    `asked` is the address, `location` the header of the reply; a redirect is an OperationalError.
     """
     if not 300 <= status < 400:
         return
@@ -180,11 +174,7 @@ def check_redirect(status: int, asked: str, location: str | None) -> None:
 
 
 def asked_wait(refusal: Refusal, headers: Mapping[str, str]) -> float | None:
-    """Seconds that a provider asks to wait after a refusal; None if it does not say.
-
-    The first of these that says it: `retry-after-ms`, Retry-After, RetryInfo in the body, the words of the message,
-    and the reset of the limit that is used up.
-    """
+    """Seconds that a provider asks to wait after a refusal; None if neither headers, body nor words say it."""
     for seconds in (retry_after(headers), refusal.wait, wish_in_words(refusal.message)):
         if seconds is not None:
             return seconds
@@ -194,11 +184,7 @@ def asked_wait(refusal: Refusal, headers: Mapping[str, str]) -> float | None:
 def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool = False) -> JudgeError:
     """Our error for a refusal.
 
-    Args:
-        refusal: What the provider said.
-        headers: The headers of its reply.
-        structured: Whether a JSON schema, a choice or a grammar was sent.
-        probable: Whether probabilities of labels were asked for.
+    `structured`: a JSON schema, a choice or a grammar was sent. `probable`: probabilities of labels were asked for.
     """
     status, codes, words = refusal.status, refusal.codes, refusal.message.lower()
     message = f"status {status}: {refusal.message}"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.judges.gguf import trained_context
+from judge.judges.engine import trained_context
 
 
 def text(value: str) -> bytes:

@@ -17,8 +17,7 @@ from judge.io.installed import need_extra
 from judge.io.safe import did_you_mean
 from judge.judges.catalog import CATALOG, ModelWeights
 from judge.judges.chat import chat_messages, response_format
-from judge.judges.engine import Engine, engine_version, load_engine, start, usable_cores
-from judge.judges.gguf import trained_context
+from judge.judges.engine import Engine, engine_version, load_engine, start, trained_context, usable_cores
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.judges.weights import cached_digest, ensure, is_here, weights_file
@@ -31,8 +30,6 @@ _NOT_SENT = frozenset({"weights", "engine", "n_ctx"})
 
 
 class _File(NamedTuple):
-    """A weights file, and how many tokens the engine takes with it."""
-
     path: Path
     sha256: str
     context: int
@@ -58,23 +55,14 @@ class LocalModel(Model):
         self._lock = threading.Lock()
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a machine without the engine, and a file that holds no model.
-
-        Raises:
-            UsageError: The engine cannot be used here.
-            InputError: The file is missing or is no GGUF file.
-        """
+        """Refuse a machine without the engine, and a file that holds no model."""
         need_extra("llama", self.name)
         load_engine()
         if isinstance(self._source, Path):
             trained_context(self._source)
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Fetch the weights if they are missing, and load them.
-
-        Raises:
-            OperationalError: The weights cannot be fetched or loaded; the parts fetched so far are kept.
-        """
+        """Fetch the weights if they are missing, and load them."""
         if isinstance(self._source, ModelWeights):
             ensure(self._source, report)
         with self._lock:
@@ -93,13 +81,7 @@ class LocalModel(Model):
         }
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, in a thread.
-
-        Raises:
-            ContextLengthError: The request does not fit into the context.
-            RejectedError: The engine does not take the request.
-            OperationalError: The weights are missing, are others than the records name, or cannot be loaded.
-        """
+        """Ask once, in a thread."""
         return await asyncio.to_thread(self._complete, request)
 
     async def aclose(self) -> None:
@@ -178,10 +160,6 @@ def label_probabilities(tokens: Iterable[tuple[str, float]], labels: Sequence[st
 
     >>> label_probabilities([("Yes", 0.4), ("no", 0.1), (" yes", 0.1), ("The", 0.4)], ["yes", "no"])
     {'yes': 0.833333, 'no': 0.166667}
-
-    Args:
-        tokens: First tokens with their probabilities.
-        labels: All labels that may be written.
     """
     masses = dict.fromkeys(labels, 0.0)
     for token, probability in tokens:
@@ -196,11 +174,7 @@ def label_probabilities(tokens: Iterable[tuple[str, float]], labels: Sequence[st
 
 
 def open_model(model: str, options: ModelOptions) -> LocalModel:
-    """A model of the catalog by its name, or any GGUF file by its path.
-
-    Raises:
-        UsageError: The name is neither, or an address is given.
-    """
+    """A model of the catalog by its name, or any GGUF file by its path."""
     if options.base_url is not None:
         raise UsageError(f"--base-url is for judges that run elsewhere; local/{model} runs here")
     if model in CATALOG:
