@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from judge.ask.estimates import CallSums, TokenRates
 from judge.io.ids import natural_key
 from judge.judges.model import Price, SentRequests
+from judge.judges.prices import CallSum, Spending
 from judge.judges.records import Completion, Request
-from judge.judges.spending import CallSum, Spending
 from judge.records import Record
 
 

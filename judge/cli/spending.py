@@ -11,7 +11,7 @@ from judge.io.layout import table_lines
 from judge.io.plan import Options
 from judge.io.safe import printable
 from judge.judges.journal_store import lacks_log
-from judge.judges.spending import Spending
+from judge.judges.prices import Spending
 from judge.report.sections.making import dollars, lasting
 
 GIVES_PRICE = "--price IN/OUT or a file (--prices) gives one"

@@ -37,8 +37,8 @@ from judge.judges.journal_rows import (
     without_secrets,
 )
 from judge.judges.journal_store import FileStore, Store, lacks_log, open_store, paged
+from judge.judges.prices import CallSum, Spending
 from judge.judges.secrets import known_secrets
-from judge.judges.spending import CallSum, Spending
 
 LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""

@@ -10,6 +10,7 @@ With m the visible mass of all labels and u the hidden mass, a label of visible 
 (p + e) / (m + E), where e ≤ E ≤ u, so it is off by at most u / (m + u).
 """
 
+import contextlib
 import math
 import re
 from collections.abc import Sequence
@@ -26,13 +27,11 @@ LEAST_VISIBLE = 0.5
 MOST_OFF = 0.05
 """Most by which the probability of a label may be off, because mass is hidden."""
 
-_DECORATION = 4
-_ROUNDED = 1.01
-"""Most that probabilities add up to; beyond, they are none."""
+_DECORATION, _ROUNDED = 4, 1.01
+"""Tokens that may decorate a label, and most that probabilities add up to; beyond, they are none."""
 _GRADE = re.compile(r'"grade"\s*:')
-_QUOTED = re.compile(r'"')
-_BARE = re.compile(r"[\s,}]")
-"""Ends a value of JSON that is not in quotation marks."""
+_QUOTED, _BARE = re.compile(r'"'), re.compile(r"[\s,}]")
+"""What ends a value of JSON that is in quotation marks, and one that is not."""
 
 
 class LikelyToken(msgspec.Struct, frozen=True):
@@ -46,10 +45,10 @@ class LikelyToken(msgspec.Struct, frozen=True):
     @property
     def content(self) -> bytes:
         """What the token adds to the reply."""
-        try:
-            return self.token.encode("utf-8", "replace") if self.utf8 is None else bytes(self.utf8)
-        except ValueError:
-            return self.token.encode("utf-8", "replace")
+        with contextlib.suppress(ValueError):
+            if self.utf8 is not None:
+                return bytes(self.utf8)
+        return self.token.encode("utf-8", "replace")
 
 
 class TokenPlace(LikelyToken, frozen=True):
@@ -93,13 +92,7 @@ def label_tokens(labels: Sequence[str]) -> int:
 
 
 def with_probabilities(completion: Completion, said: Any, request: Request) -> Completion:
-    """The completion with the label probabilities that can be read of its reply.
-
-    Args:
-        completion: What was read of the reply.
-        said: As of `token_places`.
-        request: What was asked.
-    """
+    """The completion with the label probabilities that can be read of its reply."""
     places = token_places(said) if _has_place(request) else []
     if not places or completion.finish_reason in ("refusal", "content_filter"):
         return completion
@@ -110,12 +103,8 @@ def with_probabilities(completion: Completion, said: Any, request: Request) -> C
 def opening_probabilities(said: Any, labels: Sequence[str]) -> dict[str, float] | None:
     """The label probabilities of a reply that opens with a label, whatever follows it.
 
-    Args:
-        said: As of `token_places`.
-        labels: All labels that the reply may open with; none is the beginning of another.
-
-    Returns:
-        As of `verdict_probabilities`; None too if the reply opens with something else.
+    No label is the beginning of another. The result is that of `verdict_probabilities`; None too if the reply opens
+    with something else.
     """
     places, written = token_places(said), b""
     for count, place in enumerate(places, 1):
@@ -129,8 +118,7 @@ def opening_probabilities(said: Any, labels: Sequence[str]) -> dict[str, float] 
 def token_places(said: Any) -> list[TokenPlace]:
     """The tokens of a reply with their log probabilities; empty if none can be read.
 
-    Args:
-        said: The body of the reply, or what a library that has read it gives as `logprobs` of its choice.
+    `said` is the body of the reply, or what a library that has read it gives as `logprobs` of its choice.
     """
     try:
         if isinstance(said, bytes):
@@ -155,15 +143,8 @@ def verdict_probabilities(
     >>> verdict_probabilities([place], "2", ["0", "1", "2", "3"], "label")
     {'0': 0.0, '1': 0.0, '2': 0.666667, '3': 0.333333}
 
-    Args:
-        places: The tokens of the reply, in order.
-        text: The reply.
-        labels: All labels that may be written.
-        form: The answer form that was asked for.
-
-    Returns:
-        Label to probability. None if the verdict cannot be found among the tokens, if the labels have less than
-        LEAST_VISIBLE of the mass, or if a probability may be off by more than MOST_OFF.
+    The result is None if the verdict cannot be found among the tokens, if the labels have less than LEAST_VISIBLE of
+    the mass, or if a probability may be off by more than MOST_OFF.
     """
     label, offset = _verdict(text, labels, form)
     if label is None:
@@ -230,11 +211,7 @@ def _first_place(places: Sequence[TokenPlace], text: str, offset: int) -> tuple[
 def _reading(written: bytes, lead: bytes, labels: Sequence[str], form: AnswerForm) -> str | bool:
     """The label that the tokens have written; else whether they may be the beginning of one.
 
-    Args:
-        written: The tokens from the one in which the verdict begins.
-        lead: What that token holds before the verdict.
-        labels: All labels.
-        form: The answer form.
+    `written` are the tokens from the one in which the verdict begins; `lead` is what that token holds before it.
     """
     if not written.startswith(lead):
         return lead.startswith(written)

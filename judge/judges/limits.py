@@ -99,10 +99,8 @@ def _count(text: str | None, least: int) -> int | None:
 def read_seconds(text: str, now: datetime) -> float | None:
     """The seconds that a provider writes, 0 or more; None if the text says none.
 
-    Args:
-        text: A Go duration as OpenAI sends it (`1h2m3.5s`, `120ms`), seconds as Azure sends them, or a time: in the
-            form of RFC 3339 as Anthropic sends it, or in that of HTTP (RFC 9110, section 5.6.7).
-        now: The present time; a time before it is 0 seconds away.
+    It is a Go duration as OpenAI sends it (`1h2m3.5s`, `120ms`), seconds as Azure sends them, or a time in the form of
+    RFC 3339 (Anthropic) or HTTP (RFC 9110, section 5.6.7); a time before `now` is 0 seconds away.
 
     >>> present = datetime(2025, 1, 31, 12, tzinfo=UTC)
     >>> [read_seconds(text, present) for text in ("1h2m3.5s", "31s", "-1", "Fri, 31 Jan 2025 12:00:09 GMT", "soon")]
@@ -163,8 +161,7 @@ def wish_in_words(message: str) -> float | None:
 def reset_of_used_up(limits: RateLimits | None, codes: frozenset[str]) -> float | None:
     """Seconds until the limit is there again that a refusal is about; None if its headers do not say.
 
-    That is the limit of which nothing is left, else the one whose kind is among the codes, else the one that takes
-    longest.
+    Of that limit nothing is left, else its kind is among the codes, else it takes longest.
     """
     both = {} if limits is None else {"requests": limits.requests, "tokens": limits.tokens}
     known = {unit: (each.reset, each.left) for unit, each in both.items() if each.reset is not None}

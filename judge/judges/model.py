@@ -34,11 +34,7 @@ class ModelOptions(msgspec.Struct, frozen=True):
 
 
 def refuse_options(options: ModelOptions, judge: str, *names: Literal["threads", "replicas"]) -> None:
-    """Refuse options that mean nothing for a judge.
-
-    Raises:
-        UsageError: One of them was given.
-    """
+    """Refuse options that mean nothing for a judge."""
     why = {
         "threads": f"--threads is for local models; {judge} does not run here",
         "replicas": f"--base-url may be repeated for server/… only; {judge} is asked at one address",
@@ -98,21 +94,10 @@ class Model:
         return None
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse criteria and options that can never work, before anything is sent.
-
-        Raises:
-            UsageError: This judge cannot answer one of the criteria, or a key or file is missing.
-        """
+        """Refuse, before anything is sent, what can never work: criteria, options, a missing key or file."""
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
-        """Fetch what the judge needs before the loop asks it.
-
-        Args:
-            report: Called with the name of the step, the bytes done, and the bytes in all.
-
-        Raises:
-            OperationalError: What the judge needs cannot be fetched now.
-        """
+        """Fetch what the judge needs; `report` gets the name of the step, the bytes done, and the bytes in all."""
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages, as JSON values; the request's digest covers it."""

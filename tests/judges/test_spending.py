@@ -10,9 +10,8 @@ import pytest
 
 from judge.errors import InputError
 from judge.judges.journal_tools import read_spending
-from judge.judges.prices import Price
+from judge.judges.prices import CallSum, Price, Spending
 from judge.judges.records import Completion
-from judge.judges.spending import CallSum, Spending
 from tests.judges.test_journal_export import filled
 
 

@@ -74,9 +74,6 @@ def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
     """The judge called `backend/model`; if the first part is no backend of ours, litellm gets the whole name.
 
     A judge of one's own, such as a `FunctionJudge`, is opened already.
-
-    Raises:
-        UsageError: The name has no backend, or the backend refuses the model or the options.
     """
     if isinstance(name, Model):
         return name

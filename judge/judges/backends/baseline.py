@@ -28,11 +28,7 @@ class Overlap(Model):
     free = True
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse all but graded groundedness and nuggets.
-
-        Raises:
-            UsageError: A criterion is another one, or is asked sentence by sentence or together with others.
-        """
+        """Refuse all but graded groundedness and nuggets, asked alone."""
         for criterion in criteria:
             graded = criterion.answer == "grade" and criterion.unit == "response"
             if criterion.name not in ("groundedness", "nugget") or not graded or criterion.together:
@@ -74,11 +70,7 @@ class Overlap(Model):
 
 
 def open_model(model: str, options: ModelOptions) -> Model:
-    """The baseline of this name, one of `BASELINES`.
-
-    Raises:
-        UsageError: No baseline has this name.
-    """
+    """The baseline of this name, one of `BASELINES`."""
     if model not in BASELINES:
         names = ", ".join(f"baseline/{name}" for name in BASELINES)
         raise UsageError(f"no baseline called {model!r}{did_you_mean(model, BASELINES)} (expected {names})")

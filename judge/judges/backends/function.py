@@ -44,11 +44,7 @@ class FunctionJudge(Model):
         return {}
 
     async def complete(self, request: Request) -> Completion:
-        """Call the function.
-
-        Raises:
-            RejectedError: It raised an error, or returned neither a text nor an integer.
-        """
+        """Call the function; whatever it raises, and a reply that is no text and no integer, is a RejectedError."""
         messages = chat_messages(request)
         started = time.perf_counter()
         try:

@@ -79,11 +79,7 @@ class LitellmModel(Model):
         return self._options.base_url or next((url for url in self._moved.values() if "://" in url), None)
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse missing keys, a malformed address, and parameters that litellm would not pass on.
-
-        Raises:
-            UsageError: There is one of these problems.
-        """
+        """Refuse missing keys, a malformed address, and parameters that litellm would not pass on."""
         refuse_options(self._options, self.name, "threads", "replicas")
         refuse_unrecorded(os.environ)
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
@@ -128,12 +124,7 @@ class LitellmModel(Model):
         return None
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once.
-
-        Raises:
-            CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
-        """
+        """Ask once."""
         messages = chat_messages(request)
         if not self._has_key:
             self._check_key()
@@ -225,11 +216,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         self._inner = inner
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request.
-
-        Raises:
-            JudgeError: There is no reply, or it is a redirect, too long, too late or damaged.
-        """
+        """Send a request; a reply that is a redirect, too long, too late or damaged is a JudgeError."""
         transmission = _present.get()
         if transmission is None:
             return await self._inner.handle_async_request(request)

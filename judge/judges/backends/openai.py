@@ -39,11 +39,7 @@ class OpenAIModel(ServerModel):
         self.counts_longest = ".azure." in (self._base_url or "")
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a missing key, a malformed address, and a temperature where the model takes none.
-
-        Raises:
-            UsageError: There is one of these problems.
-        """
+        """Refuse a missing key, a malformed address, and a temperature where the model takes none."""
         refuse_options(self._options, self.name, "threads", "replicas")
         refuse_unrecorded(os.environ)
         source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"

@@ -26,16 +26,10 @@ _KEY = 16
 
 
 class Replay(Model):
-    """A judge that repeats the completions of one judge in a file.
+    """A judge that repeats the completions of one judge in a file: a journal that no process writes, or an export.
 
-    Args:
-        path: A journal that no process is writing, or a file exported from one.
-        judge: The judge; empty for the only one of the file.
-
-    Raises:
-        InputError: The file is missing, is neither of the two, or is damaged.
-        UsageError: The recording is empty, lacks the judge, holds several and none is named, or the judge was asked
-            the same thing under different parameters.
+    `judge` names it; empty for the only one of the file. A recording that is damaged or does not say what to replay is
+    an InputError or a UsageError.
     """
 
     max_concurrency = 1
@@ -86,12 +80,7 @@ class Replay(Model):
         return {} if found is None else self._parameters[found[0]]
 
     async def complete(self, request: Request) -> Completion:
-        """The recorded completion.
-
-        Raises:
-            StructureUnsupported: The recording lacks the request in this form, but may have it in another.
-            InputError: The recording cannot be read any more, or has changed since it was opened.
-        """
+        """The recorded completion; StructureUnsupported where the recording may have it in another form."""
         found = self._places.get(_key(request))
         if found is None:
             # In the middle of the recorded run, the judge may have been asked in another form.

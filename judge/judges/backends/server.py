@@ -40,11 +40,7 @@ class ServerModel(Model):
         return None if self._base_url is None else read_address(self._base_url).url
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a malformed key, and a malformed, repeated or missing address.
-
-        Raises:
-            UsageError: There is one of these problems.
-        """
+        """Refuse a malformed key, and a malformed, repeated or missing address."""
         refuse_options(self._options, self.name, "threads")
         read_key(KEY)
         if self._base_url is None:
@@ -67,12 +63,7 @@ class ServerModel(Model):
         return self._parameters[key]
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; where there are several servers, one after the other until one answers.
-
-        Raises:
-            CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
-        """
+        """Ask once; where there are several servers, one after the other until one answers."""
         body = encoded(self.parameters(request), request)
         if not self._connections:
             self._open()
