@@ -141,11 +141,7 @@ def new_token() -> str:
 
 
 def checked_token(token: object) -> str:
-    """A token that was kept, as `new_token` made it.
-
-    Raises:
-        ValueError: It is none, so that a guess might open the seat.
-    """
+    """A token that was kept, as `new_token` made it."""
     if not (isinstance(token, str) and _TOKEN.fullmatch(token)):
         raise ValueError("the secret of a link is damaged")
     return token

@@ -247,13 +247,7 @@ class Labeled(Record, frozen=True):
 
 @contextmanager
 def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]]:
-    """Open a desk and its store, which are closed at the end; `.app()` of the desk is an ASGI application.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done, or for sealed test items.
-        InputError: A file is bad, or the store belongs to another plan.
-        OperationalError: Another process has the store open.
-    """
+    """Open a desk and its store, which are closed at the end; `.app()` of the desk is an ASGI application."""
     work = read_work(plan)
     dealt = deal([item.response_id for item in work.items], plan.assessors, plan.shared, plan.seed)
     with LabelStore(plan.store, work.settings, work.items, plan.assessors, dealt) as store:

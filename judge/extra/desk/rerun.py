@@ -159,24 +159,13 @@ def _spread(pool: Pool, rows: Sequence[GoldRow], criterion: str, items: int) -> 
 
 
 def cost(plan: ReviewPlan, question: Rewording) -> JobForecast:
-    """What asking would send; nothing is sent or written.
-
-    Raises:
-        InputError: Gold, pool or topics cannot be read.
-        UsageError: The model cannot be asked, or nothing of the pool has gold under this criterion.
-    """
+    """What asking would send; nothing is sent or written."""
     calibration, pool = _rerun(plan, question)
     return forecast_calibration(calibration, pool=pool, known=_paid(plan))
 
 
 def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress], None]) -> BeforeAfter:
-    """Ask both wordings on the items, and compare them.
-
-    Raises:
-        InputError: Gold, pool or topics cannot be read.
-        UsageError: The model cannot be asked, or nothing of the pool has gold under this criterion.
-        OperationalError: Asking stopped early, and the same question goes on from there; or no judge was compared.
-    """
+    """Ask both wordings on the items, and compare them."""
     calibration, pool = _rerun(plan, question)
     return before_after(calibrate_judges(calibration, report=report, pool=pool, known=_paid(plan)), question)
 

@@ -75,11 +75,6 @@ class Shelf:
         """Save a wording as a prompt file of its own.
 
         `replace` writes over a wording of this name that was saved here.
-
-        Raises:
-            InputError: The text is no prompt; every problem is listed.
-            UsageError: It is of another criterion, or there is a prompt of this name.
-            OperationalError: It cannot be written.
         """
         text = text.replace("\r\n", "\n").strip("\n") + "\n"
         if not storable(text):

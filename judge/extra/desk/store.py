@@ -266,11 +266,7 @@ class LabelStore:
         return next((tasks[i] for i in order if i + 1 not in labeled), None)
 
     def save(self, path: str, task: DeskTask, choice: DeskLabel, made: str) -> None:
-        """Keep a label; returns when it is on the disk. The same label as before is not kept again.
-
-        Raises:
-            OperationalError: It cannot be written; nothing is changed.
-        """
+        """Keep a label; returns when it is on the disk. The same label as before is not kept again."""
         earlier = self._current[path].get(task.place)
         if earlier and earlier[-1] == choice:
             return
@@ -278,11 +274,7 @@ class LabelStore:
         self._keep(path, _Saved(self._add(row), task, choice))
 
     def undo(self, path: str) -> DeskTask | None:
-        """Take the last label of this assessor back, and return its task; None if there is none.
-
-        Raises:
-            OperationalError: This cannot be written; nothing is changed.
-        """
+        """Take the last label of this assessor back, and return its task; None if there is none."""
         if not self._saved[path]:
             return None
         self._add((int(path), None, None, None, None, None, None, self._saved[path][-1].number))

@@ -6,9 +6,12 @@ not wait for each other, a hostile text reaches no other source's nuggets, and e
 R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG Track, arXiv:2411.09607.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import Task
@@ -68,73 +71,53 @@ def turn_sources(pool: Pool, kind: SourceKind, grades: PassageGrades | None = No
     Passages are ordered by grade, and then by how many pooled responses used them; responses as in the pool.
     """
     of_turns: dict[str, list[PooledResponse]] = {}
-    own_turns = 0
     for response in pool.responses:
-        if is_own_turn(response.turn_id):
-            own_turns += 1
-        else:
+        if not is_own_turn(response.turn_id):
             of_turns.setdefault(response.turn_id, []).append(response)
     by_turn: dict[str, tuple[NuggetSource, ...]] = {}
     lacking: set[str] = set()
-    irrelevant: set[tuple[str, str]] = set()
+    irrelevant = 0
     for turn_id in sorted(of_turns, key=natural_key):
-        sources: list[NuggetSource] = []
-        uses: dict[str, int] = {}
-        for response in of_turns[turn_id] if kind != "responses" else ():
-            for key in response.passages:
-                uses[key] = uses.get(key, 0) + 1
-        for key in sorted(uses, key=natural_key):
-            if key not in pool.passages:
-                lacking.add(key)
-                continue
+        uses = Counter(key for response in of_turns[turn_id] for key in response.passages if kind != "responses")
+        lacking |= uses.keys() - pool.passages.keys()
+        passages: list[tuple[int, NuggetSource]] = []
+        for key in sorted(uses.keys() & pool.passages.keys(), key=natural_key):
             passage = pool.passages[key]
             grade = None if grades is None else grades.get(turn_id, {}).get(passage.passage_id)
             if grades is not None and (grade is None or grade < minimum):
-                irrelevant.add((turn_id, passage.passage_id))
-                continue
-            sources.append(NuggetSource(turn_id, passage.text, passage=passage.passage_id, relevance=grade))
-        used = {pool.passages[key].passage_id: number for key, number in uses.items() if key in pool.passages}
-        sources.sort(key=lambda source: (-(source.relevance or 0), -used[source.passage or ""]))
-        if kind != "passages":
-            sources += [
-                NuggetSource(turn_id, response.text, response_id=response.response_id) for response in of_turns[turn_id]
-            ]
+                irrelevant += 1
+            else:
+                passages.append((uses[key], NuggetSource(turn_id, passage.text, passage.passage_id, relevance=grade)))
+        passages.sort(key=lambda pair: (-(pair[1].relevance or 0), -pair[0]))
+        responses = of_turns[turn_id] if kind != "passages" else ()
+        sources = (
+            *(source for _, source in passages),
+            *(NuggetSource(turn_id, response.text, response_id=response.response_id) for response in responses),
+        )
         if sources:
-            by_turn[turn_id] = tuple(sources)
-    return TurnSources(by_turn, len(lacking), len(irrelevant), own_turns)
+            by_turn[turn_id] = sources
+    own_turns = len(pool.responses) - sum(map(len, of_turns.values()))
+    return TurnSources(by_turn, len(lacking), irrelevant, own_turns)
 
 
-class NuggetCandidate(NamedTuple):
-    """A text that may become a nugget, and its sources."""
+def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tuple[Nugget, ...]:
+    """The different texts of the sources of one turn, as nuggets without an id.
 
-    text: str
-    passages: tuple[str, ...]
-    responses: tuple[str, ...]
-    relevance: int | None
-    """The best grade of its passages."""
-
-
-def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tuple[NuggetCandidate, ...]:
-    """The different texts of the sources of one turn: the first of each source, then the second of each, and so on.
-
-    A source lists its most important nuggets first, so that what comes first is what matters most. Texts that differ
-    only in case, white space and final periods are one.
+    The first text of each source comes first, then the second of each, and so on: a source lists its most important
+    nuggets first. Texts that differ only in case, white space and final periods are one.
     """
-    found: dict[str, NuggetCandidate] = {}
-    for rank in zip_longest(*([(source, text) for text in texts] for source, texts in listed)):
-        for entry in rank:
-            if entry is None:
-                continue
-            source, text = entry
-            key = " ".join(text.split()).rstrip(". ").casefold()
-            before = found.get(key, NuggetCandidate(text, (), (), None))
-            grades = [grade for grade in (before.relevance, source.relevance) if grade is not None]
-            found[key] = NuggetCandidate(
-                before.text,
-                _joined(before.passages, source.passage),
-                _joined(before.responses, source.response_id),
-                max(grades, default=None),
-            )
+    found: dict[str, Nugget] = {}
+    ranks = zip_longest(*([(source, text) for text in texts] for source, texts in listed))
+    for source, text in (entry for rank in ranks for entry in rank if entry is not None):
+        key = " ".join(text.split()).rstrip(". ").casefold()
+        known = found.get(key, Nugget("", topic_of(source.turn_id), text, source.turn_id))
+        grades = [grade for grade in (known.relevance, source.relevance) if grade is not None]
+        found[key] = msgspec.structs.replace(
+            known,
+            relevance=max(grades, default=None),
+            passages=_joined(known.passages, source.passage),
+            responses=_joined(known.responses, source.response_id),
+        )
     return tuple(found.values())
 
 
@@ -145,74 +128,55 @@ def _joined(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
 class TurnMerging:
     """The candidates of one turn, block by block compared with those that are new, up to `most`; the rest is left."""
 
-    def __init__(self, turn_id: str, candidates: Sequence[NuggetCandidate], most: int) -> None:
+    def __init__(self, turn_id: str, candidates: Sequence[Nugget], most: int) -> None:
         self.turn_id = turn_id
-        self.kept: list[NuggetCandidate] = []
+        # A single candidate has nothing to compare it with.
+        alone = len(candidates) == 1
+        self.kept = list(candidates) if alone else []
+        self.waiting = [] if alone else list(candidates)
+        """Candidates that were not looked at yet; at the end, because there are enough nuggets."""
         self.failure: Failure | None = None
-        self._waiting = list(candidates)
         self._most = most
-        if len(self._waiting) == 1:
-            # Nothing to compare it with.
-            self.kept = [self._waiting.pop()]
 
     @property
     def done(self) -> bool:
         """Whether there is nothing more to ask."""
-        return self.failure is not None or not self._waiting or len(self.kept) >= self._most
-
-    @property
-    def left_over(self) -> int:
-        """Candidates that were not looked at, because there are enough nuggets."""
-        return len(self._waiting)
+        return self.failure is not None or not self.waiting or len(self.kept) >= self._most
 
     def task(self, criterion: Criterion) -> Task:
         """The question which candidates of the next block are new."""
-        texts = tuple(candidate.text for candidate in self._block())
-        known = tuple(candidate.text for candidate in self.kept)
-        return _list_task(self.turn_id, criterion, texts, known)
+        return _list_task(self.turn_id, criterion, self.waiting[:BLOCK], self.kept)
 
     def take(self, result: Judgment | Failure) -> None:
         """Keep what is new by the answer to `task`."""
         if isinstance(result, Failure):
             self.failure = result
             return
-        block = self._block()
+        labels = list(zip(self.waiting[:BLOCK], result.sentences, strict=True))
         # Before the very first candidate stands nothing that it could repeat, whatever its label.
         first = not self.kept
-        labels = zip(block, result.sentences, strict=True)
         new = [candidate for place, (candidate, label) in enumerate(labels) if label == NEW or (first and not place)]
         self.kept += new[: self._most - len(self.kept)]
-        del self._waiting[: len(block)]
-
-    def _block(self) -> list[NuggetCandidate]:
-        return self._waiting[:BLOCK]
+        del self.waiting[: len(labels)]
 
 
-def importance_task(turn_id: str, kept: Sequence[NuggetCandidate], criterion: Criterion) -> Task:
+def importance_task(turn_id: str, kept: Sequence[Nugget], criterion: Criterion) -> Task:
     """The question how important the nuggets of a turn are."""
-    return _list_task(turn_id, criterion, tuple(candidate.text for candidate in kept))
+    return _list_task(turn_id, criterion, kept)
 
 
-def _list_task(turn_id: str, criterion: Criterion, texts: tuple[str, ...], known: tuple[str, ...] = ()) -> Task:
-    return Task(_standing(turn_id, turn_id, "\n".join(texts)), criterion, known=known, candidates=texts)
+def _list_task(turn_id: str, criterion: Criterion, listed: Sequence[Nugget], known: Sequence[Nugget] = ()) -> Task:
+    texts = tuple(nugget.text for nugget in listed)
+    standing = _standing(turn_id, turn_id, "\n".join(texts))
+    return Task(standing, criterion, known=tuple(nugget.text for nugget in known), candidates=texts)
 
 
-def weighed(turn_id: str, kept: Sequence[NuggetCandidate], result: Judgment, judge: str) -> list[Nugget]:
-    """The nuggets of a turn with the importance that the judge gave them."""
+def weighed(turn_id: str, kept: Sequence[Nugget], result: Judgment, judge: str) -> list[Nugget]:
+    """The nuggets of a turn with ids, and with the importance that the judge gave them."""
     labels: dict[str, Importance] = {VITAL: "vital", OKAY: "okay"}
     return [
-        Nugget(
-            nugget_id=f"{turn_id}/{number}",
-            topic_id=topic_of(turn_id),
-            text=candidate.text,
-            turn_id=turn_id,
-            importance=labels[label],
-            relevance=candidate.relevance,
-            passages=candidate.passages,
-            responses=candidate.responses,
-            made_by=judge,
-        )
-        for number, (candidate, label) in enumerate(zip(kept, result.sentences, strict=True), 1)
+        msgspec.structs.replace(nugget, nugget_id=f"{turn_id}/{number}", importance=labels[label], made_by=judge)
+        for number, (nugget, label) in enumerate(zip(kept, result.sentences, strict=True), 1)
     ]
 
 

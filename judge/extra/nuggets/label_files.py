@@ -4,7 +4,7 @@ An assignment of nuggetizer names no nugget id, so its match is of the nugget th
 R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG Track, arXiv:2411.09607.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -44,21 +44,29 @@ class _MatchLine(MatchedNugget, frozen=True, forbid_unknown_fields=True):
     topic_id: str | None = None
     inclusion_probability: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
 
+    def lack(self) -> str | None:
+        """Why the line says nothing."""
+        named = self.response_id is not None or self.run_id is not None
+        return None if named else "expected `response_id`, or `run_id` for the response that a run ranked first"
+
 
 class _ClaimsLine(ResponseClaims, frozen=True, forbid_unknown_fields=True):
     """A line of a file of claims."""
 
     topic_id: str | None = None
 
+    def lack(self) -> str | None:
+        """Why the line says nothing."""
+        shown = "passage" not in self.labels or self.passages
+        return None if shown else 'the label "passage" without `"passages": true`, which says that passages were shown'
+
 
 class _LabelFile(NamedTuple):
-    """What a file of labels holds, and what its messages call it."""
+    """A kind of file of labels, and how messages name it."""
 
     line: type[Any]
-    key: Callable[[Any], object]
-    """Who labeled what; a file has one line for it."""
-    lacks: Callable[[Any], str | None]
-    """What else is wrong with a line."""
+    key: tuple[str, ...]
+    """The fields that say who labeled what; a file has one line for it."""
     code: str
     what: str
     by_one: str
@@ -68,12 +76,7 @@ class _LabelFile(NamedTuple):
 
 _MATCH_FILE = _LabelFile(
     line=_MatchLine,
-    key=lambda line: (line.turn_id, line.response_id, line.run_id, line.nugget_id, line.assessor, line.judge),
-    lacks=lambda line: (
-        "expected `response_id`, or `run_id` for the response that a run ranked first"
-        if line.response_id is None and line.run_id is None
-        else None
-    ),
+    key=("turn_id", "response_id", "run_id", "nugget_id", "assessor", "judge"),
     code="bad_match",
     what="matches",
     by_one="match",
@@ -82,12 +85,7 @@ _MATCH_FILE = _LabelFile(
 )
 _CLAIMS_FILE = _LabelFile(
     line=_ClaimsLine,
-    key=lambda line: (line.response_id, line.assessor, line.judge),
-    lacks=lambda line: (
-        'the label "passage" without `"passages": true`, which says that passages were shown'
-        if "passage" in line.labels and not line.passages
-        else None
-    ),
+    key=("response_id", "assessor", "judge"),
     code="bad_claims",
     what="claims",
     by_one="labels",
@@ -97,11 +95,7 @@ _CLAIMS_FILE = _LabelFile(
 
 
 def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
-    """The rows of a file of matches, gzipped or not, in its order.
-
-    Raises:
-        InputError: The file cannot be read or has problems; every problem is listed.
-    """
+    """The rows of a file of matches, gzipped or not, in its order."""
     path = Path(path)
     content = _content(path)
     first = content.lstrip().partition(b"\n")[0].decode(errors="replace").strip()
@@ -122,10 +116,7 @@ def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
 
 
 def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
-    """The rows in the bytes of a JSONL file of matches.
-
-    `name` names the file in messages.
-    """
+    """The rows in the bytes of a JSONL file of matches, called `name` in messages."""
     return _label_lines(content, name, _MATCH_FILE)
 
 
@@ -135,7 +126,7 @@ def read_claims(path: StrPath) -> tuple[ResponseClaims, ...]:
 
 
 def parse_claims(content: bytes, name: str) -> tuple[ResponseClaims, ...]:
-    """The rows in the bytes of a JSONL file of claims; arguments and errors are those of `parse_matches`."""
+    """The rows in the bytes of a JSONL file of claims, called `name` in messages."""
     return _label_lines(content, name, _CLAIMS_FILE)
 
 
@@ -176,12 +167,13 @@ def _label_lines(content: bytes, name: str, form: _LabelFile) -> tuple[Any, ...]
         if isinstance(line, Problem):
             problems.append(line)
             continue
-        message = form.lacks(line)
+        message = line.lack()
         if (line.assessor is None) == (line.judge is None):
             message = f"expected `assessor` for a person's {form.by_one}, or `judge` for a judge's"
-        elif message is None and first.setdefault(form.key(line), number) != number:
+        elif message is None:
+            earlier = first.setdefault(tuple(getattr(line, name) for name in form.key), number)
             who = "judge" if line.judge else "assessor"
-            message = f"the same {form.of} by the same {who} is on line {first[form.key(line)]}"
+            message = None if earlier == number else f"the same {form.of} by the same {who} is on line {earlier}"
         if message is not None:
             problems.append(Problem(form.code, "error", name, line.turn_id, f"line {number}: $", message))
         rows.append(line)
@@ -216,10 +208,8 @@ def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
         path = f"line {number}: $"
         before = len(problems)
         if not usable_turn_id(line.qid):
-            message = (
-                f"expected the id of a turn such as 9-1_3, because a run answers each once; found {shown(line.qid)}"
-            )
-            problems.add("bad_id", f"{path}.qid", message)
+            expected = "expected the id of a turn such as 9-1_3, because a run answers each once"
+            problems.add("bad_id", f"{path}.qid", f"{expected}; found {shown(line.qid)}")
         if not line.run_id:
             message = "expected the run whose answer it is; assignments of passages are no matches of responses"
             problems.add("missing_field", f"{path}.run_id", message)

@@ -82,11 +82,6 @@ def join(
     of several runs: rows that name it by its runs and give one label are one vote.
 
     `renamed` has the name of a run in the matches and its id in the pool; `name` names the files in messages.
-
-    Raises:
-        InputError: Rows are of nuggets that the bank does not have, or has with another text, or of another turn, or
-            match a pair that the same judge or assessor has matched. Or people and judges are mixed, or no row is of a
-            response of the pool.
     """
     problems: list[Problem] = []
     pairs, outside = _pairs(rows, bank, pool, renamed or {}, name, problems)
@@ -173,11 +168,6 @@ def join_claims(
 
     Where several judges or several people labeled a response, the label that most of them gave a sentence counts; of
     labels that are given equally often, the worse one for the response.
-
-    Raises:
-        InputError: Rows are of another text or other nuggets, or have not one label a sentence, or are given twice. Or
-            people and judges are mixed, or passages were shown for some rows only, or no row is of a response of the
-            pool.
     """
     responses = {response.response_id: response for response in pool.responses}
     scopes = bank.by_scope()

@@ -125,9 +125,6 @@ def corrected_recall(
 
     `gold` are people's matches, with what they matched and how probably, and `name` is their file in messages.
     `inclusion` is the probability with which a unit was drawn for people, where the rows do not say it.
-
-    Raises:
-        InputError: An inclusion probability is unknown or contradicts how much people matched.
     """
     by_run = _twins(judged, people, gold, measure, inclusion)
     twins = [twin for of_run in by_run.values() for twin in of_run]

@@ -11,13 +11,13 @@ no F.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from judge.extra.nuggets.labels import KnownClaims
-from judge.extra.nuggets.records import ClaimLabel
-from judge.extra.nuggets.scores import MEASURES, RunUnit, counts_against_nobody, value_of
+from judge.extra.nuggets.records import CLAIM_LABELS, ClaimLabel
+from judge.extra.nuggets.scores import MEASURES, UNIT_COLUMNS, RunUnit, counts_against_nobody, told_reasons, value_of
 from judge.io.ids import Cluster, cluster_of, natural_key
-from judge.io.table import Cell, Table, fields, records_table
+from judge.io.table import Table, TsvColumns, fields, records_table
 from judge.records import Estimate, Record
 from judge.results.turns import HARNESS
 from judge.stats.means import mean_interval
@@ -63,9 +63,14 @@ class ClaimUnit(Record, frozen=True):
     """F with everything missing against the run, and 0 without a claim; None if a lack counts against no run."""
 
     @property
+    def counts(self) -> dict[str, int]:
+        """Every label with the number of its sentences."""
+        return {label: self.labels.get(label, 0) for label in CLAIM_LABELS}
+
+    @property
     def claims(self) -> int:
         """How many sentences claim something."""
-        return sum(n for label, n in self.labels.items() if label != "no_claim")
+        return sum(self.labels.values()) - self.counts["no_claim"]
 
 
 class NuggetPrecision(Record, frozen=True):
@@ -118,16 +123,11 @@ def precision_names(known: KnownClaims) -> tuple[str, ...]:
     return (*(name for name, labels in PRECISIONS.items() if known.passages or "passage" not in labels), F)
 
 
-def _unit(
-    unit: RunUnit, responses: tuple[str, ...], known: KnownClaims, has_f: bool, reached: bool
-) -> ClaimUnit:  # fmt: skip
-    lacking = [response_id for response_id in responses if response_id not in known.labels]
-    reasons = {
-        response_id: known.failures[response_id].reason if response_id in known.failures else "not_asked"
-        for response_id in lacking
-    }
+def _unit(unit: RunUnit, responses: tuple[str, ...], known: KnownClaims, has_f: bool, reached: bool) -> ClaimUnit:
+    lacking = [each for each in responses if each not in known.labels]
+    reasons = {each: known.failures[each].reason if each in known.failures else "not_asked" for each in lacking}
     given = () if lacking else responses
-    labels: dict[ClaimLabel, int] = Counter(label for response_id in given for label in known.labels[response_id])
+    labels: dict[ClaimLabel, int] = Counter(label for each in given for label in known.labels[each])
     claims = sum(n for label, n in labels.items() if label != "no_claim")
     status: ClaimStatus = "labeled" if claims else "no_claim"
     if lacking:
@@ -175,22 +175,16 @@ def nugget_precision(
     by_run: dict[str, list[ClaimUnit]] = defaultdict(list)
     for unit in units:
         by_run[unit.run_id].append(unit)
-    rows = []
-    for run_id in sorted(by_run, key=natural_key):
-        status = Counter(unit.status for unit in by_run[run_id])
-        rows.append(
-            NuggetPrecision(
-                run_id=run_id,
-                units=len(by_run[run_id]),
-                labeled=status["labeled"],
-                no_claim=status["no_claim"],
-                missing=status["missing"],
-                unanswered=status["unanswered"],
-                means={name: _mean(by_run[run_id], name, cluster) for name in names},
-                f1_bound=_bound(by_run[run_id]),
-            )
+    return tuple(
+        NuggetPrecision(
+            run_id=run_id,
+            units=len(by_run[run_id]),
+            **{status: [unit.status for unit in by_run[run_id]].count(status) for status in get_args(ClaimStatus)},
+            means={name: _mean(by_run[run_id], name, cluster) for name in names},
+            f1_bound=_bound(by_run[run_id]),
         )
-    return tuple(rows)
+        for run_id in sorted(by_run, key=natural_key)
+    )
 
 
 def _mean(units: Sequence[ClaimUnit], name: str, cluster: Cluster) -> Estimate:
@@ -230,20 +224,11 @@ def precision_grid(rows: Iterable[NuggetPrecision], names: Sequence[str]) -> Tab
 
 def claims_grid(units: Iterable[ClaimUnit], names: Sequence[str]) -> Table[Any]:
     """A line for each run and unit; a value where the unit has it."""
-    lines: list[tuple[Cell, ...]] = []
-    for unit in units:
-        count = Counter(unit.labels)
-        lines.append(
-            (
-                *(unit.run_id, unit.scope, " ".join(unit.responses), unit.status, sum(count.values()), unit.claims),
-                *(count["nugget"], count["passage"], count["none"], count["no_claim"]),
-                *(unit.values.get(name) for name in names),
-                ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(unit.reasons.values()).items())),
-            )
-        )
-    columns = (
-        *("run", "unit", "responses", "status", "sentences", "claims", "nugget", "passage", "none", "no_claim"),
-        *names,
-        "reasons",
-    )
-    return Table(lines, columns, "Claims")
+    labels = "nugget=counts.nugget passage=counts.passage none=counts.none no_claim=counts.no_claim"
+    columns: TsvColumns = {
+        **UNIT_COLUMNS,
+        "sentences": lambda unit: sum(unit.labels.values()),
+        **fields(f"claims {labels} {' '.join(f'{name}=values.{name}' for name in names)}"),
+        "reasons": lambda unit: told_reasons(unit.reasons),
+    }
+    return records_table(columns, units, "Claims")

@@ -7,14 +7,14 @@ Track with the AutoNuggetizer Framework, arXiv:2411.09607.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from judge.extra.nuggets.labels import PairLabels
-from judge.extra.nuggets.records import MatchLabel, Nugget, NuggetBank
+from judge.extra.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.io.table import Cell, Table, fields, records_table
+from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Estimate, Record
 from judge.results.turns import HARNESS, first_ranked, turns_of_runs
@@ -79,6 +79,17 @@ class RunUnit(Record, frozen=True):
     status: UnitStatus
     reasons: dict[str, str]
     """Nugget id to the reason of a missing label."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Every label with the number of its nuggets."""
+        return {label: [*self.labels.values()].count(label) for label in MATCH_LABELS}
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """Every measure with its value; empty unless every nugget is matched."""
+        matched = MEASURES.items() if self.status == "matched" else ()
+        return {name: measure(self.nuggets, self.labels) for name, measure in matched}
 
 
 def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit, ...]:
@@ -230,10 +241,7 @@ def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -
         measure=name,
         rank=None,
         units=len(values),
-        matched=status["matched"],
-        incomplete=status["incomplete"],
-        left_out=status["left_out"],
-        unanswered=status["unanswered"],
+        **{name: status[name] for name in get_args(UnitStatus)},
         mean=mean,
         bound=bound,
         reasons=dict(sorted(Counter(reason for unit, _ in values for reason in unit.reasons.values()).items())),
@@ -270,26 +278,27 @@ def measures_grid(rows: Sequence[NuggetScore]) -> Table[Any]:
     return Table(lines, ("run", *MEASURES), "Measures", notes, places=3)
 
 
+def told_reasons(reasons: Mapping[str, str]) -> str:
+    """Why labels are missing, each reason with its count."""
+    return ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(reasons.values()).items()))
+
+
+UNIT_COLUMNS: TsvColumns = {
+    **fields("run=run_id unit=scope"),
+    "responses": lambda unit: " ".join(unit.responses),
+    **fields("status"),
+}
+"""The first columns of tables with a line for each run and unit."""
+
+
 def units_grid(units: Iterable[RunUnit]) -> Table[Any]:
     """A line for each run and unit; a value where every nugget is matched."""
-    lines: list[tuple[Cell, ...]] = []
-    for unit in units:
-        counts = Counter(unit.labels.values())
-        values: Mapping[str, float | None] = {
-            name: measure(unit.nuggets, unit.labels) if unit.status == "matched" else None
-            for name, measure in MEASURES.items()
-        }
-        lines.append(
-            (
-                *(unit.run_id, unit.scope, " ".join(unit.responses), unit.status, len(unit.nuggets)),
-                *(counts["supports"], counts["partly"], counts["does_not"], counts["contradicts"], len(unit.reasons)),
-                *values.values(),
-                ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(unit.reasons.values()).items())),
-            )
-        )
-    columns = (
-        *("run", "unit", "responses", "status", "nuggets", "supports", "partly", "does_not", "contradicts", "missing"),
-        *MEASURES,
-        "reasons",
-    )
-    return Table(lines, columns, "Units")
+    columns: TsvColumns = {
+        **UNIT_COLUMNS,
+        "nuggets": lambda unit: len(unit.nuggets),
+        **fields(" ".join(f"{label}=counts.{label}" for label in MATCH_LABELS)),
+        "missing": lambda unit: len(unit.reasons),
+        **fields(" ".join(f"{name}=values.{name}" for name in MEASURES)),
+        "reasons": lambda unit: told_reasons(unit.reasons),
+    }
+    return records_table(columns, units, "Units")

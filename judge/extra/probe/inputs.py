@@ -247,10 +247,6 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
         plan: What to do.
         keys: Refuse a model without its key; a dry run needs none.
         steps: Called as the runs are read and pooled.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
     """
     if plan.folder is not None:
         check_apart(plan.out, [plan.folder])
@@ -301,12 +297,7 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
 def _drawn(
     plan: ProbePlan, pool: Pool, criteria: Sequence[Criterion], turns: Mapping[str, Turn] | None, *, with_passages: bool
 ) -> tuple[ProbeItem, ...]:
-    """The items of a probe.
-
-    Raises:
-        InputError: None can be drawn.
-        UsageError: A prompt shows the conversation, and the turn of an item is not known.
-    """
+    """The items of a probe."""
     items = draw_items(pool, plan.items, plan.resampling_seed, with_passages=with_passages)
     if not items:
         raise InputError(
@@ -318,11 +309,7 @@ def _drawn(
 
 
 def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...]) -> None:
-    """Refuse two prompts of one name, which no table could tell apart, and a prompt that no probe is for.
-
-    Raises:
-        UsageError: There are such prompts.
-    """
+    """Refuse two prompts of one name, which no table could tell apart, and a prompt that no probe is for."""
     first: dict[str, Criterion] = {}
     for criterion in criteria:
         if not probes_of(criterion, kinds):

@@ -98,12 +98,7 @@ def probe_judges(
 
 
 def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
-    """Count what `probe_judges` would send beyond what the journals hold.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad, or the output folder would be refused.
-    """
+    """Count what `probe_judges` would send beyond what the journals hold."""
     inputs = _inputs(plan, keys=False, steps=steps)
     if plan.out.exists():
         _check_out(inputs)
@@ -281,11 +276,7 @@ def _returned(results: ProbeAnswers, criterion: Criterion) -> tuple[str, ...]:
 
 
 def _check_bound(inputs: ProbeInputs, certificate: Certificate) -> None:
-    """Refuse a certificate of another judge before anything is asked.
-
-    Raises:
-        UsageError: No judge under no prompt is what the certificate certifies.
-    """
+    """Refuse a certificate of another judge before anything is asked."""
     differing: list[str] = []
     for model in inputs.judge.models:
         options = judging_options(inputs.plan.options, (model,))

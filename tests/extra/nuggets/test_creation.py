@@ -1,12 +1,12 @@
 """Sources, candidates and merging, by hand."""
 
 import pytest
+from msgspec import structs
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.extra.nuggets.creation import (
     BLOCK,
-    NuggetCandidate,
     NuggetSource,
     SourceKind,
     TurnMerging,
@@ -16,6 +16,7 @@ from judge.extra.nuggets.creation import (
     turn_sources,
     weighed,
 )
+from judge.extra.nuggets.records import Nugget
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
 from tests.extra.nuggets.world import TOKENS, response
@@ -88,12 +89,12 @@ def test_the_first_of_every_source_comes_before_the_second_of_any() -> None:
     found = candidates_of(listed)
     assert [candidate.text for candidate in found] == ["A.", "D.", "B.", "E.", "C."]
     # `a` is `A.` in other letters: one candidate of both sources, with the grade of the passage.
-    assert found[0] == NuggetCandidate("A.", ("p1",), ("R00001",), 2)
+    assert found[0] == Nugget("", "1-1", "A.", "1-1_2", relevance=2, passages=("p1",), responses=("R00001",))
     assert found[1].relevance == 3
 
 
-def candidates(*texts: str) -> list[NuggetCandidate]:
-    return [NuggetCandidate(text, (), (), None) for text in texts]
+def candidates(*texts: str) -> list[Nugget]:
+    return [Nugget("", "1-1", text, "1-1_2") for text in texts]
 
 
 def test_candidates_are_merged_block_by_block() -> None:
@@ -121,7 +122,7 @@ def test_enough_nuggets_end_the_merging() -> None:
     merging.take(labeled("1-1_2", ["new"] * BLOCK))
     assert merging.done
     assert [candidate.text for candidate in merging.kept] == ["0", "1", "2"]
-    assert merging.left_over == 5
+    assert len(merging.waiting) == 5
 
 
 def test_one_candidate_needs_no_call_and_a_failure_ends_the_turn() -> None:
@@ -133,7 +134,8 @@ def test_one_candidate_needs_no_call_and_a_failure_ends_the_turn() -> None:
 
 
 def test_weighed_nuggets_keep_their_sources() -> None:
-    kept = [NuggetCandidate("A.", ("p1",), ("R00001",), 3), NuggetCandidate("B.", (), ("R00002",), None)]
+    first, second = candidates("A.", "B.")
+    kept = [structs.replace(first, passages=("p1",), responses=("R00001",), relevance=3), second]
     assert importance_task("1-1_2", kept, IMPORTANCE).candidates == ("A.", "B.")
     rows = weighed("1-1_2", kept, labeled("1-1_2", ["vital", "okay"]), "server/m")
     assert [(row.nugget_id, row.topic_id, row.text, row.importance) for row in rows] == [

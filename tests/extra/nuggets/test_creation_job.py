@@ -231,7 +231,7 @@ def test_a_hostile_source_stays_in_its_block_and_its_nuggets_are_text(mock: Mock
     rows[0]["text"] = hostile
     (folder / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     prepared = read_creation(plan(mock, folder, tmp_path / "out", sources="responses"))
-    (source, *_) = next(iter(prepared.sources.values()))
+    (source, *_) = next(iter(prepared.found.by_turn.values()))
     assert source.text == hostile
     outcome = create_nuggets(plan(mock, folder, tmp_path / "out", sources="responses"))
     shown = [nugget.text for nugget in outcome.nuggets if rows[0]["response_id"] in nugget.responses]

@@ -11,10 +11,9 @@ from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import Verdict
 from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets.questions import (
+from judge.extra.nuggets.jobs.questions import (
     answers_of,
     check_match_prompt,
-    match_of,
     match_questions,
     question_task,
     spread_evenly,
@@ -100,7 +99,7 @@ def test_answers_become_matches_and_failures_stay_failures() -> None:
         failure(tasks[1], "server/m", "refused", "no", raw="I cannot."),
         outcome(tasks[2], answer._replace(verdict=Verdict(2, None)), "server/m", "d2"),
     ]
-    matches, failures = answers_of(pairs, results, GRADED, match_of)
+    matches, failures = answers_of(pairs, results, GRADED)
     assert [(match.nugget_id, match.response_id, match.label, match.rationale) for match in matches] == [
         ("1-1_1/1", "R00001", "contradicts", "It says dusk."),
         ("1-1/1", "R00002", "supports", None),
@@ -115,7 +114,7 @@ def test_word_overlap_compares_the_nugget_with_the_response_and_sees_no_contradi
     pairs = match_questions(POOL, BANK)
     with Journal(None) as journal:
         results = assess([question_task(pair, GRADED) for pair in pairs], model, journal, POOL)
-    matches, failures = answers_of(pairs, results, GRADED, match_of)
+    matches, failures = answers_of(pairs, results, GRADED)
     # All words of the first nugget are in the response, none of the second.
     assert ([match.label for match in matches], failures) == (["supports", "does_not", "does_not"], [])
     assert all("contradicts" not in (match.probabilities or {}) for match in matches)
@@ -131,7 +130,5 @@ def test_a_judge_that_cannot_tell_gives_no_label() -> None:
     pairs = match_questions(POOL, BANK)[:1]
     request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nuggets[0].text), {}, None, "json")
     answer = Answer(Verdict(-9, "Too vague.", unable=True), Completion("…", "stop", "m-1"), request, repaired=False)
-    matches, failures = answers_of(
-        pairs, [outcome(question_task(pairs[0], GRADED), answer, "server/m", "d1")], GRADED, match_of
-    )
+    matches, failures = answers_of(pairs, [outcome(question_task(pairs[0], GRADED), answer, "server/m", "d1")], GRADED)
     assert (matches, [(failed.reason, failed.raw) for failed in failures]) == ([], [("unable", "Too vague.")])

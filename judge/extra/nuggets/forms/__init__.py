@@ -42,11 +42,6 @@ def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = No
         path: The file, or the folder with bank and edits.
         form: A key of FORMS; None to see it from the content.
         edits: A file of edits in place of those in the folder.
-
-    Raises:
-        UsageError: There is no such form.
-        InputError: A file cannot be read, is of no form, or has problems, or the edits are of another bank; every
-            problem is listed.
     """
     bank, made = read_made_bank(path, form), edits_file(path) if edits is None else Path(edits)
     if made is None:

@@ -106,36 +106,19 @@ def edited(nuggets: Sequence[Nugget], edits: Sequence[NuggetEdit], name: str) ->
     changes = {edit.nugget_id: edit for edit in edits if edit.action != "add"}
     scopes: dict[str, list[Nugget]] = {}
     for nugget in nuggets:
-        change = changes.get(nugget.nugget_id)
-        kept = scopes.setdefault(nugget.scope, [])
-        if change is None or change.action == "change":
-            kept.append(nugget if change is None else _changed(nugget, change))
+        change, kept = changes.get(nugget.nugget_id), scopes.setdefault(nugget.scope, [])
+        if change is None:
+            kept.append(nugget)
+        elif change.action == "change":
+            text = nugget.text if change.text is None else change.text.strip()
+            new = {"text": text, "importance": change.importance or nugget.importance, "edited_by": change.edited_by}
+            kept.append(msgspec.structs.replace(nugget, **new))
     for edit in edits:
         if edit.action == "add":
-            added = _added(edit)
-            scopes.setdefault(added.scope, []).append(added)
+            topic_id, text = edit.topic_id or topic_of(edit.turn_id or ""), (edit.text or "").strip()
+            added = Nugget(edit.nugget_id, topic_id, text, edit.turn_id, edit.importance, made_by=edit.edited_by)
+            scopes.setdefault(added.scope, []).append(msgspec.structs.replace(added, edited_by=edit.edited_by))
     return tuple(nugget for kept in scopes.values() for nugget in kept)
-
-
-def _changed(nugget: Nugget, edit: NuggetEdit) -> Nugget:
-    return msgspec.structs.replace(
-        nugget,
-        text=nugget.text if edit.text is None else edit.text.strip(),
-        importance=edit.importance or nugget.importance,
-        edited_by=edit.edited_by,
-    )
-
-
-def _added(edit: NuggetEdit) -> Nugget:
-    return Nugget(
-        nugget_id=edit.nugget_id,
-        topic_id=edit.topic_id or topic_of(edit.turn_id or ""),
-        text=(edit.text or "").strip(),
-        turn_id=edit.turn_id,
-        importance=edit.importance,
-        made_by=edit.edited_by,
-        edited_by=edit.edited_by,
-    )
 
 
 def edits_jsonl(edits: Iterable[NuggetEdit]) -> bytes:
@@ -207,76 +190,62 @@ def sheet_edits(
     for row in rows:
         if problems.full:
             break
-        path = row.place
-        added = None if row.cells["nugget_id"] else _addition(row, path, edited_by, problems)
-        if added is None and not row.cells["nugget_id"]:
+        given, added = row.cells["nugget_id"], None
+        if not given and (added := _addition(row, edited_by, problems)) is None:
             continue
-        nugget_id = ids.get(row.cells["nugget_id"]) if added is None else added.nugget_id
+        nugget_id = ids.get(given) if added is None else added.nugget_id
         if nugget_id is None:
-            message = f"the bank has no nugget {shown(row.cells['nugget_id'])}; leave the id of a new one empty"
-            problems.add("bad_edit", f"{path}: nugget_id", message)
+            message = f"the bank has no nugget {shown(given)}; leave the id of a new one empty"
+            problems.add("bad_edit", f"{row.place}: nugget_id", message)
             continue
         first = lines.setdefault(nugget_id, row.line)
         if first != row.line:
             what = f"{shown(nugget_id)} is already" if added is None else "this new nugget is already"
-            problems.add("bad_edit", f"{path}: nugget_id", f"{what} on {row.unit} {first}")
-            continue
-        if added is not None and nugget_id not in edits:
+            problems.add("bad_edit", f"{row.place}: nugget_id", f"{what} on {row.unit} {first}")
+        elif added is not None and nugget_id not in edits:
             edits[nugget_id] = added
-            continue
-        current = _wish_of(now.get(nugget_id) or by_id[nugget_id], deleted=nugget_id not in now)
-        wish = _new_wish(row, nugget_id, current, problems)
-        if wish is None:
-            continue
-        base, before = by_id.get(nugget_id), edits.pop(nugget_id, None)
-        if base is not None:
-            new = _difference(base, wish, edited_by)
-        elif before is not None and not wish.deleted:
-            new = msgspec.structs.replace(before, edited_by=edited_by, text=wish.text, importance=wish.importance)
         else:
-            new = None
-        edits |= {} if new is None else {nugget_id: new}
+            current = _wish_of(now.get(nugget_id) or by_id[nugget_id], deleted=nugget_id not in now)
+            wish = _wish(row, nugget_id, current, problems)
+            if wish != current:
+                edit = _edit(by_id.get(nugget_id), edits.pop(nugget_id, None), wish, edited_by)
+                edits |= {} if edit is None else {nugget_id: edit}
     if problems:
         raise InputError(f"{name}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}", problems)
     order = {nugget_id: place for place, nugget_id in enumerate(by_id)}
     return tuple(sorted(edits.values(), key=lambda edit: order.get(edit.nugget_id, len(order))))
 
 
-def _new_wish(row: TableRow, nugget_id: str, current: _Wish, problems: BankProblems) -> _Wish | None:
-    """What a row says of a nugget where it says something new; None, perhaps with a problem, where it does not."""
-    wish = _wish(row, row.place, current, problems)
-    if wish is None or wish == current or wish.shown(nugget_id) == row.cells["shown_sha256"]:
-        return None
-    if row.cells["shown_sha256"] != current.shown(nugget_id):
-        message = "the nugget has changed since the sheet was made: make the sheet anew"
-        problems.add("bad_edit", f"{row.place}: shown_sha256", message)
-        return None
-    return wish
-
-
-def _wish(row: TableRow, path: str, current: _Wish, problems: BankProblems) -> _Wish | None:
-    """What a row says of a nugget; None, and a problem, if it cannot be read."""
+def _wish(row: TableRow, nugget_id: str, current: _Wish, problems: BankProblems) -> _Wish:
+    """What a row says of a nugget; the state of the nugget if it says nothing new, or cannot be read."""
     before = len(problems)
     deleted = _DELETED.get(row.cells["delete"].casefold())
     if deleted is None:
-        problems.add("bad_edit", f"{path}: delete", f"expected x or nothing, found {shown(row.cells['delete'])}")
-    importance = _importance(row, path, problems)
+        problems.add("bad_edit", f"{row.place}: delete", f"expected x or nothing, found {shown(row.cells['delete'])}")
+    importance = _importance(row, problems)
     if importance is None and current.importance is not None:
-        problems.add("bad_edit", f"{path}: importance", "expected vital or okay, found nothing")
+        problems.add("bad_edit", f"{row.place}: importance", "expected vital or okay, found nothing")
     text: str | None = current.text
     if row.cells["text"] != disarmed(readable(current.text)).strip():
-        text = problems.text(f"{path}: text", _armed(row.cells["text"]))
+        text = problems.text(f"{row.place}: text", _armed(row.cells["text"]))
     if len(problems) > before or text is None:
-        return None
-    return _Wish(text, importance, bool(deleted))
+        return current
+    wish = _Wish(text, importance, bool(deleted))
+    if wish.shown(nugget_id) == row.cells["shown_sha256"]:
+        return current
+    if wish != current and row.cells["shown_sha256"] != current.shown(nugget_id):
+        message = "the nugget has changed since the sheet was made: make the sheet anew"
+        problems.add("bad_edit", f"{row.place}: shown_sha256", message)
+        return current
+    return wish
 
 
-def _importance(row: TableRow, path: str, problems: BankProblems) -> Importance | None:
+def _importance(row: TableRow, problems: BankProblems) -> Importance | None:
     said = row.cells["importance"].casefold()
     if said in get_args(Importance):
         return cast("Importance", said)
     if said:
-        problems.add("bad_edit", f"{path}: importance", f"expected vital or okay, found {shown(said)}")
+        problems.add("bad_edit", f"{row.place}: importance", f"expected vital or okay, found {shown(said)}")
     return None
 
 
@@ -285,8 +254,12 @@ def _armed(cell: str) -> str:
     return cell[1:] if cell.startswith("\\") and disarmed(cell[1:]) == cell else cell
 
 
-def _difference(base: Nugget, wish: _Wish, edited_by: str) -> NuggetEdit | None:
-    """The edit of a nugget that was made; None if it is to be as it was made."""
+def _edit(base: Nugget | None, before: NuggetEdit | None, wish: _Wish, edited_by: str) -> NuggetEdit | None:
+    """The edit of a nugget that was made, or that `before` added; None if it is to be as it was made."""
+    if base is None:
+        gone = before is None or wish.deleted
+        new = {"edited_by": edited_by, "text": wish.text, "importance": wish.importance}
+        return None if gone else msgspec.structs.replace(before, **new)  # type: ignore[type-var]
     if wish.deleted:
         return NuggetEdit(base.nugget_id, "delete", edited_by, digest(base.text))
     text = None if wish.text == base.text else wish.text
@@ -296,17 +269,15 @@ def _difference(base: Nugget, wish: _Wish, edited_by: str) -> NuggetEdit | None:
     return NuggetEdit(base.nugget_id, "change", edited_by, digest(base.text), text, importance)
 
 
-def _addition(row: TableRow, path: str, edited_by: str, problems: BankProblems) -> NuggetEdit | None:
+def _addition(row: TableRow, edited_by: str, problems: BankProblems) -> NuggetEdit | None:
     """The nugget that a row without an id adds; None, and a problem, if it cannot be one."""
     before = len(problems)
-    turn_id, topic_id = row.cells["turn_id"], row.cells["topic_id"]
-    if (found := scope_problem(turn_id or None, topic_id or None)) is not None:
-        field, message = found
-        problems.add("bad_id" if field else "missing_field", f"{path}: {field}" if field else path, message)
-    text = problems.text(f"{path}: text", _armed(row.cells["text"]))
-    importance = _importance(row, path, problems)
+    turn_id, topic_id = row.cells["turn_id"] or None, row.cells["topic_id"] or None
+    problems.check_scope(row.place, ": ", turn_id, topic_id)
+    text = problems.text(f"{row.place}: text", _armed(row.cells["text"]))
+    importance = _importance(row, problems)
     if text is None or len(problems) > before:
         return None
     # By its text, so that the same row, read again, is the same nugget.
     nugget_id = f"{turn_id or topic_id}/{digest(text)[:8]}"
-    return NuggetEdit(nugget_id, "add", edited_by, None, text, importance, turn_id or None, topic_id or None)
+    return NuggetEdit(nugget_id, "add", edited_by, None, text, importance, turn_id, topic_id)

@@ -65,6 +65,12 @@ class BankProblems(list[Problem]):
             return value.strip()
         return None
 
+    def check_scope(self, path: str, joint: str, turn_id: str | None, topic_id: str | None) -> None:
+        """Add a problem if these cannot be the turn or the topic of a nugget."""
+        if (found := scope_problem(turn_id, topic_id)) is not None:
+            field, message = found
+            self.add("bad_id" if field else "missing_field", f"{path}{joint}{field}" if field else path, message)
+
     def scope(self, path: str, value: Any) -> tuple[str, str | None] | None:
         """The topic, and the turn if the id is that of a turn; None, and a problem, if it is neither."""
         if isinstance(value, str) and usable_turn_id(value):

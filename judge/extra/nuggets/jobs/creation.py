@@ -35,8 +35,7 @@ from judge.extra.nuggets.creation import (
     weighed,
 )
 from judge.extra.nuggets.forms import BANK, bank_bytes
-from judge.extra.nuggets.jobs.questions import CREATED, NuggetJobPlan, check_same, nugget_turns
-from judge.extra.nuggets.questions import spread_evenly
+from judge.extra.nuggets.jobs.questions import CREATED, NuggetJobPlan, check_same, nugget_turns, spread_evenly
 from judge.extra.nuggets.records import Nugget, NuggetFailure
 from judge.io.cells import count
 from judge.io.folder import check_apart, replace_folder
@@ -92,23 +91,24 @@ class CreationInputs(Record, frozen=True):
     pool: Pool
     turns: dict[str, Turn]
     found: TurnSources
-    sources: dict[str, tuple[NuggetSource, ...]]
-    """The turns of this job with their sources."""
+    listed: tuple[NuggetSource, ...]
+    """The sources of the turns of this job."""
     configured: dict[str, Any]
     """What decides the nuggets, as the folder remembers it."""
 
-    def first_tasks(self) -> list[Task]:
+    @property
+    def tasks(self) -> list[Task]:
         """The questions for the nuggets of every source."""
-        return [source.task(self.prompts[0]) for listed in self.sources.values() for source in listed]
+        return [source.task(self.prompts[0]) for source in self.listed]
+
+    @property
+    def asked_turns(self) -> tuple[str, ...]:
+        """The turns of this job."""
+        return tuple(dict.fromkeys(source.turn_id for source in self.listed))
 
 
 def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInputs:
-    """Read everything a plan names, and open its judge; a dry run needs no `keys`.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad, or the folder has a bank of something else; every problem is listed.
-    """
+    """Read everything a plan names, and open its judge; a dry run needs no `keys`."""
     prompts = (
         _prompt(plan.creation, NUGGET_CREATION),
         _prompt(plan.merging, NUGGET_MERGING),
@@ -134,8 +134,9 @@ def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInput
     }
     check_apart(plan.out, [pool_file(plan.pool), *(path for path in (plan.topics, plan.qrels) if path)])
     check_same(plan.out / CREATED, configured, "a bank made with other", "judge nuggets create")
-    sources = {turn_id: found.by_turn[turn_id] for turn_id in spread_evenly(tuple(found.by_turn), plan.limit)}
-    return CreationInputs(plan, judge, prompts, pool, turns, found, sources, configured)
+    kept = spread_evenly(tuple(found.by_turn), plan.limit)
+    listed = tuple(source for turn_id in kept for source in found.by_turn[turn_id])
+    return CreationInputs(plan, judge, prompts, pool, turns, found, listed, configured)
 
 
 def _sources(
@@ -169,13 +170,13 @@ def _named(plan: NuggetCreatePlan) -> str:
 
 
 def _why(found: TurnSources) -> str:
-    reasons = [
-        f"{count(number, 'passage')} {what}"
-        for number, what in ((found.lacking, "without a text"), (found.irrelevant, "not graded as relevant"))
-        if number
-    ]
-    reasons += [f"{count(found.own_turns, 'response')} of interactive runs"] if found.own_turns else []
-    return f" ({', '.join(reasons)})" if reasons else ""
+    reasons = (
+        (found.lacking, "passage", "without a text"),
+        (found.irrelevant, "passage", "not graded as relevant"),
+        (found.own_turns, "response", "of interactive runs"),
+    )
+    told = ", ".join(f"{count(number, name)} {why}" for number, name, why in reasons if number)
+    return f" ({told})" if told else ""
 
 
 FAILURES = "failures.jsonl"
@@ -222,23 +223,18 @@ def create_nuggets(
             job = _Creation(inputs, asking)
             job.merge()
             job.weigh()
-            notes = asking.notes(judge.models, job.results)
-        return _written(inputs, job, (*notes, *_notes(inputs.found)), asking.accounts[0])
+            notes = (*asking.notes(judge.models, job.results), *_notes(inputs.found))
+        return _written(inputs, job, notes, asking.accounts[0])
 
 
 def forecast_creation(plan: NuggetCreatePlan) -> JobForecast:
-    """Count what the first step of `create_nuggets` would send beyond what the journals hold.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
-    """
+    """Count what the first step of `create_nuggets` would send beyond what the journals hold."""
     inputs = read_creation(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
-        forecast = asking.forecast(inputs.judge, inputs.first_tasks())
-    listed = [source for sources in inputs.sources.values() for source in sources]
-    passages = sum(source.passage is not None for source in listed)
-    counts = {"turns": len(inputs.sources), "passages": passages, "responses": len(listed) - passages}
+        forecast = asking.forecast(inputs.judge, inputs.tasks)
+    passages = sum(source.passage is not None for source in inputs.listed)
+    responses = len(inputs.listed) - passages
+    counts = {"turns": len(inputs.asked_turns), "passages": passages, "responses": responses}
     return JobForecast(counts, forecast.rows)
 
 
@@ -256,35 +252,33 @@ class _Creation:
         """With their importance; a turn whose nuggets were not weighed, or not merged, has none."""
 
     def _ask(self, tasks: Sequence[Task]) -> list[Judgment | Failure]:
-        answers = list(self._asking.ask(self._inputs.judge, tasks))
+        answers = list(self._asking.ask(self._inputs.judge, tasks)) if tasks else []
         self.results += answers
         return answers
 
     def merge(self) -> None:
         """Ask for the nuggets of every source, and which of them are repeats."""
         inputs = self._inputs
-        listed = [source for sources in inputs.sources.values() for source in sources]
         of_turns: dict[str, list[tuple[NuggetSource, tuple[str, ...]]]] = {}
-        for source, answer in zip(listed, self._ask(inputs.first_tasks()), strict=True):
+        for source, answer in zip(inputs.listed, self._ask(inputs.tasks), strict=True):
             if isinstance(answer, Failure):
                 self.failures.append(creation_failure("creation", answer, source))
             elif answer.nuggets:
                 of_turns.setdefault(source.turn_id, []).append((source, answer.nuggets))
-        merged = [TurnMerging(turn_id, candidates_of(pairs), inputs.plan.most) for turn_id, pairs in of_turns.items()]
+        self.merged = [TurnMerging(turn, candidates_of(pairs), inputs.plan.most) for turn, pairs in of_turns.items()]
         # A block is compared with what the blocks before it left, so the blocks of a turn are asked one after another.
-        while open_ones := [merging for merging in merged if not merging.done]:
+        while open_ones := [merging for merging in self.merged if not merging.done]:
             answers = self._ask([merging.task(inputs.prompts[1]) for merging in open_ones])
             for merging, answer in zip(open_ones, answers, strict=True):
                 merging.take(answer)
-        self.failures += [creation_failure("merging", each.failure) for each in merged if each.failure is not None]
-        self.merged = merged
 
     def weigh(self) -> None:
         """Ask how important the nuggets are."""
         inputs = self._inputs
+        self.failures += [creation_failure("merging", each.failure) for each in self.merged if each.failure]
         whole = [merging for merging in self.merged if merging.failure is None]
         tasks = [importance_task(merging.turn_id, merging.kept, inputs.prompts[2]) for merging in whole]
-        for merging, answer in zip(whole, self._ask(tasks) if tasks else (), strict=True):
+        for merging, answer in zip(whole, self._ask(tasks), strict=True):
             if isinstance(answer, Failure):
                 self.failures.append(creation_failure("importance", answer))
             else:
@@ -295,15 +289,15 @@ def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], acc
     """What a creation comes to; its files are written."""
     nuggets, failures = job.nuggets, job.failures
     with_nuggets = {nugget.turn_id for nugget in nuggets}
-    without = tuple(turn_id for turn_id in inputs.sources if turn_id not in with_nuggets)
+    without = tuple(turn_id for turn_id in inputs.asked_turns if turn_id not in with_nuggets)
     status = "trial" if inputs.plan.limit is not None else "incomplete" if failures else "complete"
     counts = {
-        "turns": len(inputs.sources),
+        "turns": len(inputs.asked_turns),
         "turns_without_nuggets": list(without),
-        "sources": sum(map(len, inputs.sources.values())),
+        "sources": len(inputs.listed),
         "passages_without_text": inputs.found.lacking,
         "passages_not_relevant": inputs.found.irrelevant,
-        "candidates_left_over": sum(merging.left_over for merging in job.merged),
+        "candidates_left_over": sum(len(merging.waiting) for merging in job.merged),
         "nuggets": len(nuggets),
         "importance": dict(sorted(Counter(nugget.importance or "" for nugget in nuggets).items())),
         "failures": dict(sorted(Counter(f"{row.step}: {row.reason}" for row in failures).items())),
@@ -319,13 +313,9 @@ def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], acc
 
 
 def _notes(found: TurnSources) -> tuple[str, ...]:
-    notes = []
-    if found.lacking:
-        notes.append(f"{count(found.lacking, 'used passage')} without a text: no nugget is taken from them")
-    if found.irrelevant:
-        notes.append(f"{count(found.irrelevant, 'used passage')} not graded as relevant: left out")
-    if found.own_turns:
-        notes.append(
-            f"{count(found.own_turns, 'response')} of interactive runs, whose turns are the runs' own: left out"
-        )
-    return tuple(notes)
+    rows = (
+        (found.lacking, "used passage", "without a text: no nugget is taken from them"),
+        (found.irrelevant, "used passage", "not graded as relevant: left out"),
+        (found.own_turns, "response", "of interactive runs, whose turns are the runs' own: left out"),
+    )
+    return tuple(f"{count(number, name)} {what}" for number, name, what in rows if number)

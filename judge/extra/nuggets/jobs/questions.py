@@ -1,9 +1,9 @@
 """Questions to a judge about nuggets: what `judge nuggets match` and `claims` do, for use from Python."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -14,39 +14,38 @@ from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
-from judge.ask.records import Judgment
+from judge.ask.records import Failure, Judgment
 from judge.ask.subjects import NUGGET, NUGGET_PRECISION, check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import bank_bytes, read_bank
 from judge.extra.nuggets.jobs.scoring import read_pool_with_runs
-from judge.extra.nuggets.label_files import CLAIMS, LABEL_FAILURES, MATCHES
-from judge.extra.nuggets.questions import (
-    NuggetQuestion,
-    answers_of,
-    check_claim_prompt,
-    check_match_prompt,
-    claim_counts,
-    claim_questions,
-    claims_of,
-    match_counts,
-    match_of,
-    match_questions,
-    question_task,
-    spread_evenly,
+from judge.extra.nuggets.label_files import LABEL_FAILURES
+from judge.extra.nuggets.labels import nuggets_digest, nuggets_for
+from judge.extra.nuggets.records import (
+    CLAIM_LABELS,
+    MATCH_LABELS,
+    ClaimLabel,
+    LabelFailure,
+    MatchedNugget,
+    MatchLabel,
+    Nugget,
+    NuggetBank,
+    ResponseClaims,
 )
-from judge.extra.nuggets.records import LabelFailure, MatchedNugget, NuggetBank, ResponseClaims
+from judge.gold.rows import text_digest
 from judge.io.folder import check_apart, replace_folder
 from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Positive
+from judge.io.safe import digest
 from judge.io.steps import ProgressLine
 from judge.io.stored import read_stored, sha256
 from judge.io.table import Table
 from judge.jobs.manifest import MANIFEST, job_manifest
-from judge.pool.bank import Beside, pool_file, pool_jsonl
+from judge.pool.bank import pool_file, pool_jsonl
 from judge.pool.conversation import turns_shown
-from judge.pool.records import Pool
+from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
 from judge.runs.topics import topic_turns
@@ -55,27 +54,170 @@ NUGGETS = "nuggets.json"
 """What the answers in the folder were made of."""
 CREATED = "bank.json"
 """What a bank that a judge made was made of."""
+_Question = TypeVar("_Question")
+
+
+class NuggetQuestion(NamedTuple):
+    """A response, and the nuggets of its turn and topic that it is asked about: one for a match, all for claims."""
+
+    response: PooledResponse
+    nuggets: tuple[Nugget, ...]
+
+
+def match_questions(pool: Pool, bank: NuggetBank) -> tuple[NuggetQuestion, ...]:
+    """Every response with each nugget of its turn, then with each of its topic, in the order of pool and bank."""
+    return tuple(
+        NuggetQuestion(response, (nugget,)) for response, nuggets in claim_questions(pool, bank) for nugget in nuggets
+    )
+
+
+def claim_questions(pool: Pool, bank: NuggetBank) -> tuple[NuggetQuestion, ...]:
+    """Every response whose turn or topic has nuggets, with all of them, in the order of the pool."""
+    scopes = bank.by_scope()
+    return tuple(
+        NuggetQuestion(response, nuggets) for response in pool.responses if (nuggets := nuggets_for(response, scopes))
+    )
+
+
+def question_task(question: NuggetQuestion, criterion: Criterion) -> Task:
+    """Whether the response supports the nugget, or what carries each of its sentences."""
+    texts = tuple(nugget.text for nugget in question.nuggets)
+    if criterion.name == NUGGET:
+        return Task(question.response, criterion, nugget=texts[0])
+    return Task(question.response, criterion, nuggets=texts)
+
+
+def check_match_prompt(criterion: Criterion) -> None:
+    """Refuse a prompt that does not ask for a match."""
+    if criterion.name != NUGGET:
+        raise UsageError(f'{criterion.prompt_id}: no prompt about a nugget: expected `criterion = "{NUGGET}"` in it')
+    strange = [level.label for level in criterion.scale.levels if level.label not in MATCH_LABELS]
+    if strange or criterion.answer != "grade":
+        raise UsageError(
+            f"{criterion.prompt_id}: {', '.join(strange) or criterion.answer}: expected one grade a nugget, and labels "
+            f"among {', '.join(MATCH_LABELS)}"
+        )
+
+
+def check_claim_prompt(criterion: Criterion) -> None:
+    """Refuse a prompt that does not ask what carries each sentence."""
+    if criterion.name != NUGGET_PRECISION:
+        raise UsageError(
+            f'{criterion.prompt_id}: no prompt about claims: expected `criterion = "{NUGGET_PRECISION}"` in it'
+        )
+    labels = [level.label for level in criterion.sentence_levels]
+    if not {"nugget", "none", "no_claim"} <= set(labels) <= set(CLAIM_LABELS):
+        raise UsageError(
+            f"{criterion.prompt_id}: labels of sentences are {', '.join(labels) or 'none'}: expected nugget, none and "
+            "no_claim, and passage where it shows passages"
+        )
+    if ("passage" in labels) != ("passages" in criterion.inputs):
+        raise UsageError(f"{criterion.prompt_id}: expected both the label passage and the input passages, or neither")
+    rollup = criterion.rollup
+    if rollup is None or rollup.ignored != "no_claim":
+        raise UsageError(f'{criterion.prompt_id}: expected `ignored = "no_claim"` in its roll-up')
+
+
+def answers_of(
+    questions: Sequence[NuggetQuestion], results: Sequence[Judgment | Failure], criterion: Criterion
+) -> tuple[list[Any], list[LabelFailure]]:
+    """The answers of a judge and those that are missing, in the order of the questions."""
+    one = criterion.name == NUGGET
+    answers: list[Any] = []
+    missing: list[LabelFailure] = []
+    for question, result in zip(questions, results, strict=True):
+        # Of a response that claims nothing, the grade is that of "unable", and the sentences have labels.
+        if isinstance(result, Judgment) and not (one and result.unable):
+            answers.append(_answer(question, result, criterion))
+            continue
+        missing.append(
+            LabelFailure(
+                turn_id=question.response.turn_id,
+                nugget_id=question.nuggets[0].nugget_id if one else None,
+                response_id=question.response.response_id,
+                reason=result.reason if isinstance(result, Failure) else "unable",
+                detail=result.detail if isinstance(result, Failure) else "the judge said that it cannot tell",
+                judge=result.judge,
+                raw=result.raw if isinstance(result, Failure) else result.rationale,
+                request_digest=result.request_digest,
+            )
+        )
+    return answers, missing
+
+
+def _answer(question: NuggetQuestion, result: Judgment, criterion: Criterion) -> MatchedNugget | ResponseClaims:
+    """The answer about one nugget as a match, or that about the sentences of a response as their labels."""
+    facts: dict[str, Any] = {
+        "turn_id": question.response.turn_id,
+        "response_id": question.response.response_id,
+        "text_sha256": text_digest(question.response.text),
+        "judge": result.judge,
+        "rationale": result.rationale,
+        "model": result.model,
+        "prompt": f"{result.criterion}/{result.variant}",
+        "prompt_digest": result.criterion_digest,
+        "request_digest": result.request_digest,
+        "repaired": result.repaired,
+    }
+    if criterion.name == NUGGET_PRECISION:
+        return ResponseClaims(
+            labels=cast("tuple[ClaimLabel, ...]", tuple(result.sentences)),
+            passages="passages" in criterion.inputs,
+            nuggets_sha256=nuggets_digest(question.nuggets),
+            **facts,
+        )
+    (nugget,) = question.nuggets
+    label = next(level.label for level in criterion.scale.levels if level.grade == result.grade)
+    return MatchedNugget(
+        nugget_id=nugget.nugget_id,
+        label=cast("MatchLabel", label),
+        nugget_sha256=digest(nugget.text),
+        expected=result.expected,
+        probabilities=result.probabilities,
+        **facts,
+    )
+
+
+def spread_evenly(questions: Sequence[_Question], limit: int | None) -> tuple[_Question, ...]:
+    """At most `limit` questions, evenly spaced over the pool, so that a trial covers all topics."""
+    if limit is None or len(questions) <= limit:
+        return tuple(questions)
+    return tuple(questions[place * len(questions) // limit] for place in range(limit))
+
+
+def _match_counts(matches: Iterable[MatchedNugget]) -> dict[str, int]:
+    counts = Counter(match.label for match in matches)
+    return {label: counts[label] for label in MATCH_LABELS}
+
+
+def _claim_counts(claims: Iterable[ResponseClaims]) -> dict[str, int]:
+    counts = Counter(label for row in claims for label in row.labels)
+    return {label: counts[label] for label in reversed(CLAIM_LABELS)}
 
 
 class NuggetCommand(NamedTuple):
-    """What a command asks a judge about nuggets, and what it writes."""
+    """A command that asks a judge about nuggets."""
 
-    command: str
-    what: str
-    """What the answers are called in messages."""
+    name: str
+    """Its word after `judge nuggets`."""
+    answers: str
+    """The answers, in messages and as the name of their file."""
     counted: str
-    """What the manifest calls the questions."""
+    """The questions, in the manifest."""
     check: Callable[[Criterion], None]
     """Refuses a prompt that asks something else."""
     questions: Callable[[Pool, NuggetBank], tuple[NuggetQuestion, ...]]
-    answer_of: Callable[[NuggetQuestion, Judgment, Criterion], MatchedNugget | ResponseClaims]
     labels: Callable[[Sequence[Any]], dict[str, int]]
-    """How many answers have each label."""
-    answers_file: str
-    record: str
-    """The list of the files of the folder, for `sha256sum -c`."""
-    beside: tuple[Beside, ...] = ()
-    """Files of the pool to read beside its runs and exclusions, where the prompt shows passages."""
+    """How many answers have each label, the best one first."""
+
+    @property
+    def file(self) -> str:
+        """The file of answers."""
+        return f"{self.answers}.jsonl"
+
+
+MATCH = NuggetCommand("match", "matches", "pairs", check_match_prompt, match_questions, _match_counts)
+CLAIMS = NuggetCommand("claims", "claims", "responses", check_claim_prompt, claim_questions, _claim_counts)
 
 
 class NuggetJobPlan(AskingOptions, JournalOption):
@@ -97,7 +239,6 @@ class NuggetAskPlan(NuggetJobPlan):
     """The part of the plans of `judge nuggets match` and `claims` that is the same."""
 
     command: ClassVar[NuggetCommand]
-    """What is asked."""
     bank: Annotated[Path, Option(metavar="FILE|DIR")]
     """Bank of nuggets in any form, or its folder."""
     prompt: str | Path
@@ -124,18 +265,13 @@ def nugget_turns(plan: NuggetJobPlan, pool: Pool) -> dict[str, Turn]:
 
 
 def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
-    """Read the prompt, the bank, the pool and the topics of a plan, and open its judge; a dry run needs no `keys`.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad, or the folder has answers to something else; every problem is listed.
-    """
-    row = plan.command
+    """Read the prompt, the bank, the pool and the topics of a plan, and open its judge; a dry run needs no `keys`."""
+    command = plan.command
     prompt = find_criterion(plan.prompt)
-    row.check(prompt)
+    command.check(prompt)
     judge = open_judge((plan.model,), plan.options, (prompt,), plan.settings, keys=keys and not recalls(plan))
     bank = read_bank(plan.bank)
-    pool = read_pool_with_runs(plan.pool, *(row.beside if "passages" in prompt.inputs else ()))
+    pool = read_pool_with_runs(plan.pool, *(("passages.jsonl",) if "passages" in prompt.inputs else ()))
     check_unit((prompt,), pool.unit)
     turns = nugget_turns(plan, pool)
     configured = {
@@ -146,12 +282,12 @@ def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
         "pool": sha256(pool_jsonl(pool)),
         "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION},
     }
-    questions = row.questions(pool, bank)
+    questions = command.questions(pool, bank)
     if not questions:
         raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
     check_turns((prompt,), {question.response.turn_id for question in questions}, turns, plan.topics)
     check_apart(plan.out, [pool_file(plan.pool), plan.bank])
-    check_same(plan.out / NUGGETS, configured, f"{row.what} made with another", row.command)
+    check_same(plan.out / NUGGETS, configured, f"{command.answers} made with another", f"judge nuggets {command.name}")
     questions = spread_evenly(questions, plan.limit)
     tasks = tuple(question_task(question, prompt) for question in questions)
     return QuestionInputs(judge, prompt, pool, turns, configured, questions, tasks)
@@ -188,12 +324,7 @@ def bank_notes(bank: Path) -> tuple[str, ...]:
 
 
 def forecast_nuggets(plan: NuggetAskPlan) -> JobForecast:
-    """Count what asking would send beyond what the journals hold.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
-    """
+    """Count what asking would send beyond what the journals hold."""
     inputs = read_questions(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
@@ -219,48 +350,36 @@ def _ask(
     plan: NuggetAskPlan, report: Callable[[Progress], None] | None, progress: bool | ProgressLine
 ) -> NuggetAnswers:
     """Ask a judge, and write its answers."""
-    inputs, row = read_questions(plan), plan.command
-    judge, questions = inputs.judge, inputs.questions
+    inputs, command = read_questions(plan), plan.command
+    judge, questions, record = inputs.judge, inputs.questions, f"{command.answers}.sha256"
 
     def manifest(status: str, labels: Any = None, missing: Any = None, models: Any = None) -> bytes:
-        facts = {row.counted: len(questions), "labels": labels, "missing": missing, "models": models}
+        facts = {command.counted: len(questions), "labels": labels, "missing": missing, "models": models}
         return job_manifest(status, inputs.configured, **facts)
 
     with job_progress(progress, report) as shown, Asking.of(plan, inputs.pool, inputs.turns, shown) as asking:
         asking.prepare(judge.models[0])
         # Left by a run that is stopped too, so that nothing else is asked into its folder.
-        replace_folder(plan.out, {NUGGETS: manifest("unfinished")}, row.record, more=True)
+        replace_folder(plan.out, {NUGGETS: manifest("unfinished")}, record, more=True)
         results = asking.ask(judge, inputs.tasks)
         notes = (*bank_notes(plan.bank), *asking.notes(judge.models, results))
-    answers, missing = answers_of(questions, results, inputs.prompt, row.answer_of)
+    answers, missing = answers_of(questions, results, inputs.prompt)
+    status = "complete" if plan.limit is None else "trial"
+    reasons = Counter(failure.reason for failure in missing)
+    models = sorted({answer.model for answer in answers if answer.model})
     files = {
-        row.answers_file: jsonl_bytes(answers),
+        command.file: jsonl_bytes(answers),
         LABEL_FAILURES: jsonl_bytes(missing),
-        NUGGETS: manifest(
-            "complete" if plan.limit is None else "trial",
-            row.labels(answers),
-            Counter(failure.reason for failure in missing),
-            sorted({answer.model for answer in answers if answer.model}),
-        ),
+        NUGGETS: manifest(status, command.labels(answers), reasons, models),
     }
-    replace_folder(plan.out, files, row.record)
+    replace_folder(plan.out, files, record)
     return NuggetAnswers(Table(answers), Table(missing), asking.accounts[0], notes)
 
 
 class NuggetMatchPlan(NuggetAskPlan):
     """Everything `judge nuggets match` can be told; a question is about a pair of response and nugget."""
 
-    command = NuggetCommand(
-        command="judge nuggets match",
-        what="matches",
-        counted="pairs",
-        check=check_match_prompt,
-        questions=match_questions,
-        answer_of=match_of,
-        labels=match_counts,
-        answers_file=MATCHES,
-        record="matches.sha256",
-    )
+    command = MATCH
     prompt: Annotated[str | Path, Option(metavar="NAME|PATH")] = NUGGET
     """Prompt of the criterion nugget (default nugget/graded)."""
 
@@ -286,18 +405,7 @@ def match_nuggets(
 class NuggetClaimsPlan(NuggetAskPlan):
     """Everything `judge nuggets claims` can be told; a question is about the sentences of a response."""
 
-    command = NuggetCommand(
-        command="judge nuggets claims",
-        what="claims",
-        counted="responses",
-        check=check_claim_prompt,
-        questions=claim_questions,
-        answer_of=claims_of,
-        labels=claim_counts,
-        answers_file=CLAIMS,
-        record="claims.sha256",
-        beside=("passages.jsonl",),
-    )
+    command = CLAIMS
     prompt: Annotated[str | Path, Option(metavar="NAME|PATH")] = NUGGET_PRECISION
     """Prompt of the criterion nugget_precision (default nugget_precision/graded)."""
 
