@@ -1,9 +1,20 @@
-"""Matches and claims joined to a pool and a bank: the label of every pair and of every sentence. Pure."""
+"""Labels of matches and of claims: their files, and the label of every pair and of every sentence.
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+Files are judge's own, people's, nuggetizer's assignments and those of CONE-RAG's study. An assignment of nuggetizer
+names no nugget id, so its match is of the nugget that has its text.
+R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG Track, arXiv:2411.09607.
+"""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+
+from judge.crowd.released import STUDY_LINE, read_study
 from judge.errors import InputError
+from judge.extra.nuggets.forms.own import first_object
+from judge.extra.nuggets.forms.problems import BankProblems
 from judge.extra.nuggets.records import (
     CLAIM_LABELS,
     ClaimLabel,
@@ -17,12 +28,27 @@ from judge.extra.nuggets.records import (
 from judge.gold.rows import text_digest
 from judge.io.cells import count
 from judge.io.ids import topic_of
+from judge.io.line_stream import decode_lines
+from judge.io.paths import StrPath, file_in
 from judge.io.safe import digest, shown
+from judge.io.stored import read_stored, unpack
 from judge.io.words import split_sentences
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
 from judge.results.turns import first_ranked
+from judge.runs.fields import usable_turn_id
 
+MATCHES, CLAIMS, LABEL_FAILURES = "matches.jsonl", "claims.jsonl", "failures.jsonl"
+"""The files of a folder that `judge nuggets match` or `claims` wrote."""
+ASSIGNED_BY = "nuggetizer"
+"""What stands for the judge: the file does not say which model assigned."""
+Assignment = Literal["support", "partial_support", "not_support", "failed"]
+LABELS: Mapping[Assignment, MatchLabel] = {
+    "support": "supports",
+    "partial_support": "partly",
+    "not_support": "does_not",
+}
+"""Assignment to label; `failed` has none, because no model answered."""
 _ORDER: tuple[MatchLabel, ...] = ("contradicts", "does_not", "partly", "supports")
 """The labels from worst to best for the response."""
 
@@ -57,6 +83,194 @@ class KnownClaims(NamedTuple):
     """Rows of responses that the pool does not have."""
 
 
+class _MatchLine(MatchedNugget, frozen=True, forbid_unknown_fields=True):
+    """A line of a file of matches."""
+
+    topic_id: str | None = None
+    inclusion_probability: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
+
+    def lack(self) -> str | None:
+        """Why the line says nothing."""
+        named = self.response_id is not None or self.run_id is not None
+        return None if named else "expected `response_id`, or `run_id` for the response that a run ranked first"
+
+
+class _ClaimsLine(ResponseClaims, frozen=True, forbid_unknown_fields=True):
+    """A line of a file of claims."""
+
+    topic_id: str | None = None
+
+    def lack(self) -> str | None:
+        """Why the line says nothing."""
+        shown = "passage" not in self.labels or self.passages
+        return None if shown else 'the label "passage" without `"passages": true`, which says that passages were shown'
+
+
+class _LabelFile(NamedTuple):
+    """A kind of file of labels, and how messages name it."""
+
+    line: type[Any]
+    key: tuple[str, ...]
+    """The fields that say who labeled what; a file has one line for it."""
+    code: str
+    what: str
+    by_one: str
+    of: str
+    expected: str
+
+
+_MATCH_KEY = ("turn_id", "response_id", "run_id", "nugget_id", "assessor", "judge")
+_CLAIMS_KEY = ("response_id", "assessor", "judge")
+_ONE_OR_MORE = "the labels of one response or more"
+_MATCH_FILE = _LabelFile(_MatchLine, _MATCH_KEY, "bad_match", "matches", "match", "pair", "one match or more")
+_CLAIMS_FILE = _LabelFile(_ClaimsLine, _CLAIMS_KEY, "bad_claims", "claims", "labels", "response", _ONE_OR_MORE)
+
+
+def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
+    """The rows of a file of matches, gzipped or not, in its order."""
+    path = Path(path)
+    content = _content(path)
+    first = content.lstrip().partition(b"\n")[0].decode(errors="replace").strip()
+    if STUDY_LINE.fullmatch(first) and not first_object(content):
+        return tuple(
+            MatchedNugget(
+                turn_id=match.turn_id,
+                nugget_id=f"{match.turn_id}/{match.nugget}",
+                label="supports" if match.yes else "does_not",
+                run_id=match.run_id,
+                # The same pair in another task is another person's label of it.
+                assessor=f"task {match.task}",
+            )
+            for match in read_study(path)
+        )
+    assigned = isinstance(first_object(content).get("nuggets"), list)
+    return _assignments(content, str(path)) if assigned else parse_matches(content, str(path))
+
+
+def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
+    """The rows in the bytes of a JSONL file of matches, called `name` in messages."""
+    return _label_lines(content, name, _MATCH_FILE)
+
+
+def read_claims(path: StrPath) -> tuple[ResponseClaims, ...]:
+    """The rows of a file of claims, gzipped or not, in its order."""
+    return parse_claims(_content(Path(path)), str(path))
+
+
+def parse_claims(content: bytes, name: str) -> tuple[ResponseClaims, ...]:
+    """The rows in the bytes of a JSONL file of claims, called `name` in messages."""
+    return _label_lines(content, name, _CLAIMS_FILE)
+
+
+def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
+    """The labels of files and folders of matches, joined to a bank and a pool."""
+    rows = [row for path in given for row in read_matches(file_in(path, MATCHES))]
+    return join(rows, _failures_of(given), bank, pool, ", ".join(map(str, given)), renamed)
+
+
+def read_claims_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool) -> KnownClaims:
+    """The labels of files and folders of claims, joined to a bank and a pool."""
+    rows = [row for path in given for row in read_claims(file_in(path, CLAIMS))]
+    return join_claims(rows, _failures_of(given), bank, pool, ", ".join(map(str, given)))
+
+
+def _failures_of(given: Sequence[StrPath]) -> list[LabelFailure]:
+    """The missing labels of folders; none if a folder has no file of them."""
+    found: list[LabelFailure] = []
+    for path in (path / LABEL_FAILURES for path in map(Path, given) if path.is_dir()):
+        rows = (
+            [row for _, row in decode_lines(_content(path), LabelFailure, str(path), "bad_failure")]
+            if path.exists()
+            else []
+        )
+        if problems := [row for row in rows if isinstance(row, Problem)]:
+            raise InputError(f"{path}: not usable as missing labels", problems)
+        found += [row for row in rows if isinstance(row, LabelFailure)]
+    return found
+
+
+def _content(path: Path) -> bytes:
+    return unpack(read_stored(path), str(path)).removeprefix(b"\xef\xbb\xbf")
+
+
+def _label_lines(content: bytes, name: str, form: _LabelFile) -> tuple[Any, ...]:
+    rows: list[Any] = []
+    problems: list[Problem] = []
+    first: dict[object, int] = {}
+    for number, line in decode_lines(content, form.line, name, form.code):
+        if isinstance(line, Problem):
+            problems.append(line)
+            continue
+        message = line.lack()
+        if (line.assessor is None) == (line.judge is None):
+            message = f"expected `assessor` for a person's {form.by_one}, or `judge` for a judge's"
+        elif message is None:
+            earlier = first.setdefault(tuple(getattr(line, name) for name in form.key), number)
+            who = "judge" if line.judge else "assessor"
+            message = None if earlier == number else f"the same {form.of} by the same {who} is on line {earlier}"
+        if message is not None:
+            problems.append(Problem(form.code, "error", name, line.turn_id, f"line {number}: $", message))
+        rows.append(line)
+    if not rows and not problems:
+        problems.append(Problem("empty_file", "error", name, None, "", f"expected {form.expected}"))
+    if problems:
+        raise InputError(f"{name}: not usable as {form.what}: {count(len(problems), 'problem')}", problems)
+    return tuple(rows)
+
+
+class _AssignedNugget(msgspec.Struct, frozen=True):
+    """One nugget with what a response does with it."""
+
+    text: str
+    assignment: Assignment
+
+
+class _AssignedAnswer(msgspec.Struct, frozen=True):
+    """One line of assignments; the text of the answer and what else stands there is not read."""
+
+    qid: str
+    nuggets: list[_AssignedNugget]
+    run_id: str | None = None
+
+
+def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
+    """The matches in the bytes of a file of assignments; what nuggetizer failed to assign is missing."""
+    rows: list[MatchedNugget] = []
+    problems = BankProblems(name)
+    lines: dict[tuple[str, str], int] = {}
+    for number, line in problems.sound(decode_lines(content, _AssignedAnswer, name, "bad_match")):
+        path, before = f"line {number}: $", len(problems)
+        if not usable_turn_id(line.qid):
+            expected = "expected the id of a turn such as 9-1_3, because a run answers each once"
+            problems.add("bad_id", f"{path}.qid", f"{expected}; found {shown(line.qid)}")
+        if not line.run_id:
+            message = "expected the run whose answer it is; assignments of passages are no matches of responses"
+            problems.add("missing_field", f"{path}.run_id", message)
+        first = lines.setdefault((line.qid, line.run_id or ""), number)
+        if first != number:
+            problems.add("duplicate_row", path, f"this answer of {shown(line.run_id)} is already on line {first}")
+        texts = [problems.text(f"{path}.nuggets[{place}].text", each.text) for place, each in enumerate(line.nuggets)]
+        if len(problems) > before:
+            continue
+        rows += [
+            MatchedNugget(
+                turn_id=line.qid,
+                nugget_id=f"{line.qid}/{place}",
+                label=LABELS[each.assignment],
+                nugget_sha256=digest(text or ""),
+                run_id=line.run_id,
+                judge=ASSIGNED_BY,
+            )
+            for place, (each, text) in enumerate(zip(line.nuggets, texts, strict=True), 1)
+            if each.assignment in LABELS
+        ]
+    if not rows and not problems:
+        problems.add("empty_file", "", "expected one assignment or more that did not fail")
+    if problems:
+        raise InputError(f"{name}: not usable as assignments: {count(len(problems), 'problem')}", problems)
+    return tuple(rows)
+
+
 def nuggets_for(response: PooledResponse, scopes: Mapping[str, Sequence[Nugget]]) -> tuple[Nugget, ...]:
     """The nuggets that a response may say: those of its turn, then those of its topic."""
     return (*scopes.get(response.turn_id, ()), *scopes.get(response.topic_id, ()))
@@ -65,6 +279,39 @@ def nuggets_for(response: PooledResponse, scopes: Mapping[str, Sequence[Nugget]]
 def nuggets_digest(nuggets: Iterable[Nugget]) -> str:
     """SHA-256 over the texts of nuggets, in order."""
     return digest("\n".join(digest(nugget.text) for nugget in nuggets))
+
+
+class _Votes:
+    """The labels that judges or people gave, by what they are of, and what is wrong with their rows.
+
+    Each judge and each assessor has one vote. One response may be that of several runs: rows that name it by its runs
+    and give one label are one vote.
+    """
+
+    def __init__(self, name: str, code: str) -> None:
+        self.of: dict[Any, list[Any]] = {}
+        self.outside = 0
+        """Rows of responses that the pool does not have."""
+        self._name, self._code = name, code
+        self._voted: dict[object, tuple[str, object]] = {}
+        self._problems: list[Problem] = []
+
+    def take(self, row: MatchedNugget | ResponseClaims, key: object, label: object, run_id: str = "") -> bool:
+        """Count the vote of a row; False if its judge or assessor has another one."""
+        vote = run_id, label
+        earlier = self._voted.setdefault((key, row.judge, row.assessor), vote)
+        if earlier is vote:
+            self.of.setdefault(key, []).append(label)
+        return earlier is vote or not (earlier[0] == run_id or "" in (earlier[0], run_id) or earlier[1] != label)
+
+    def refuse(self, row: MatchedNugget | ResponseClaims, where: str, message: str) -> None:
+        """A row that cannot be counted."""
+        self._problems.append(Problem(self._code, "error", self._name, row.turn_id, where, message))
+
+    def check(self, what: str) -> None:
+        """Refuse the rows if one of them cannot be counted."""
+        if self._problems:
+            raise InputError(f"{self._name}: {what.format(count(len(self._problems), 'row'))}", self._problems)
 
 
 def join(
@@ -78,87 +325,76 @@ def join(
     """The label of every pair of response and nugget that was matched.
 
     Where several judges or several people matched a pair, the label that most of them gave counts; of labels that are
-    given equally often, the worse one for the response. Each of them has one vote for a pair. One response may be that
-    of several runs: rows that name it by its runs and give one label are one vote.
-
-    `renamed` has the name of a run in the matches and its id in the pool; `name` names the files in messages.
+    given equally often, the worse one for the response. `renamed` has the name of a run in the matches and its id in
+    the pool; `name` names the files in messages.
     """
-    problems: list[Problem] = []
-    pairs, outside = _pairs(rows, bank, pool, renamed or {}, name, problems)
-    votes: dict[PairKey, list[MatchLabel]] = {}
-    inclusion: dict[PairKey, float] = {}
-    voted: dict[tuple[PairKey, str | None, str | None], tuple[str, MatchLabel]] = {}
-    for row, key, run_id in pairs:
-        where, vote = f"nugget {shown(row.nugget_id)}", (run_id, row.label)
-        earlier = voted.setdefault((key, row.judge, row.assessor), vote)
-        if earlier is vote:
-            votes.setdefault(key, []).append(row.label)
-        elif earlier[0] == vote[0] or "" in (earlier[0], vote[0]) or earlier[1] != vote[1]:
-            message = f"a second match of {key[0]} by {shown(row.judge or row.assessor or '')}: expected one"
-            problems.append(Problem("bad_match", "error", name, row.turn_id, where, message))
-        drawn = row.inclusion_probability
-        if drawn is not None and inclusion.setdefault(key, drawn) != drawn:
-            message = f"two inclusion probabilities for {key[0]}: expected one"
-            problems.append(Problem("bad_match", "error", name, row.turn_id, where, message))
-    if problems:
-        raise InputError(f"{name}: not matches of this bank: {count(len(problems), 'row')} with problems", problems)
+    votes, inclusion = _Votes(name, "bad_match"), dict[PairKey, float]()
+    place_of = _places(bank, pool, renamed or {})
+    for row in rows:
+        response, nugget, run_id, message = place_of(row)
+        where = f"nugget {shown(row.nugget_id)}"
+        if message is not None:
+            votes.refuse(row, where, message)
+        elif response is None or nugget is None:
+            votes.outside += 1
+        else:
+            key = response.response_id, nugget.nugget_id
+            if not votes.take(row, key, row.label, run_id):
+                who = shown(row.judge or row.assessor or "")
+                votes.refuse(row, where, f"a second match of {key[0]} by {who}: expected one")
+            drawn = row.inclusion_probability
+            if drawn is not None and inclusion.setdefault(key, drawn) != drawn:
+                votes.refuse(row, where, f"two inclusion probabilities for {key[0]}: expected one")
+    votes.check("not matches of this bank: {} with problems")
     people = {row.assessor is not None for row in rows}
     if len(people) > 1:
         raise InputError(f"{name}: matches of people and of judges: give those of judges alone, people's with --gold")
-    if rows and not votes:
+    if rows and not votes.of:
         raise InputError(
             f"{name}: no match is of a response of the pool; a row names it by `response_id`, or by `turn_id` and a "
             "`run_id` of the pool (--rename gives another name of a run)"
         )
     # The first of several that are equally frequent.
-    labels = {key: max(_ORDER, key=given.count) for key, given in votes.items()}
-    missing = {(failure.response_id, failure.nugget_id or ""): failure for failure in failures}
-    return PairLabels(
-        labels, {key: missing[key] for key in missing if key not in labels}, inclusion, outside, True in people
-    )
+    labels = {key: max(_ORDER, key=given.count) for key, given in votes.of.items()}
+    missing = {(each.response_id, each.nugget_id or ""): each for each in failures}
+    missing = {key: each for key, each in missing.items() if key not in labels}
+    return PairLabels(labels, missing, inclusion, votes.outside, True in people)
 
 
-def _pairs(
-    rows: Sequence[MatchedNugget],
-    bank: NuggetBank,
-    pool: Pool,
-    renamed: Mapping[str, str],
-    name: str,
-    problems: list[Problem],
-) -> tuple[list[tuple[MatchedNugget, PairKey, str]], int]:
-    """Rows with their pairs and the runs that name these, how many are of other responses; problems are added."""
+_Place = tuple[PooledResponse | None, Nugget | None, str, str | None]
+
+
+def _places(bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> Callable[[MatchedNugget], _Place]:
+    """Finds the response and the nugget of a row, the run that names the response, and why the row is of neither."""
     nuggets = {nugget.nugget_id: nugget for nugget in bank.nuggets}
     by_text = {(nugget.scope, digest(nugget.text)): nugget for nugget in reversed(bank.nuggets)}
     responses = {response.response_id: response for response in pool.responses}
     firsts = first_ranked(pool)
-    pairs: list[tuple[MatchedNugget, PairKey, str]] = []
-    outside = 0
-    for row in rows:
-        nugget = nuggets.get(row.nugget_id)
-        if row.nugget_sha256 is not None and (nugget is None or digest(nugget.text) != row.nugget_sha256):
+
+    def place_of(row: MatchedNugget) -> _Place:
+        nugget, sha256 = nuggets.get(row.nugget_id), row.nugget_sha256
+        if sha256 is not None and (nugget is None or digest(nugget.text) != sha256):
             # The label is of a text: under whichever id the bank has it in this turn or topic.
-            scopes = row.turn_id, topic_of(row.turn_id)
-            nugget = next((by_text[key] for scope in scopes if (key := (scope, row.nugget_sha256)) in by_text), nugget)
-        run_id = "" if row.response_id is not None else renamed.get(row.run_id or "", row.run_id or "")
-        response = (
-            responses.get(row.response_id) if row.response_id is not None else firsts.get(run_id, {}).get(row.turn_id)
-        )
+            keys = ((row.turn_id, sha256), (topic_of(row.turn_id), sha256))
+            nugget = next((by_text[key] for key in keys if key in by_text), nugget)
+        run_id, response = "", responses.get(row.response_id or "")
+        if row.response_id is None:
+            run_id = renamed.get(row.run_id or "", row.run_id or "")
+            response = firsts.get(run_id, {}).get(row.turn_id)
         message = None
         if nugget is None:
             message = "the bank has no such nugget"
-        elif row.nugget_sha256 is not None and row.nugget_sha256 != digest(nugget.text):
+        elif sha256 is not None and sha256 != digest(nugget.text):
             message = "the text of the nugget has changed since it was matched: match again"
         elif response is None or response.turn_id != row.turn_id:
-            outside += 1
+            response = None
         elif row.text_sha256 is not None and row.text_sha256 != text_digest(response.text):
             message = f"the pool has another text as {response.response_id}: the match is of another pool"
         elif nugget.scope not in (response.turn_id, response.topic_id):
             message = f"the nugget is of {shown(nugget.scope)}, and the response of turn {shown(row.turn_id)}"
-        else:
-            pairs.append((row, (response.response_id, nugget.nugget_id), run_id))
-        if message is not None:
-            problems.append(Problem("bad_match", "error", name, row.turn_id, f"nugget {shown(row.nugget_id)}", message))
-    return pairs, outside
+        return response, nugget, run_id, message
+
+    return place_of
 
 
 def join_claims(
@@ -170,54 +406,42 @@ def join_claims(
     labels that are given equally often, the worse one for the response.
     """
     responses = {response.response_id: response for response in pool.responses}
-    scopes = bank.by_scope()
-    given: dict[str, list[tuple[ClaimLabel, ...]]] = {}
-    voted: set[tuple[str, str | None, str | None]] = set()
-    problems: list[Problem] = []
-    outside = 0
+    scopes, votes = bank.by_scope(), _Votes(name, "bad_claims")
     for row in rows:
         response = responses.get(row.response_id)
         if response is None or response.turn_id != row.turn_id:
-            outside += 1
+            votes.outside += 1
             continue
-        key = row.response_id, row.judge, row.assessor
         message = _mismatch(row, response, scopes)
-        if message is None and key in voted:
+        if not votes.take(row, row.response_id, row.labels) and message is None:
             message = f"labeled a second time by {row.judge or row.assessor}: expected once"
-        voted.add(key)
-        if message is None:
-            given.setdefault(row.response_id, []).append(row.labels)
-        else:
-            where = f"response {row.response_id}"
-            problems.append(Problem("bad_claims", "error", name, row.turn_id, where, message))
-    if problems:
-        raise InputError(f"{name}: not claims of this pool and bank: {count(len(problems), 'row')}", problems)
+        if message is not None:
+            votes.refuse(row, f"response {row.response_id}", message)
+    votes.check("not claims of this pool and bank: {}")
     if len({row.assessor is None for row in rows}) > 1:
         raise InputError(f"{name}: labels of people and of judges: give one kind")
     if len({row.passages for row in rows}) > 1:
         raise InputError(f"{name}: passages were shown for some responses and not for others: give one kind")
-    if rows and not given:
+    if rows and not votes.of:
         raise InputError(f"{name}: no row is of a response of the pool")
-    labels = {response_id: tuple(map(_majority, zip(*votes, strict=True))) for response_id, votes in given.items()}
+    # The first of CLAIM_LABELS of several that are equally frequent.
+    labels = {
+        key: tuple(max(CLAIM_LABELS, key=sentence.count) for sentence in zip(*given, strict=True))
+        for key, given in votes.of.items()
+    }
     missing = {failure.response_id: failure for failure in failures if failure.response_id not in labels}
-    return KnownClaims(labels, missing, any(row.passages for row in rows), outside)
-
-
-def _majority(labels: tuple[ClaimLabel, ...]) -> ClaimLabel:
-    """The most frequent label; the first of CLAIM_LABELS of several that are equally frequent."""
-    return max(CLAIM_LABELS, key=labels.count)
+    return KnownClaims(labels, missing, any(row.passages for row in rows), votes.outside)
 
 
 def _mismatch(row: ResponseClaims, response: PooledResponse, scopes: Mapping[str, Sequence[Nugget]]) -> str | None:
     """Why a row cannot be of this response and these nuggets, or None."""
-    nuggets = nuggets_for(response, scopes)
+    nuggets, sentences = nuggets_for(response, scopes), len(split_sentences(response.text))
     if not nuggets:
         return "the bank has no nugget of its turn or topic"
     if row.text_sha256 is not None and row.text_sha256 != text_digest(response.text):
         return "the pool has another text: the labels are of another pool"
     if row.nuggets_sha256 is not None and row.nuggets_sha256 != nuggets_digest(nuggets):
         return "the nuggets have changed since its sentences were labeled: label again"
-    sentences = len(split_sentences(response.text))
     if len(row.labels) != sentences:
         return f"found {count(len(row.labels), 'label')}, expected one for each of its {count(sentences, 'sentence')}"
     return None
