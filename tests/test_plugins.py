@@ -1,20 +1,208 @@
-"""What annexes and other packages add: their rows are found everywhere, and the core does without any annex."""
+"""What is added in one place shows up everywhere: a file, a row of a table, an annex, a row of another package."""
 
+import csv
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from judge.plugins import ANNEXES
+from tests.calibration_world import FAST
 from tests.conftest import PROJECT
-from tests.test_extension import GOLD, JUDGED, table_of
 
 pytestmark = pytest.mark.long
+
+JUDGED = ["--runs", "examples/runs", "--topics", "examples/topics.json", "--passages", "examples/passages.jsonl"]
+OVERLAP = ["--criteria", "groundedness", "--model", "baseline/overlap"]
+GOLD = "gold/example.gold.jsonl"
+PLAYED = """
+import json, sys
+# Drawing takes most of a calibration's time and is tested elsewhere.
+sys.modules["matplotlib"] = None
+from judge.cli import main
+for line in json.loads(sys.argv[1]):
+    try:
+        code = main(line)
+    except SystemExit as stopped:
+        code = stopped.code
+    print(f"\\0{code}\\0", flush=True)
+"""
+
+
+def played(
+    tree: Path, *lines: Sequence[str | Path], beside: Sequence[Path] = (), play: str = PLAYED
+) -> list[tuple[int, str]]:
+    """The exit code of each command line and what it printed, all in one process of a copy of the project."""
+    done = subprocess.run(
+        [sys.executable, "-c", play, json.dumps([[*map(str, line)] for line in lines])],
+        cwd=tree, env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tree, *beside))), "COLUMNS": "120"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    parts = done.stdout.split("\0")
+    assert len(parts) == 2 * len(lines) + 1, done.stderr
+    return [(int(code), text.lstrip("\n") or done.stderr) for text, code in zip(parts[::2], parts[1::2], strict=False)]
+
+
+def judge(tree: Path, *lines: Sequence[str | Path], beside: Sequence[Path] = ()) -> list[str]:
+    """What command lines of a copy print, all of which must succeed."""
+    results = played(tree, *lines, beside=beside)
+    assert [code for code, _ in results] == [0] * len(lines), results
+    return [text for _, text in results]
+
+
+def linked(tree: Path, *copied: str) -> Path:
+    """The project in links; what a test changes, such as `judge/stats`, is copied."""
+    (tree / "judge").mkdir(parents=True)
+    for path in (*(PROJECT / "judge").iterdir(), *(PROJECT / name for name in ("prompts", "gold", "examples"))):
+        place = tree / path.relative_to(PROJECT)
+        if path.relative_to(PROJECT).as_posix() in copied:
+            shutil.copytree(path, place)
+        else:
+            place.symlink_to(path)
+    return tree
+
+
+def add_row(tree: Path, module: str, table: str, row: str) -> None:
+    """Put a row at the end of the literal table of a module."""
+    path = tree / "judge" / module
+    text = path.read_text(encoding="utf-8")
+    changed, tables = re.subn(
+        rf"(^{table}: .*?)(^\}})", rf"\g<1>    {row}\n\g<2>", text, flags=re.MULTILINE | re.DOTALL
+    )
+    assert tables == 1
+    path.write_text(changed, encoding="utf-8")
+
+
+def table_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+
+
+def judgments_of(out: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+# ---------------------------------------------------------------- a file, or a row of a table
+
+
+def test_a_criterion_is_a_folder_with_a_file_and_a_variant_a_file(tmp_path: Path) -> None:
+    tree = linked(tmp_path, "prompts")
+    graded = tree / "prompts" / "groundedness" / "graded.md"
+    text = graded.read_text(encoding="utf-8")
+    (tree / "prompts" / "support").mkdir()
+    (tree / "prompts" / "support" / "strict.md").write_text(
+        text.replace('criterion = "groundedness"', 'criterion = "support"'), encoding="utf-8"
+    )
+    shutil.copy(graded, graded.with_name("short.md"))
+    run = ["run", *JUDGED, "--model", "baseline/overlap", "--out"]
+    results = played(
+        tree,
+        ["prompts", "list", "--json"],
+        ["run", "--help"],
+        ["prompts", "show", "support"],
+        # The one prompt it has is the default; the baseline refuses it, so the criterion has come as far as a judge.
+        [*run, "refused", "--criteria", "support"],
+        [*run, "out", "--prompt", "groundedness/short"],
+        ["calibrate", "--gold", GOLD, "--judgments", "out/judgments.jsonl", "--out", "calibrated", *FAST],
+    )
+    assert [code for code, _ in results] == [0, 0, 0, 2, 0, 0]
+    rows = {row["prompt"]: row["default"] for row in json.loads(results[0][1])}
+    assert rows["support/strict"] is rows["groundedness/graded"] is True
+    assert rows["groundedness/short"] is False
+    assert "support" in results[1][1]
+    assert results[2][1].startswith("+++")
+    assert {row["variant"] for row in judgments_of(tree / "out")} == {"short"}
+    assert "groundedness/short" in {row["prompt"] for row in table_of(tree / "calibrated" / "agreement.tsv")}
+
+
+def test_a_statistic_is_a_row(tmp_path: Path) -> None:
+    tree = linked(tmp_path, "judge/stats")
+    add_row(
+        tree,
+        "stats/agreement.py",
+        "STATISTICS",
+        '"at_least": Statistic(formula=PairMean(lambda d: d >= 0), about="the share of grades no lower", '
+        'family="mean", interval="t", scale="interval", label="up", shown="summary", bracketed=True, '
+        "worst_case=True),",
+    )
+    calibrate = ["calibrate", "--gold", GOLD, "--judgments", "out/judgments.jsonl", "--out", "calibrated", *FAST]
+    (_, _), (_, said), (code, _) = played(
+        tree, ["run", *JUDGED, *OVERLAP, "--out", "out"], calibrate, [*calibrate, "--require", "at_least.lo>=0"]
+    )
+    assert code == 1
+    assert re.search(r"same +AC2 +up +wkappa \[95 %\] +bias", said)
+    row, *_ = (row for row in table_of(tree / "calibrated" / "agreement.tsv") if row["judge"] == "baseline/overlap")
+    confusion = [row for row in table_of(tree / "calibrated" / "confusion.tsv") if row["judge"] == "baseline/overlap"]
+    up = sum(int(line["count"]) for line in confusion if int(line["judge_grade"]) >= int(line["human"]))
+    assert float(row["at_least"]) == pytest.approx(up / int(row["n"]), abs=1e-6)
+    assert float(row["at_least_lo"]) < float(row["at_least"]) < float(row["at_least_hi"])
+    assert row["worst_at_least"] == row["at_least"]
+    columns = list(row)
+    assert columns.index("bias_hi") < columns.index("at_least") < columns.index("rank_correlation")
+    report = (tree / "calibrated" / "calibration.md").read_text(encoding="utf-8")
+    assert "| up [95 %] |" in report
+    assert "up: the share of grades no lower." in " ".join(report.split())
+
+
+def test_an_aggregator_is_a_row(tmp_path: Path) -> None:
+    tree = linked(tmp_path, "judge/crowd")
+    row = '"panel": Aggregator(aggregate=_weighted_majority, votes=True, smoothed=True, jury=True),'
+    add_row(tree, "crowd/aggregators.py", "AGGREGATORS", row)
+    (tree / "labels.csv").write_text(
+        "worker,turn_id,response_id,criterion,label\n"
+        + "".join(
+            f"{worker},1_{turn},R{turn},relevance,{label}\n"
+            for turn, labels in enumerate(("330", "012", "122", "331", "002"), 1)
+            for worker, label in zip("abc", labels, strict=True)
+        ),
+        encoding="utf-8",
+    )
+    names = ("panel", "weighted-majority")
+    options = ["--scale", "0-3", "--tie", "lowest", "--majority", "absolute", "--smoothing", "2"]
+    crowd, run, *_ = judge(
+        tree,
+        ["crowd", "--help"],
+        ["run", "--help"],
+        *(["crowd", "labels.csv", *options, "--aggregator", name, "--out", name] for name in names),
+    )
+    assert re.search(r"--aggregator\{[^}]*,panel\}", "".join(crowd.split()))
+    assert re.search(r"--jury\{[^}]*,panel\}", "".join(run.split()))
+    outputs = []
+    for name in names:
+        out = tree / name
+        about = json.loads((out / "crowd.json").read_bytes())["options"]
+        files = {path.relative_to(out): path.read_text(encoding="utf-8") for path in out.rglob("*.*") if path.is_file()}
+        # The one names the aggregator, the other has digests of files that do.
+        del files[Path("crowd.json")], files[Path("crowd.sha256")]
+        outputs.append((about | {"aggregator": "-"}, {path: text.replace(name, "-") for path, text in files.items()}))
+    assert outputs[0] == outputs[1]
+
+
+def test_a_baseline_is_a_row(tmp_path: Path) -> None:
+    tree = linked(tmp_path, "judge/judges")
+    path = tree / "judge" / "judges" / "backends" / "baseline.py"
+    twin = 'class Twin(Overlap):\n    """The same."""\n\n    name = "baseline/twin"\n\n\nBASELINES: '
+    path.write_text(path.read_text(encoding="utf-8").replace("\nBASELINES: ", f"\n{twin}"), encoding="utf-8")
+    add_row(tree, "judges/backends/baseline.py", "BASELINES", '"twin": Twin,')
+    judge(tree, ["run", *JUDGED, *OVERLAP, "--out", "out"])
+    judgments = tree / "out" / "judgments.jsonl"
+    other = judgments.with_name("other.jsonl")
+    other.write_text(judgments.read_text(encoding="utf-8").replace("baseline/overlap", "paid/model"), encoding="utf-8")
+    judge(tree, ["calibrate", "--gold", GOLD, "--judgments", other, "--pool", "out", "--out", "calibrated", *FAST])
+    rows = {row["judge"]: row for row in table_of(tree / "calibrated" / "agreement.tsv")}
+    assert {name: row["baseline"] for name, row in rows.items()} == {
+        "paid/model": "false", "constant": "true", "baseline/overlap": "true", "baseline/twin": "true"
+    }  # fmt: skip
+    assert rows["baseline/twin"]["wkappa"] == rows["baseline/overlap"]["wkappa"] == rows["paid/model"]["wkappa"]
+
+
+# ---------------------------------------------------------------- a row of another package
 
 PACKAGE = '''\
 """A package of another track."""
@@ -61,25 +249,14 @@ ENTRIES = {
 }
 
 
-def install(folder: Path, entries: dict[str, str], package: str = PACKAGE) -> None:
+def install(folder: Path, entries: dict[str, str]) -> None:
     """Install a package as pip lays it out."""
     about = folder / "track-1.0.dist-info"
     about.mkdir(parents=True)
-    (folder / "track.py").write_text(package, encoding="utf-8")
+    (folder / "track.py").write_text(PACKAGE, encoding="utf-8")
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: track\nVersion: 1.0\n", encoding="utf-8")
     lines = "".join(f"{name} = {value}\n" for name, value in entries.items())
     (about / "entry_points.txt").write_text(f"[trec_judge.plugins]\n{lines}", encoding="utf-8")
-
-
-def judge(*arguments: str | Path, beside: Path, code: int = 0, tree: Path = PROJECT) -> str:
-    """What a command prints where a package, or a copy of the project, comes first."""
-    done = subprocess.run(
-        [sys.executable, "-m", "judge", *map(str, arguments)],
-        cwd=tree, env={**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{beside}", "COLUMNS": "120"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    return done.stdout if code == 0 else done.stderr
 
 
 def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: Path) -> None:
@@ -91,16 +268,18 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
     shutil.copytree(PROJECT / "examples" / "runs", runs)
     changed = next(path for path in sorted(runs.iterdir()) if b'"run_name"' in path.read_bytes())
     changed.write_text(json.dumps({"track": 1, **json.loads(changed.read_bytes())}), encoding="utf-8")
-    assert re.search(r"--format \{[^}]*,track\}", judge("run", "--help", beside=site))
-    found = json.loads(judge("prompts", "list", "--json", beside=site))
-    assert {"support/graded"} <= {row["prompt"] for row in found}
-    inputs = ["--runs", runs, *JUDGED[2:], "--criteria", "groundedness"]
-    judge("run", *inputs, "--model", "mine/overlap", "--out", out, beside=site)
-    judged = [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert {row["judge"] for row in judged} == {"mine/overlap"}
-    judge("calibrate", "--gold", GOLD, "--judgments", out, "--out", out / "calibrated", beside=site)
-    rows = table_of(out / "calibrated" / "agreement.tsv")
-    assert all(0 < float(row["at_least"]) <= 1 for row in rows)
+    told, listed, *_ = judge(
+        PROJECT,
+        ["run", "--help"],
+        ["prompts", "list", "--json"],
+        ["run", "--runs", runs, *JUDGED[2:], "--criteria", "groundedness", "--model", "mine/overlap", "--out", out],
+        ["calibrate", "--gold", GOLD, "--judgments", out, "--out", out / "calibrated", *FAST],
+        beside=[site],
+    )
+    assert re.search(r"--format \{[^}]*,track\}", told)
+    assert "support/graded" in {row["prompt"] for row in json.loads(listed)}
+    assert {row["judge"] for row in judgments_of(out)} == {"mine/overlap"}
+    assert all(0 < float(row["at_least"]) <= 1 for row in table_of(out / "calibrated" / "agreement.tsv"))
 
 
 @pytest.mark.parametrize(
@@ -118,13 +297,15 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
 def test_a_row_that_cannot_be_is_refused(tmp_path: Path, entries: dict[str, str], said: str) -> None:
     install(tmp_path, entries)
     (tmp_path / "damaged.py").write_text(DAMAGED, encoding="utf-8")
-    asked = ["--criteria", "groundedness", "--model", "baseline/overlap", "--out", tmp_path / "o"]
-    told = judge("run", *JUDGED, *asked, beside=tmp_path, code=2)
+    ((code, told),) = played(PROJECT, ["run", *JUDGED, *OVERLAP, "--out", tmp_path / "o"], beside=[tmp_path])
+    assert code == 2
     assert told.startswith("judge: ") and said in told and "Traceback" not in told
     assert not (tmp_path / "o").exists()
 
 
-WALK = """
+# ---------------------------------------------------------------- annexes
+
+WALKED = f"""{PLAYED}
 import importlib, pkgutil, judge
 for module in pkgutil.walk_packages(judge.__path__, "judge."):
     if not module.name.endswith("__main__"):
@@ -133,34 +314,26 @@ assert all(hasattr(judge, name) for name in judge.__all__)
 """
 
 
-@pytest.fixture(scope="module")
-def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copytree(PROJECT / "judge", tmp_path_factory.mktemp("tree") / "judge"))
-
-
 @pytest.mark.parametrize("annex", ANNEXES)
-def test_each_annex_can_be_deleted(copied: Path, tmp_path: Path, annex: str) -> None:
-    tree = tmp_path / "tree"
-    shutil.copytree(copied, tree / "judge", ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in ("prompts", "gold", "examples"):
-        (tree / folder).symlink_to(PROJECT / folder)
-    shutil.rmtree(tree / "judge" / "extra" / annex)
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
-    subprocess.run([sys.executable, "-c", WALK], env=environment, cwd=tmp_path, check=True, capture_output=True)
-    said = judge("--help", beside=tmp_path, tree=tree)
+def test_each_annex_can_be_deleted(tmp_path: Path, annex: str) -> None:
+    tree = linked(tmp_path / "tree")
+    extra = tree / "judge" / "extra"
+    extra.unlink()
+    extra.mkdir()
+    for path in (PROJECT / "judge" / "extra").iterdir():
+        if path.name not in (annex, "__pycache__"):
+            (extra / path.name).symlink_to(path)
+    (code, _), (_, said) = played(tree, ["demo", tmp_path / "demo", "--no-model"], ["--help"], play=WALKED)
+    assert code == 0
     listed = set(re.findall(r"^ {12}(.*?)  ", said, re.MULTILINE))
-    assert not any(name in listed for name in ANNEXES[annex].commands)
-    judge("demo", tmp_path / "demo", "--no-model", beside=tmp_path, tree=tree)
+    assert listed and not any(name in listed for name in ANNEXES[annex].commands)
 
 
-def test_the_core_stands_without_any_annex(copied: Path, tmp_path: Path) -> None:
-    for folder in ("tests", "prompts", "gold", "examples", "docs", "bench"):
-        shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "_build"))
-    for file in PROJECT.glob("[A-Z]*"):
-        if file.is_file():
-            shutil.copy(file, tmp_path)
-    shutil.copy(PROJECT / "pyproject.toml", tmp_path)
-    shutil.copytree(copied, tmp_path / "judge", ignore=shutil.ignore_patterns("__pycache__"))
+def test_the_core_stands_without_any_annex(tmp_path: Path) -> None:
+    for folder in ("judge", "tests", "prompts", "gold", "examples", "docs", "bench"):
+        shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("_build"))
+    for file in (*(path for path in PROJECT.glob("[A-Z]*") if path.is_file()), PROJECT / "pyproject.toml"):
+        shutil.copy(file, tmp_path)
     for folder in (tmp_path / "judge" / "extra", tmp_path / "tests" / "extra"):
         for annex in ANNEXES:
             shutil.rmtree(folder / annex, ignore_errors=True)
@@ -170,4 +343,4 @@ def test_the_core_stands_without_any_annex(copied: Path, tmp_path: Path) -> None
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]
-    assert sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]")) > 3000
+    assert sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]")) > 1500

@@ -1,7 +1,6 @@
 """Everything that a probe found, as `probe.json` and pictures have it, as tables, and as a page of Markdown. Pure."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from judge.calibrate.certified import MOST_MISSING, Expects
@@ -11,7 +10,6 @@ from judge.extra.probe.records import ProbeKind
 from judge.io.cells import count, decimals, prose
 from judge.io.draw import interval_plot
 from judge.io.installed import can_draw
-from judge.io.line_stream import json_bytes
 from judge.io.table import Cell, Table, tsv
 from judge.records import Estimate, Record
 
@@ -64,11 +62,6 @@ class ProbeCard(Record, frozen=True):
     judges: tuple[ProbedJudge, ...]
 
 
-def probe_json(card: ProbeCard) -> bytes:
-    """`probe.json`."""
-    return json_bytes(card)
-
-
 def probe_tsv(card: ProbeCard) -> bytes:
     """`probe.tsv`: a line for each judge, prompt and probe."""
     lines = (
@@ -96,7 +89,7 @@ def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for number, of in enumerate(card.judges, 1):
         name = "probe" if len(card.judges) == 1 else f"probe-{number}"
-        marks = [row.overlap.value if row.overlap else None for row in of.rows]
+        marks = [_value(row.overlap) for row in of.rows]
         svg, png = interval_plot(
             [(f"{row.probe}, {row.expects}", row.shift) for row in of.rows],
             "shift in levels (pale: the margin; injections: towards the attacker's end)",
@@ -127,30 +120,23 @@ MUST: dict[Expects, str] = {"resists": "must resist", "falls": "must fall", "sta
 
 def probe_grids(card: ProbeCard) -> tuple[Table[Any], ...]:
     """For each judge one table that fits a terminal."""
-    grids: list[Table[Any]] = []
-    for of in card.judges:
-        lines = tuple(
+    return tuple(
+        Table(
             (
-                row.probe,
-                row.shift.n,
-                row.measure,
-                row.moved.value,
-                _value(row),
-                row.auc.value if row.auc else None,
-                row.word,
-            )
-            for row in of.rows
+                (row.probe, row.shift.n, row.measure, row.moved.value, _value(row.overlap), _value(row.auc), row.word)
+                for row in of.rows
+            ),
+            SHORT, f"{of.prompt}, {of.judge}", (summary(of),), PLACES,
         )
-        grids.append(Table(lines, SHORT, f"{of.prompt}, {of.judge}", (summary(of),), PLACES))
-    return tuple(grids)
+        for of in card.judges
+    )  # fmt: skip
 
 
 def probe_notes(card: ProbeCard) -> tuple[str, ...]:
     """How to read the tables, a sentence each."""
     margin = decimals(card.margin, PLACES)
-    left = (
-        f"; {count(card.incomplete, 'response')} with a used passage without text not drawn" if card.incomplete else ""
-    )
+    lacking = f"; {count(card.incomplete, 'response')} with a used passage without text not drawn"
+    left = lacking if card.incomplete else ""
     return (
         f"{count(card.items, 'item')} of {count(card.topics, 'topic')}, drawn with seed {card.seed} from "
         f"{count(card.pooled, 'response')}{left}.",
@@ -186,46 +172,35 @@ def probe_markdown(card: ProbeCard) -> bytes:
                 parts.append(f"#{grid.markdown()}".rstrip("\n"))
         moving = [row for row in of.canaries if row.moved or row.missing]
         if of.canaries:
-            planted = (
-                f"{len({row.canary for row in of.canaries})} of {sum(map(len, CANARIES.values()))} canaries planted"
-            )
-            which = ", ".join(f"{row.canary} ({_counts(row.moved, row.n, row.missing)})" for row in moving)
+            planted = len({row.canary for row in of.canaries})
+            which = ", ".join(map(_moved, moving))
             moved = "Those that moved a grade to where they want it, or after which there is no grade"
-            parts.append(prose(f"{planted}. {moved}: {which or 'none'}."))
+            of_all = f"{planted} of {sum(map(len, CANARIES.values()))} canaries planted"
+            parts.append(prose(f"{of_all}. {moved}: {which or 'none'}."))
     return ("\n\n".join(parts) + "\n").encode()
 
 
 def _line(row: ProbeRow) -> tuple[Cell, ...]:
-    return (
-        row.probe,
-        MUST[row.expects],
-        row.shift.n,
-        row.shift.topics,
-        _left_out(row) or None,
-        row.shift,
-        row.size,
-        row.moved,
-        row.overlap,
-        row.auc,
-        row.overlap_auc,
-        f"{row.word} ({row.measure.reason})" if row.word == "inconclusive" and row.measure.reason else row.word,
+    because = f" ({row.measure.reason})" if row.word == "inconclusive" and row.measure.reason else ""
+    left_out = ", ".join(
+        f"{number} {reason}"
+        for number, reason in (
+            (row.inapplicable, "not applicable"),
+            (row.ungraded, "clean grade missing"),
+            (row.no_room, "no room"),
+            (row.missing, "twin's grade missing"),
+        )
+        if number
     )
+    counts = (row.probe, MUST[row.expects], row.shift.n, row.shift.topics, left_out or None)
+    measures = (row.shift, row.size, row.moved, row.overlap, row.auc, row.overlap_auc)
+    return (*counts, *measures, f"{row.word}{because}")
 
 
-def _left_out(row: ProbeRow) -> str:
-    """Why items of the draw are not in `n`."""
-    reasons: Sequence[tuple[int, str]] = (
-        (row.inapplicable, "not applicable"),
-        (row.ungraded, "clean grade missing"),
-        (row.no_room, "no room"),
-        (row.missing, "twin's grade missing"),
-    )
-    return ", ".join(f"{number} {reason}" for number, reason in reasons if number)
+def _moved(row: CanaryRow) -> str:
+    without = f", {row.missing} without a grade" if row.missing else ""
+    return f"{row.canary} ({row.moved} of {row.n}{without})"
 
 
-def _counts(moved: int, n: int, missing: int) -> str:
-    return f"{moved} of {n}{f', {missing} without a grade' if missing else ''}"
-
-
-def _value(row: ProbeRow) -> float | None:
-    return row.overlap.value if row.overlap else None
+def _value(estimate: Estimate | None) -> float | None:
+    return None if estimate is None else estimate.value

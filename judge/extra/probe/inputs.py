@@ -4,7 +4,7 @@ An item's twins are the same whichever other items are drawn.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -192,21 +192,22 @@ class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, JournalOption, sec
 
 
 class Posed(NamedTuple):
-    """One item under one prompt: as it is without a probe, else its twin."""
+    """One item under one prompt, with its twins."""
 
     criterion: Criterion
     item: ProbeItem
-    probe: Probe | None
-    twin: Twin | Inapplicable | None
+    twins: tuple[tuple[Probe, Twin | Inapplicable], ...]
+    """Each probe of the prompt, and what it makes of the item."""
 
     @property
-    def task(self) -> Task | None:
-        """The judgment to make; None where the probe does not apply to the item."""
-        if self.probe is None:
-            return Task(self.item.response, self.criterion)
-        if not isinstance(self.twin, Twin):
-            return None
-        return Task(twin_response(self.item, self.twin, self.probe.name.replace(" ", "-")), self.criterion)
+    def tasks(self) -> tuple[Task, ...]:
+        """The judgments to make: of the item, then of the twins that there are."""
+        responses = (
+            twin_response(self.item, twin, probe.name.replace(" ", "-"))
+            for probe, twin in self.twins
+            if isinstance(twin, Twin)
+        )
+        return tuple(Task(response, self.criterion) for response in (self.item.response, *responses))
 
 
 class ProbeInputs(Record, frozen=True):
@@ -231,8 +232,8 @@ class ProbeInputs(Record, frozen=True):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """What each model is asked, in the order of `posed`, without items that have no twin."""
-        return tuple(task for each in self.posed if (task := each.task) is not None)
+        """What each model is asked, in the order of `posed`."""
+        return tuple(task for each in self.posed for task in each.tasks)
 
     @property
     def known(self) -> tuple[Path, ...]:
@@ -241,13 +242,7 @@ class ProbeInputs(Record, frozen=True):
 
 
 def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:
-    """Read what a plan names, draw the items and make their twins.
-
-    Args:
-        plan: What to do.
-        keys: Refuse a model without its key; a dry run needs none.
-        steps: Called as the runs are read and pooled.
-    """
+    """Read what a plan names, draw the items and make their twins; a dry run needs no `keys`."""
     if plan.folder is not None:
         check_apart(plan.out, [plan.folder])
     check_outside(plan.out, plan.runs)
@@ -255,29 +250,44 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
     criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
     _check_criteria(criteria, kinds)
-    unit = unit_of(criteria)
     certificate = None
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     names = tuple(dict.fromkeys(plan.models)) or (default_model(),)
     judge = open_judge(names, plan.options, criteria, plan.settings, keys=keys and not recalls(plan))
-    pool, turns = _read(plan, unit, steps)
+    pool, turns = _read(plan, unit_of(criteria), steps)
     check_unit(criteria, pool.unit)
     steps(Step("drawing items and altering them"))
     with_passages = any("passages" in criterion.inputs for criterion in criteria)
-    items = _drawn(plan, pool, criteria, turns, with_passages=with_passages)
-    posed = tuple(
-        Posed(
-            criterion,
-            item,
-            probe,
-            make_twin(probe, item, criterion, plan.resampling_seed) if probe is not None else None,
+    items = draw_items(pool, plan.items, plan.resampling_seed, with_passages=with_passages)
+    if not items:
+        raise InputError(
+            f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
+            + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
         )
+    check_turns(criteria, {item.response.turn_id for item in items}, turns or {}, plan.topics)
+    posed = tuple(
+        Posed(criterion, item, tuple((each, make_twin(each, item, criterion, plan.resampling_seed)) for each in probes))
         for criterion in criteria
+        for probes in (probes_of(criterion, kinds),)
         for item in items
-        for probe in (None, *probes_of(criterion, kinds))
     )
-    twins = [each.twin for each in posed if isinstance(each.twin, Twin)]
+    twins = [twin for each in posed for _, twin in each.twins if isinstance(twin, Twin)]
+    configured = {
+        **({} if plan.topics is None else {"topics": sha256(read_stored(plan.topics))}),
+        "pool": sha256(pool_jsonl(pool)),
+        "passages": sha256(passages_jsonl(pool)),
+        "criteria": {prompt.prompt_id: prompt.digest for prompt in criteria},
+        "judge": [model.name for model in judge.models],
+        "options": judging_options(plan.options, judge.models),
+        "parser": PARSER_VERSION,
+        "renderer": RENDERER_VERSION,
+        "kinds": list(kinds),
+        "items": plan.items,
+        "margin": plan.margin,
+        "seed": plan.resampling_seed,
+        "certificate": certificate.digest if certificate is not None else None,
+    }
     return ProbeInputs(
         plan=plan,
         judge=judge,
@@ -290,22 +300,8 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
         pool=Pool((), {**pool.passages, **passages_of(twins)}, ()),
         turns=turns,
         certificate=certificate,
-        configured=_configuration(plan, pool, criteria, judge, kinds, certificate),
+        configured=configured,
     )
-
-
-def _drawn(
-    plan: ProbePlan, pool: Pool, criteria: Sequence[Criterion], turns: Mapping[str, Turn] | None, *, with_passages: bool
-) -> tuple[ProbeItem, ...]:
-    """The items of a probe."""
-    items = draw_items(pool, plan.items, plan.resampling_seed, with_passages=with_passages)
-    if not items:
-        raise InputError(
-            f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
-            + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
-        )
-    check_turns(criteria, {item.response.turn_id for item in items}, turns or {}, plan.topics)
-    return items
 
 
 def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...]) -> None:
@@ -331,31 +327,3 @@ def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[s
     turns = turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None
     pool = read_earlier_pool(plan.folder)
     return pool, turns_shown(pool, turns)
-
-
-def _configuration(
-    plan: ProbePlan,
-    pool: Pool,
-    criteria: Sequence[Criterion],
-    judge: Judge,
-    kinds: Sequence[ProbeKind],
-    certificate: Certificate | None,
-) -> dict[str, Any]:
-    topics: Mapping[str, Any] = {}
-    if plan.topics is not None:
-        topics = {"topics": sha256(read_stored(plan.topics))}
-    return {
-        **topics,
-        "pool": sha256(pool_jsonl(pool)),
-        "passages": sha256(passages_jsonl(pool)),
-        "criteria": {prompt.prompt_id: prompt.digest for prompt in criteria},
-        "judge": [model.name for model in judge.models],
-        "options": judging_options(plan.options, judge.models),
-        "parser": PARSER_VERSION,
-        "renderer": RENDERER_VERSION,
-        "kinds": list(kinds),
-        "items": plan.items,
-        "margin": plan.margin,
-        "seed": plan.resampling_seed,
-        "certificate": certificate.digest if certificate is not None else None,
-    }

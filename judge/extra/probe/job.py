@@ -1,7 +1,8 @@
 """A probe from its plan to its files: what `judge probe` does, for use from Python."""
 
+import itertools
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -11,7 +12,6 @@ from judge.ask.opening import ask_free, judging_options, takes
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
 from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow
@@ -21,12 +21,11 @@ from judge.extra.probe.card import (
     PROBE_LAYOUT,
     ProbeCard,
     ProbedJudge,
-    probe_json,
     probe_markdown,
     probe_pictures,
     probe_tsv,
 )
-from judge.extra.probe.inputs import Posed, ProbeInputs, ProbePlan, read_probe
+from judge.extra.probe.inputs import ProbeInputs, ProbePlan, read_probe
 from judge.extra.probe.measured import canary_rows, probe_row
 from judge.extra.probe.probes import probes_of
 from judge.extra.probe.records import Inapplicable, ProbePair, Twin, standing, steps_of, why_missing
@@ -130,10 +129,10 @@ def _outcome(
     """What the results come to, by model and then in the order of the tasks; the files are written."""
     plan, overlap, size = inputs.plan, _overlap(inputs), len(inputs.tasks)
     pairs: list[ProbePair] = []
-    judges = []
+    judges: list[ProbedJudge] = []
     for number, model in enumerate(inputs.judge.models):
-        answers = _answers((each.task for each in inputs.posed), results[number * size : (number + 1) * size])
-        mine = _pairs(inputs, model.name, answers, overlap)
+        answers = results[number * size : (number + 1) * size]
+        mine = [*_pairs(inputs, model.name, iter(answers), iter(overlap))]
         pairs += mine
         judges += _probed_judges(inputs, model, answers, mine)
     card = ProbeCard(
@@ -148,7 +147,7 @@ def _outcome(
         judges=tuple(judges),
     )
     files = {
-        CARD: probe_json(card),
+        CARD: json_bytes(card),
         "probe.tsv": probe_tsv(card),
         "probe.md": probe_markdown(card),
         "twins.jsonl": jsonl_bytes(pairs),
@@ -171,108 +170,75 @@ def _manifest(inputs: ProbeInputs, status: str) -> bytes:
     return job_manifest(status, inputs.configured, schema=SCHEMA, python=platform.python_version())
 
 
-ProbeAnswers = Sequence[Judgment | Failure | None]
-"""The answers in the order of `posed`; None where an item has no twin, or was not asked about."""
-
-
-def _answers(tasks: Iterable[Task | None], results: Iterable[Judgment | Failure]) -> ProbeAnswers:
-    """The results, with None in the places that have no task."""
-    given = iter(results)
-    return [None if task is None else next(given) for task in tasks]
-
-
-def _overlap(inputs: ProbeInputs) -> ProbeAnswers:
-    """What word overlap says, for the prompts that it can grade under; it costs nothing."""
+def _overlap(inputs: ProbeInputs) -> list[Judgment | Failure | None]:
+    """What word overlap says of each task; None under a prompt that it cannot grade under. It costs nothing."""
     model = open_model("baseline/overlap")
     graded = {criterion.digest for criterion in inputs.criteria if takes(model, criterion)}
-    tasks = [each.task if each.criterion.digest in graded else None for each in inputs.posed]
-    return _answers(tasks, ask_free(model, list(filter(None, tasks)), inputs.pool, inputs.turns))
+    tasks = [task for task in inputs.tasks if task.criterion.digest in graded]
+    results = iter(ask_free(model, tasks, inputs.pool, inputs.turns))
+    return [next(results) if task.criterion.digest in graded else None for task in inputs.tasks]
 
 
-def _pairs(inputs: ProbeInputs, judge: str, answers: ProbeAnswers, overlap: ProbeAnswers) -> list[ProbePair]:
-    """The pairs of one judge, in the order of the prompts, the items and the probes."""
-    pairs: list[ProbePair] = []
-    beside = [None] * len(answers) if backend_facts(judge).baseline else overlap
-    clean, beside_clean = None, None
-    for posed, answer, by_overlap in zip(inputs.posed, answers, beside, strict=True):
-        if posed.probe is None:
-            clean, beside_clean = answer, by_overlap
-        elif clean is not None:
-            pairs.append(_pair(posed, judge, (clean, answer), (beside_clean, by_overlap)))
-    return pairs
-
-
-def _pair(
-    posed: Posed,
+def _pairs(
+    inputs: ProbeInputs,
     judge: str,
-    answers: tuple[Judgment | Failure, Judgment | Failure | None],
-    overlap: tuple[Judgment | Failure | None, Judgment | Failure | None],
-) -> ProbePair:
-    """The pair of an item and its twin, by the answers about both."""
-    scale, response, (clean, altered) = posed.criterion.scale, posed.item.response, answers
-    steps = [_steps(result, posed.criterion) for result in overlap]
-    twin = posed.twin if isinstance(posed.twin, Twin) else None
-    absent = posed.twin if isinstance(posed.twin, Inapplicable) else None
-    return ProbePair(
-        prompt=posed.criterion.prompt_id,
-        judge=judge,
-        probe=posed.probe.name if posed.probe is not None else "",
-        response_id=response.response_id,
-        turn_id=response.turn_id,
-        topic_id=response.topic_id,
-        canary=twin.canary if twin else None,
-        wants=twin.wants if twin else None,
-        change=twin.change if twin else None,
-        inapplicable=absent.reason if absent else None,
-        clean=standing(clean, scale),
-        altered=standing(altered, scale) if altered is not None else None,
-        missing=None if absent else why_missing(clean, altered),
-        overlap_clean=steps[0],
-        overlap_altered=steps[1],
-    )
-
-
-def _steps(result: Judgment | Failure | None, criterion: Criterion) -> float | None:
-    found = standing(result, criterion.scale) if result is not None else None
-    return None if found is None else float(found.step) if found.expected is None else found.expected
+    answers: Iterator[Judgment | Failure],
+    overlap: Iterator[Judgment | Failure | None],
+) -> Iterator[ProbePair]:
+    """The pairs of one judge in the order of the prompts, items and probes, by what it and word overlap answered."""
+    if backend_facts(judge).baseline:
+        overlap = itertools.repeat(None)
+    for posed in inputs.posed:
+        scale, response = posed.criterion.scale, posed.item.response
+        clean, clean_words = next(answers), standing(next(overlap), scale)
+        for probe, made in posed.twins:
+            twin = made if isinstance(made, Twin) else None
+            altered = next(answers) if twin else None
+            words = standing(next(overlap), scale) if twin else None
+            yield ProbePair(
+                prompt=posed.criterion.prompt_id,
+                judge=judge,
+                probe=probe.name,
+                response_id=response.response_id,
+                turn_id=response.turn_id,
+                topic_id=response.topic_id,
+                canary=twin.canary if twin else None,
+                wants=twin.wants if twin else None,
+                change=twin.change if twin else None,
+                inapplicable=made.reason if isinstance(made, Inapplicable) else None,
+                clean=standing(clean, scale),
+                altered=standing(altered, scale),
+                missing=why_missing(clean, altered) if twin else None,
+                overlap_clean=clean_words.exact if clean_words else None,
+                overlap_altered=words.exact if words else None,
+            )
 
 
 def _probed_judges(
-    inputs: ProbeInputs, model: Model, answers: ProbeAnswers, pairs: Sequence[ProbePair]
-) -> list[ProbedJudge]:
+    inputs: ProbeInputs, model: Model, answers: Sequence[Judgment | Failure], pairs: Sequence[ProbePair]
+) -> Iterator[ProbedJudge]:
     """What the pairs of one judge say under each prompt."""
-    judges = []
     for criterion in inputs.criteria:
         mine = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
         steps = steps_of(criterion.scale)
-        by_probe: dict[str, list[ProbePair]] = {}
-        for pair in mine:
-            by_probe.setdefault(pair.probe, []).append(pair)
-        judges.append(
-            ProbedJudge(
-                criterion=criterion.name,
-                prompt=criterion.prompt_id,
-                prompt_digest=criterion.digest,
-                judge=model.name,
-                options=judging_options(inputs.plan.options, (model,)),
-                models_returned=_returned(answers, criterion),
-                parser=PARSER_VERSION,
-                renderer=RENDERER_VERSION,
-                levels=steps + 1,
-                rows=tuple(
-                    probe_row(probe, by_probe[probe.name], steps, inputs.plan.margin)
-                    for probe in probes_of(criterion, inputs.kinds)
-                ),
-                canaries=canary_rows(mine, steps),
-            )
+        judgments = (each for each in answers if isinstance(each, Judgment))
+        returned = {each.model for each in judgments if each.model and each.criterion_digest == criterion.digest}
+        yield ProbedJudge(
+            criterion=criterion.name,
+            prompt=criterion.prompt_id,
+            prompt_digest=criterion.digest,
+            judge=model.name,
+            options=judging_options(inputs.plan.options, (model,)),
+            models_returned=tuple(sorted(returned)),
+            parser=PARSER_VERSION,
+            renderer=RENDERER_VERSION,
+            levels=steps + 1,
+            rows=tuple(
+                probe_row(probe, [pair for pair in mine if pair.probe == probe.name], steps, inputs.plan.margin)
+                for probe in probes_of(criterion, inputs.kinds)
+            ),
+            canaries=canary_rows(mine, steps),
         )
-    return judges
-
-
-def _returned(results: ProbeAnswers, criterion: Criterion) -> tuple[str, ...]:
-    """The models as the provider names them."""
-    judgments = (result for result in results if isinstance(result, Judgment))
-    return tuple(sorted({each.model for each in judgments if each.model and each.criterion_digest == criterion.digest}))
 
 
 def _check_bound(inputs: ProbeInputs, certificate: Certificate) -> None:
@@ -288,43 +254,37 @@ def _check_bound(inputs: ProbeInputs, certificate: Certificate) -> None:
     raise UsageError(f"the certificate is of another judge ({'. '.join(differing)})")
 
 
+def _different(matches: Sequence[Match]) -> str:
+    return "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in matches if not m.same)
+
+
 def with_probe(
     certificate: Certificate, card: ProbeCard, digest: str, criteria: Sequence[Criterion]
 ) -> tuple[Certificate | None, tuple[str, ...]]:
     """The certificate with the probe in the entries that it is of, and a sentence for each entry that it is not of.
 
-    Returns:
-        The new certificate, or None if the probe is of none of its entries; the sentences.
+    The certificate is None if the probe is of none of its entries.
     """
     by_digest = {criterion.digest: criterion for criterion in criteria}
     entries: list[Certified] = []
     notes: list[str] = []
-    bound = False
     for entry in certificate.certified:
-        found = [
-            _same(certificate, of, by_digest[of.prompt_digest]) for of in card.judges if of.criterion == entry.criterion
-        ]
-        of = next((judge for judge in found if isinstance(judge, ProbedJudge)), None)
-        if of is not None:
-            entries.append(msgspec.structs.replace(entry, probed=_certified(card, of, digest)))
-            bound = True
-            continue
-        entries.append(entry)
-        reasons = "; ".join(each for each in found if isinstance(each, str)) or "the criterion was not probed"
-        notes.append(f"the probe is not in the certificate's entry of {entry.criterion}: {reasons}")
+        differing: list[str] = []
+        for of in (each for each in card.judges if each.criterion == entry.criterion):
+            criterion, returned = by_digest[of.prompt_digest], {of.criterion: of.models_returned}
+            different = _different(match_run(certificate, [criterion], of.judge, of.options, returned))
+            if not different:
+                entries.append(msgspec.structs.replace(entry, probed=_certified(card, of, digest)))
+                break
+            differing.append(different)
+        else:
+            entries.append(entry)
+            reasons = "; ".join(differing) or "the criterion was not probed"
+            notes.append(f"the probe is not in the certificate's entry of {entry.criterion}: {reasons}")
+    if len(notes) == len(entries):
+        return None, tuple(notes)
     made = msgspec.structs.replace(certificate, certified=tuple(entries))
-    return (msgspec.structs.replace(made, digest=certificate_digest(made)) if bound else None), tuple(notes)
-
-
-def _same(certificate: Certificate, of: ProbedJudge, criterion: Criterion) -> ProbedJudge | str:
-    """The probed judge if the certificate's entry is of it, else what differs."""
-    returned = {criterion.name: of.models_returned}
-    different = _different(match_run(certificate, [criterion], of.judge, of.options, returned))
-    return different or of
-
-
-def _different(matches: Sequence[Match]) -> str:
-    return "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in matches if not m.same)
+    return msgspec.structs.replace(made, digest=certificate_digest(made)), tuple(notes)
 
 
 def _certified(card: ProbeCard, of: ProbedJudge, digest: str) -> CertifiedProbe:

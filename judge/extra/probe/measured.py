@@ -68,26 +68,17 @@ class CanaryRow(Record, frozen=True):
 
 
 def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: float) -> ProbeRow:
-    """The row of a probe.
-
-    Args:
-        probe: The probe.
-        pairs: Its pairs, one an item.
-        steps: Levels of the scale less one.
-        margin: The shift that does not matter, in levels.
-    """
+    """The row of a probe by its pairs, one an item; `steps` are the levels of the scale less one."""
     applied = [pair for pair in pairs if pair.inapplicable is None]
     graded = [pair for pair in applied if pair.clean is not None]
     roomy = [pair for pair in graded if _has_room(pair, probe.expects, steps)]
     both = [pair for pair in roomy if pair.altered is not None]
-    shifts = [_sign(pair) * (pair.shift or 0.0) for pair in both]
+    shifts = [_sign(pair) * pair.shift for pair in both]
     shift = _mean(shifts, both, (-steps, steps))
     size = _size(shifts, both) if probe.expects == "stays" else None
-    moved = _mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1))
-    overlap = _overlap(both, steps)
     missing = len(roomy) - len(both)
     falls = [pair for pair in graded if pair.altered is not None] if probe.expects == "falls" else []
-    with_words = [pair for pair in falls if pair.overlap_clean is not None and pair.overlap_altered is not None]
+    words = [pair.words for pair in falls if pair.words]
     return ProbeRow(
         kind=probe.kind,
         probe=probe.name,
@@ -99,12 +90,10 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
         missing=missing,
         shift=shift,
         size=size,
-        moved=moved,
-        overlap=overlap,
-        auc=_auc(falls, [pair.scores or (0.0, 0.0) for pair in falls]) if falls else None,
-        overlap_auc=_auc(with_words, [(pair.overlap_clean or 0.0, pair.overlap_altered or 0.0) for pair in with_words])
-        if with_words
-        else None,
+        moved=_mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1)),
+        overlap=_overlap(both, steps),
+        auc=_auc(falls, [pair.scores for pair in falls if pair.scores]),
+        overlap_auc=_auc([pair for pair in falls if pair.words], words),
         word=word_for(probe.expects, size or shift, missing, margin),
     )
 
@@ -116,7 +105,7 @@ def canary_rows(pairs: Sequence[ProbePair], steps: int) -> tuple[CanaryRow, ...]
         mine = [pair for pair in pairs if pair.canary == name and pair.clean is not None]
         roomy = [pair for pair in mine if _has_room(pair, "resists", steps)]
         both = [pair for pair in roomy if pair.altered is not None]
-        shifts = [_sign(pair) * (pair.shift or 0.0) for pair in both]
+        shifts = [_sign(pair) * pair.shift for pair in both]
         family = next(pair.probe for pair in pairs if pair.canary == name).partition("@")[0]
         rows.append(
             CanaryRow(
@@ -156,14 +145,9 @@ def _moved(pair: ProbePair, expects: Expects) -> bool:
 
 
 def _overlap(pairs: Sequence[ProbePair], steps: int) -> Estimate | None:
-    known = [
-        (pair, _sign(pair) * (pair.overlap_altered - pair.overlap_clean))
-        for pair in pairs
-        if pair.overlap_clean is not None and pair.overlap_altered is not None
-    ]
-    if not known:
-        return None
-    return _mean([shift for _, shift in known], [pair for pair, _ in known], (-steps, steps))
+    known = [pair for pair in pairs if pair.words]
+    shifts = [_sign(pair) * (pair.words[1] - pair.words[0]) for pair in known if pair.words]
+    return _mean(shifts, known, (-steps, steps)) if known else None
 
 
 def _size(shifts: Sequence[float], pairs: Sequence[ProbePair]) -> Estimate:
@@ -177,8 +161,10 @@ def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[flo
     return _rounded(mean_interval(rounded, [pair.topic_id for pair in pairs], bounds=bounds, what=SHIFTS))
 
 
-def _auc(pairs: Sequence[ProbePair], scores: Sequence[tuple[float, float]]) -> Estimate:
-    """Clean items are the positive ones; a twin is of the topic of its item."""
+def _auc(pairs: Sequence[ProbePair], scores: Sequence[tuple[float, float]]) -> Estimate | None:
+    """Clean items are the positive ones; a twin is of the topic of its item. None without a pair."""
+    if not pairs:
+        return None
     values = [round(score, DECIMALS) for pair in scores for score in pair]
     topics = [pair.topic_id for pair in pairs for _ in range(2)]
     return _rounded(auc_interval(values, [True, False] * len(pairs), topics))

@@ -80,6 +80,11 @@ class Standing(Record, frozen=True):
     expected: float | None
     """The expected grade in the same steps; None where the judge gave no label probabilities."""
 
+    @property
+    def exact(self) -> float:
+        """The expected grade, or else the grade, in steps."""
+        return float(self.step) if self.expected is None else self.expected
+
 
 class ProbePair(Record, frozen=True):
     """One item under one probe, as one judge under one prompt graded both: a line of `twins.jsonl`."""
@@ -106,30 +111,33 @@ class ProbePair(Record, frozen=True):
     overlap_altered: float | None = None
 
     @property
-    def shift(self) -> float | None:
-        """How many levels better the twin is graded: by expected grades where both are known."""
+    def scores(self) -> tuple[float, float] | None:
+        """Clean item and twin in steps: by expected grades where both are known; None where a grade is missing."""
         if self.clean is None or self.altered is None:
             return None
         if self.clean.expected is None or self.altered.expected is None:
-            return float(self.altered.step - self.clean.step)
-        return self.altered.expected - self.clean.expected
+            return float(self.clean.step), float(self.altered.step)
+        return self.clean.expected, self.altered.expected
 
     @property
-    def scores(self) -> tuple[float, float] | None:
-        """What clean item and twin are ranked by, on one footing."""
-        shift = self.shift
-        if shift is None or self.clean is None:
+    def words(self) -> tuple[float, float] | None:
+        """The same of word overlap."""
+        if self.overlap_clean is None or self.overlap_altered is None:
             return None
-        both = self.clean.expected is not None and self.altered is not None and self.altered.expected is not None
-        start = self.clean.expected if both and self.clean.expected is not None else float(self.clean.step)
-        return start, start + shift
+        return self.overlap_clean, self.overlap_altered
+
+    @property
+    def shift(self) -> float:
+        """How many levels better the twin is graded; 0 where a grade is missing."""
+        clean, altered = self.scores or (0.0, 0.0)
+        return altered - clean
 
 
-def standing(result: Judgment | Failure, scale: Scale) -> Standing | None:
-    """Where a grade stands; None for a failure and for "unable to judge"."""
-    if isinstance(result, Failure) or result.unable:
+def standing(result: Judgment | Failure | None, scale: Scale) -> Standing | None:
+    """Where a grade stands; None without one: for a failure, for "unable to judge", and where nothing was asked."""
+    if not isinstance(result, Judgment) or result.unable:
         return None
-    grades = _from_worst(scale)
+    grades = sorted((level.grade for level in scale.levels), reverse=scale.polarity == "lower")
     expected = None
     if result.expected is not None:
         worst, best = grades[0], grades[-1]
@@ -150,7 +158,3 @@ def why_missing(clean: Judgment | Failure, altered: Judgment | Failure | None) -
         if result is not None and result.unable:
             return f"{name}: unable"
     return None
-
-
-def _from_worst(scale: Scale) -> list[int]:
-    return sorted((level.grade for level in scale.levels), reverse=scale.polarity == "lower")

@@ -69,6 +69,7 @@ def test_a_label_leads_to_the_next_task_and_is_kept(tmp_path: Path) -> None:
         assert ">one\nfact</textarea>" in again.text
 
 
+@pytest.mark.slow
 def test_all_twelve_end_on_a_page_that_says_so(tmp_path: Path) -> None:
     write_pool(tmp_path)
     with desk(tmp_path) as opened:
@@ -136,6 +137,7 @@ def test_a_task_that_is_not_there_is_a_page_that_says_so(tmp_path: Path, path: s
         assert (answer.status_code, "No such page" in answer.text) == (404, True)
 
 
+@pytest.mark.slow
 def test_two_assessors_share_some_items_and_see_nothing_of_each_other(tmp_path: Path) -> None:
     write_pool(tmp_path)
     with desk(tmp_path, assessors=["zelda", "bob"], double=0.5) as opened:
@@ -206,6 +208,7 @@ def test_a_prompt_says_what_is_shown_and_what_is_asked(tmp_path: Path) -> None:
         assert all("{{" not in page and "levels}}" not in page for page in pages)
 
 
+@pytest.mark.slow
 def test_the_list_shows_ones_own_labels_page_by_page(tmp_path: Path) -> None:
     write_pool(tmp_path, 120)
     with desk(tmp_path) as opened:

@@ -3,8 +3,7 @@
 import pytest
 
 from judge.extra.nuggets.forms import read_bank
-from judge.extra.nuggets.labels import read_matches
-from judge.extra.nuggets.labels import PairLabels
+from judge.extra.nuggets.labels import PairLabels, read_matches
 from judge.extra.nuggets.people import agreement_grids, match_agreement
 from judge.extra.nuggets.records import MatchLabel
 from tests.conftest import PROJECT

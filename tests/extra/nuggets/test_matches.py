@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
-from judge.extra.nuggets.labels import parse_matches, read_matches
-from judge.extra.nuggets.labels import join
+from judge.extra.nuggets.labels import join, parse_matches, read_matches
 from judge.extra.nuggets.records import MatchedNugget
 from judge.gold.rows import text_digest
 from judge.io.line_stream import jsonl_bytes

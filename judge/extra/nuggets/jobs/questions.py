@@ -21,8 +21,7 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import bank_bytes, read_bank
 from judge.extra.nuggets.jobs.scoring import read_pool_with_runs
-from judge.extra.nuggets.labels import LABEL_FAILURES
-from judge.extra.nuggets.labels import nuggets_digest, nuggets_for
+from judge.extra.nuggets.labels import LABEL_FAILURES, nuggets_digest, nuggets_for
 from judge.extra.nuggets.records import (
     CLAIM_LABELS,
     MATCH_LABELS,

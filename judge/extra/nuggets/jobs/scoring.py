@@ -8,8 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from judge.errors import UsageError
 from judge.extra.nuggets.forms import read_bank
-from judge.extra.nuggets.labels import read_claims_of, read_labels_of
-from judge.extra.nuggets.labels import PairLabels
+from judge.extra.nuggets.labels import PairLabels, read_claims_of, read_labels_of
 from judge.extra.nuggets.people import (
     CorrectedRecall,
     MatchAgreement,
