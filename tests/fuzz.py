@@ -276,20 +276,13 @@ def recoded(rng: Rng, content: bytes) -> bytes:
 
 def packed(rng: Rng, content: bytes) -> bytes:
     """The content compressed, in one piece or two."""
-    pack = rng.choice((_gzip, _gzip, bz2.compress, _zstd, lzma.compress))
+    # Without the time of day, so that the seed alone makes the input.
+    gzipped = partial(gzip.compress, mtime=0)
+    pack = rng.choice((gzipped, gzipped, bz2.compress, zstd.compress, lzma.compress))
     if rng.random() < 0.3:
         a = rng.randrange(len(content) + 1)
         return pack(content[:a]) + pack(content[a:])
     return pack(content)
-
-
-def _gzip(content: bytes) -> bytes:
-    # Without the time of day, so that the seed alone makes the input.
-    return gzip.compress(content, mtime=0)
-
-
-def _zstd(content: bytes) -> bytes:
-    return zstd.compress(content)
 
 
 def damaged(rng: Rng, seeds: Sequence[bytes]) -> bytes:
@@ -377,9 +370,8 @@ def _conversations(found: Sequence[Candidate], dropped: Sequence[Exclusion], own
         raise AssertionError("the conversations of the pool are read back otherwise than they were written")
 
 
-def _pool_turns(folder: Path, content: bytes) -> None:
-    del folder
-    turns_shown(read_pool(pool_jsonl(_TALK), b"", "out", turns=content), None)
+def _pool_turns(content: bytes, name: str) -> None:
+    turns_shown(read_pool(pool_jsonl(_TALK), b"", name, turns=content), None)
 
 
 def _check_slow_path(path: Path, read: ReadRun, format: str | None) -> None:
@@ -422,7 +414,7 @@ def _dataset(folder: Path, content: bytes, *, name: str, file: str) -> None:
             raise AssertionError("a judge has a label of a response that is not in the dataset")
 
 
-def _passages(folder: Path, content: bytes, *, name: str) -> dict[str, Passage]:
+def _passages(folder: Path, content: bytes, *, name: str = "passages.jsonl") -> dict[str, Passage]:
     return read_passages([_file(folder, content, name)], _PASSAGE_IDS)
 
 
@@ -454,10 +446,6 @@ def _collection_index(folder: Path, content: bytes) -> dict[str, Passage]:
     return read_indexed(_file(folder, content, "passages.index"), _PASSAGE_IDS)
 
 
-def _topics(folder: Path, content: bytes) -> None:
-    read_topics(_file(folder, content, "topics.json"))
-
-
 def _qrels(folder: Path, content: bytes) -> None:
     read_labels(_file(folder, content, "x.qrel"), GRADES)
     try:
@@ -475,32 +463,18 @@ def _trec_run(folder: Path, content: bytes) -> None:
         raise InputError("x.run", problems)
 
 
-def _judgments(folder: Path, content: bytes) -> None:
-    read_labels(_file(folder, content, "judgments.jsonl"))
-
-
-def _disagreements(folder: Path, content: bytes) -> None:
-    cases = Cases(parse_disagreements(unpack(content, "disagreements.jsonl"), "disagreements.jsonl"))
+def _disagreements(content: bytes, name: str) -> None:
+    cases = Cases(parse_disagreements(content, name))
     for direction in ("", "higher", "lower", "missing"):
         cases.kept(filter_of({"judge": "0", "direction": direction}, len(cases.raters)))
 
 
-def _to_parquet(folder: Path, content: bytes) -> None:
-    path = _file(folder, content, "judgments.jsonl")
+def _to_parquet(path: Path) -> None:
     convert_results(ResultsConvertPlan(folder=path.parent, out=path.parent / "tables"))
 
 
-def _failures(folder: Path, content: bytes) -> None:
-    _file(folder, content, "failures.jsonl")
-    read_labels(_file(folder, b"", "judgments.jsonl"))
-
-
-def _gold(folder: Path, content: bytes) -> None:
-    read_gold(_file(folder, content, "gold.jsonl"))
-
-
-def _desk_store(folder: Path, content: bytes) -> None:
-    with _desk(_file(folder, content, "labels.sqlite")) as store:
+def _desk_store(path: Path) -> None:
+    with _desk(path) as store:
         store.following("1", 0)
         store.undo("1")
 
@@ -520,25 +494,25 @@ def _sealed(folder: Path, content: bytes, *, name: str) -> None:
         read_salt(folder / "test.salt")
 
 
-def _crowd(folder: Path, content: bytes, *, name: str, criterion: str = "relevance") -> None:
-    table = _file(folder, content, name)
-    read_tables([table], Layout({}, GRADES, (criterion,)), warnings=[])
+def _crowd(*paths: Path) -> None:
+    read_tables(paths, Layout({}, GRADES, ("relevance",)), warnings=[])
 
 
-def _survey(folder: Path, content: bytes) -> None:
+def _survey(path: Path) -> None:
     pattern = r"(?P<turn_id>[^.]+)\.(?P<response_id>[^.]+)\.(?P<criterion>.+)"
-    read_tables([_file(folder, content, "x.csv")], Layout({}, GRADES, wide=pattern))
+    read_tables([path], Layout({}, GRADES, wide=pattern))
 
 
-def _submissions(folder: Path, content: bytes) -> None:
-    tables = [_file(folder, _LONG[0], "labels.csv"), _file(folder, content, "submissions.csv")]
-    read_tables(tables, Layout({}, GRADES, ("relevance",)), warnings=[])
+def _submissions(path: Path) -> None:
+    _crowd(_file(path.parent, _LONG[0], "labels.csv"), path)
 
 
-def _known(folder: Path, content: bytes) -> None:
-    known = read_known(_file(folder, content, "known.csv"))
-    assert isinstance(known.items, frozenset)
-    known.known({"relevance": GRADES})
+def _known(path: Path) -> None:
+    read_known(path).known({"relevance": GRADES})
+
+
+def _failures(path: Path) -> None:
+    read_labels(_file(path.parent, b"", "judgments.jsonl"))
 
 
 def _pool(folder: Path, content: bytes, *, part: int) -> None:
@@ -547,35 +521,33 @@ def _pool(folder: Path, content: bytes, *, part: int) -> None:
     read_pool(parts[0], parts[1], "out", parts[2])
 
 
-def _sheet(folder: Path, content: bytes) -> None:
+def _sheet(content: bytes, name: str) -> None:
     """Sheets of every kind from a damaged pool, each as a whole."""
-    del folder
-    pool = read_pool(content, passages_jsonl(_POOL), "out")
+    pool = read_pool(content, passages_jsonl(_POOL), name)
     sheet = make_sheet(pool, {"groundedness": find_criterion("groundedness")}, None, None)
     for write in SHEETS.values():
         write(sheet, SheetOptions())
 
 
-def _manifest(folder: Path, content: bytes) -> None:
-    _file(folder, content, MANIFEST)
-    read_manifest(folder)
+def _read(read: Callable[[Path], object], name: str) -> Callable[[Path, bytes], None]:
+    """Reads a file of this name."""
+
+    def reader(folder: Path, content: bytes) -> None:
+        result = read(_file(folder, content, name))
+        if isinstance(result, Iterator):
+            list(result)
+
+    return reader
 
 
-def _of_path(folder: Path, content: bytes, *, name: str, read: Callable[[Path], object]) -> None:
-    result = read(_file(folder, content, name))
-    if isinstance(result, Iterator):
-        list(result)
+def _parse(parse: Callable[[bytes, str], object]) -> Callable[[Path, bytes], object]:
+    """Reads bytes."""
+    return lambda folder, content: parse(unpack(content, "x"), "x")
 
 
-def _of_bytes(folder: Path, content: bytes, *, read: Callable[[bytes, str], object]) -> None:
-    read(unpack(content, "x"), "x")
-
-
-def _matches(folder: Path, content: bytes) -> None:
+def _matches(path: Path) -> None:
     """A file of matches, joined to a pool and a bank that have one of each."""
-    rows = read_matches(_file(folder, content, "matches.jsonl"))
-    bank = parse_bank(_NUGGETS[1], "bank")
-    join(rows, (), bank, _POOL, "x")
+    join(read_matches(path), (), parse_bank(_NUGGETS[1], "bank"), _POOL, "x")
 
 
 def _claims(folder: Path, content: bytes) -> None:
@@ -586,28 +558,28 @@ def _claims(folder: Path, content: bytes) -> None:
     join_claims(rows, (), parse_bank(_NUGGETS[1], "bank"), _POOL, "x")
 
 
-def _edits(folder: Path, content: bytes) -> None:
+def _edits(path: Path) -> None:
     """Edits of a bank with one nugget, applied and written again."""
-    edits = read_edits(_file(folder, content, "edits.jsonl"))
+    edits = read_edits(path)
     assert parse_edits(edits_jsonl(edits), "y") == edits
     bank_bytes(edited(parse_bank(_NUGGETS[0], "bank").nuggets, edits, "x"), "judge")
 
 
-def _nugget_sheets(folder: Path, content: bytes) -> None:
+def _nugget_sheets(path: Path) -> None:
     """A sheet of the same bank: its edits can be applied, and the sheet of both says nothing new."""
     made = parse_bank(_NUGGETS[0], "bank").nuggets
     problems: list[Problem] = []
-    _, rows = read_table(_file(folder, content, "sheet.csv"), problems, needed=NEEDED)
+    _, rows = read_table(path, problems, needed=NEEDED)
     if problems:
         raise InputError("x", problems)
     edits = sheet_edits(rows, made, (), "ann", "x")
-    again = _file(folder, bank_sheet(made, edits, {}, "x"), "again.csv")
+    again = _file(path.parent, bank_sheet(made, edits, {}, "x"), "again.csv")
     assert sheet_edits(read_table(again, [], needed=NEEDED)[1], made, edits, "bob", "x") == edits
 
 
-def _nuggets(folder: Path, content: bytes) -> None:
+def _nuggets(content: bytes, name: str) -> None:
     """A bank read, and written in every form that can hold it."""
-    bank = parse_bank(unpack(content, "x"), "x")
+    bank = parse_bank(content, name)
     for form in WRITTEN:
         try:
             written = bank_bytes(bank.nuggets, form)
@@ -634,21 +606,21 @@ def _reproduced(folder: Path, content: bytes, *, name: str, file: str) -> None:
 # Valid files.
 
 
+def _twice(record: msgspec.Struct) -> Callable[[], tuple[bytes, ...]]:
+    """A file of two lines, each the same record."""
+    return lambda: (_json(msgspec.to_builtins(record)) * 2,)
+
+
 def _json(*values: Any) -> bytes:
     return b"\n".join(json.dumps(value).encode() for value in values) + b"\n"
 
 
 _ENTRY = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True}
 _ANSWER = {"rank": 1, "text": "By train, in May.", "ptkb_provenance": [1], "passage_provenance": [_ENTRY]}
-_SECOND = {
-    "rank": 2,
-    "text": "No.",
-    "ptkb_provenance": [],
-    "passage_provenance": [_ENTRY | {"score": 0.1, "text": "t"}],
-}
+_NEXT = {"rank": 2, "text": "No.", "ptkb_provenance": [], "passage_provenance": [_ENTRY | {"score": 0.1, "text": "t"}]}
 _IKAT2024 = {
     "run_name": "r", "run_type": "manual", "eval_response": True,
-    "turns": [{"turn_id": "1-1_1", "responses": [_ANSWER, _SECOND]}, {"turn_id": "1-1_2", "responses": [_ANSWER]}],
+    "turns": [{"turn_id": "1-1_1", "responses": [_ANSWER, _NEXT]}, {"turn_id": "1-1_2", "responses": [_ANSWER]}],
 }  # fmt: skip
 _IKAT2023 = {
     "run_name": "r", "run_type": "automatic",
@@ -903,10 +875,10 @@ def _exported() -> tuple[bytes, ...]:
         return (b"".join(exported_lines(_file(Path(folder), _journals()[0], "journal.sqlite"))),)
 
 
-def _merged(folder: Path, content: bytes) -> None:
-    new = folder / "new.sqlite"
+def _merged(path: Path) -> None:
+    new = path.with_name("new.sqlite")
     new.unlink(missing_ok=True)
-    merge_journals([_file(folder, content, "journal.jsonl")], new)
+    merge_journals([path], new)
 
 
 def _findings() -> tuple[bytes, ...]:
@@ -1061,25 +1033,25 @@ READERS: dict[str, Reader] = {
     **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},
     "regin-pool": Reader(lambda: _examples("examples/regin/*.pool"), partial(_regin, pool=True)),
     "regin-bank": Reader(lambda: _examples("examples/regin/*.json"), partial(_regin, pool=False)),
-    "topics": Reader(lambda: (*_TOPICS, *_TOPICS, *_examples("examples/topics.json")), _topics),
-    "passages": Reader(lambda: (*_PASSAGES, *_PSG_TEXT), partial(_passages, name="passages.jsonl")),
-    "passages-packed": Reader(_packed, partial(_passages, name="passages.jsonl")),
+    "topics": Reader(lambda: (*_TOPICS, *_examples("examples/topics.json")), _read(read_topics, "topics.json")),
+    "passages": Reader(lambda: (*_PASSAGES, *_PSG_TEXT), _passages),
+    "passages-packed": Reader(_packed, _passages),
     "passages-trecweb": Reader(lambda: _TRECWEB, partial(_passages, name="passages.trecweb")),
     "hashes": Reader(lambda: _HASH_LISTS, _hashes),
     "hash-index": Reader(_hash_indexes, _hash_index),
     "collection": Reader(lambda: (*_PASSAGES, *_PSG_TEXT), _collection),
     "collection-index": Reader(_collection_indexes, _collection_index),
     "qrels": Reader(lambda: _QRELS, _qrels),
-    "judgments": Reader(lambda: (_json(msgspec.to_builtins(_SAID)) * 2,), _judgments),
-    "failures": Reader(lambda: (_json(msgspec.to_builtins(_FAILED)) * 2,), _failures),
-    "disagreements": Reader(lambda: (_json(msgspec.to_builtins(_APART)) * 2,), _disagreements),
-    "gold": Reader(lambda: _GOLD, _gold),
-    "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), partial(_of_bytes, read=parse_gold)),
-    "nugget-matches": Reader(lambda: (*_MATCHED, *_ASSIGNED), _matches),
+    "judgments": Reader(_twice(_SAID), _read(read_labels, "judgments.jsonl")),
+    "failures": Reader(_twice(_FAILED), _read(_failures, "failures.jsonl")),
+    "disagreements": Reader(_twice(_APART), _parse(_disagreements)),
+    "gold": Reader(lambda: _GOLD, _read(read_gold, "gold.jsonl")),
+    "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), _parse(parse_gold)),
+    "nugget-matches": Reader(lambda: (*_MATCHED, *_ASSIGNED), _read(_matches, "matches.jsonl")),
     "nugget-claims": Reader(lambda: _CLAIMED, _claims),
-    "nugget-edits": Reader(lambda: _NUGGET_EDITS, _edits),
-    "nugget-sheets": Reader(lambda: _NUGGET_SHEETS, _nugget_sheets),
-    "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _nuggets),
+    "nugget-edits": Reader(lambda: _NUGGET_EDITS, _read(_edits, "edits.jsonl")),
+    "nugget-sheets": Reader(lambda: _NUGGET_SHEETS, _read(_nugget_sheets, "sheet.csv")),
+    "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _parse(_nuggets)),
     "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
     "gold-parquet": Reader(_parquet, partial(_import, source="csv")),
     "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),
@@ -1103,41 +1075,41 @@ READERS: dict[str, Reader] = {
     "bench-workers": Reader(
         lambda: _WORKERS, partial(_dataset, name="transparentcis-relevance", file="output_processed.csv")
     ),
-    "gold-plan": Reader(lambda: _PLAN, partial(_of_bytes, read=read_plan)),
-    "bank": Reader(lambda: _examples("examples/regin/*.json"), partial(_of_path, name="bank.json", read=read_bank)),
+    "gold-plan": Reader(lambda: _PLAN, _parse(read_plan)),
+    "bank": Reader(lambda: _examples("examples/regin/*.json"), _read(read_bank, "bank.json")),
     "seal": Reader(lambda: (_SEALED[SEAL],), partial(_sealed, name=SEAL)),
     "ledger": Reader(lambda: (_SEALED[LEDGER],), partial(_sealed, name=LEDGER)),
     "salt": Reader(lambda: (_SEALED["test.salt"],), partial(_sealed, name="test.salt")),
-    "crowd": Reader(lambda: (*_LONG, *_MTURK, *_ANSWERS), partial(_crowd, name="labels.csv")),
-    "crowd-toloka": Reader(lambda: _TOLOKA, partial(_crowd, name="assignments.tsv")),
-    "crowd-studio": Reader(lambda: _STUDIO, partial(_crowd, name="project.json")),
-    "crowd-submissions": Reader(lambda: _SUBMISSIONS, _submissions),
-    "crowd-parquet": Reader(_parquet, partial(_crowd, name="labels.parquet")),
-    "crowd-survey": Reader(lambda: _SURVEY, _survey),
-    "crowd-known": Reader(lambda: _KNOWN, _known),
-    "crowd-questions": Reader(lambda: _QUESTIONS, partial(_of_path, name="map.csv", read=read_questions)),
-    "turn-list": Reader(lambda: _TURN_LIST, partial(_of_path, name="turns.txt", read=read_subset)),
-    "prompts": Reader(lambda: _examples("prompts/*/*.md"), partial(_of_path, name="p.md", read=load_criterion)),
+    "crowd": Reader(lambda: (*_LONG, *_MTURK, *_ANSWERS), _read(_crowd, "labels.csv")),
+    "crowd-toloka": Reader(lambda: _TOLOKA, _read(_crowd, "assignments.tsv")),
+    "crowd-studio": Reader(lambda: _STUDIO, _read(_crowd, "project.json")),
+    "crowd-submissions": Reader(lambda: _SUBMISSIONS, _read(_submissions, "submissions.csv")),
+    "crowd-parquet": Reader(_parquet, _read(_crowd, "labels.parquet")),
+    "crowd-survey": Reader(lambda: _SURVEY, _read(_survey, "x.csv")),
+    "crowd-known": Reader(lambda: _KNOWN, _read(_known, "known.csv")),
+    "crowd-questions": Reader(lambda: _QUESTIONS, _read(read_questions, "map.csv")),
+    "turn-list": Reader(lambda: _TURN_LIST, _read(read_subset, "turns.txt")),
+    "prompts": Reader(lambda: _examples("prompts/*/*.md"), _read(load_criterion, "p.md")),
     "card": Reader(
         lambda: _examples("docs/cards/[bg]*/card.json"),
-        partial(_of_path, name="card.json", read=_compared_cards),
+        _read(_compared_cards, "card.json"),
     ),
-    "certificate": Reader(_certificates, partial(_of_path, name="certificate.json", read=read_certificate)),
-    "manifest": Reader(lambda: _MANIFEST, _manifest),
+    "certificate": Reader(_certificates, _read(read_certificate, "certificate.json")),
+    "manifest": Reader(lambda: _MANIFEST, _read(lambda path: read_manifest(path.parent), MANIFEST)),
     "pool": Reader(lambda: (pool_jsonl(_POOL),), partial(_pool, part=0)),
-    "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _sheet),
+    "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _parse(_sheet)),
     "pool-passages": Reader(lambda: (passages_jsonl(_POOL),), partial(_pool, part=1)),
-    "pool-turns": Reader(lambda: (turns_jsonl(_TALK),), _pool_turns),
+    "pool-turns": Reader(lambda: (turns_jsonl(_TALK),), _parse(_pool_turns)),
     "pool-excluded": Reader(lambda: (_EXCLUDED,), partial(_pool, part=2)),
-    "passage-qrels": Reader(lambda: _QRELS, partial(_of_path, name="p.qrels", read=read_relevance)),
+    "passage-qrels": Reader(lambda: _QRELS, _read(read_relevance, "p.qrels")),
     "trec-runs": Reader(lambda: _TREC_RUNS, _trec_run),
-    "selected-turns": Reader(lambda: _TURN_LIST, partial(_of_path, name="turns.txt", read=read_turns)),
+    "selected-turns": Reader(lambda: _TURN_LIST, _read(read_turns, "turns.txt")),
     "selected-runs": Reader(
         lambda: (b"run-a\nrun-b\n",),
-        partial(_of_path, name="runs.txt", read=partial(read_run_ids, known={"run-a", "run-b"})),
+        _read(partial(read_run_ids, known={"run-a", "run-b"}), "runs.txt"),
     ),
-    "teams": Reader(lambda: (b"run_id\tteam\nrun-a\tx\nrun-b\ty\n",), partial(_of_path, name="t.tsv", read=read_teams)),
-    "families": Reader(lambda: _FAMILIES, partial(_of_path, name="families.tsv", read=read_families)),
+    "teams": Reader(lambda: (b"run_id\tteam\nrun-a\tx\nrun-b\ty\n",), _read(read_teams, "t.tsv")),
+    "families": Reader(lambda: _FAMILIES, _read(read_families, "families.tsv")),
     "published-labels": Reader(
         lambda: _GPT4, partial(_reproduced, name="ikat2023", file="naturallness_judgement-gpt4.txt")
     ),
@@ -1148,30 +1120,30 @@ READERS: dict[str, Reader] = {
         lambda: (b"q1 0 p1 3\nq1 0 p2 5\nq2 0 p3 0\n", b"q1 0 p1 -1\n"),
         partial(_reproduced, name="llmjudge", file="a-b.txt"),
     ),
-    "published-matches": Reader(lambda: _MATCHES, partial(_of_path, name="matches.txt", read=read_study)),
-    "desk": Reader(_desk_stores, _desk_store),
-    "journal": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_journal)),
-    "journal-lines": Reader(_exported, partial(_of_path, name="journal.jsonl", read=read_journal)),
-    "journal-merge": Reader(_exported, _merged),
-    "journal-check": Reader(_journals, partial(_of_path, name="journal.sqlite", read=verify_journal)),
-    "judgments-parquet": Reader(lambda: (_json(msgspec.to_builtins(_SAID)) * 2,), _to_parquet),
-    "sent": Reader(_journals, partial(_of_path, name="journal.sqlite", read=_sent)),
-    "prices": Reader(lambda: _PRICES, partial(_of_path, name="prices.toml", read=read_prices)),
-    "spending": Reader(_journals, partial(_of_path, name="journal.sqlite", read=read_spending)),
+    "published-matches": Reader(lambda: _MATCHES, _read(read_study, "matches.txt")),
+    "desk": Reader(_desk_stores, _read(_desk_store, "labels.sqlite")),
+    "journal": Reader(_journals, _read(read_journal, "journal.sqlite")),
+    "journal-lines": Reader(_exported, _read(read_journal, "journal.jsonl")),
+    "journal-merge": Reader(_exported, _read(_merged, "journal.jsonl")),
+    "journal-check": Reader(_journals, _read(verify_journal, "journal.sqlite")),
+    "judgments-parquet": Reader(_twice(_SAID), _read(_to_parquet, "judgments.jsonl")),
+    "sent": Reader(_journals, _read(_sent, "journal.sqlite")),
+    "prices": Reader(lambda: _PRICES, _read(read_prices, "prices.toml")),
+    "spending": Reader(_journals, _read(read_spending, "journal.sqlite")),
     "browsed": Reader(
         lambda: (_json(_DISAGREEMENT) + b"\n", _json({**_DISAGREEMENT, "context": [], "passages": []}) + b"\n"),
-        partial(_of_path, name="disagreements.jsonl", read=_browsed),
+        _read(_browsed, "disagreements.jsonl"),
     ),
-    "findings": Reader(_findings, partial(_of_path, name="calibration.json", read=_reported)),
+    "findings": Reader(_findings, _read(_reported, "calibration.json")),
     "problems": Reader(
         lambda: (
             _json([{"code": "c", "severity": "error", "file": "f", "turn_id": None, "path": "$", "message": "m"}]),
         ),
-        partial(_of_path, name="problems.json", read=read_problems),
+        _read(read_problems, "problems.json"),
     ),
     "recheck": Reader(
-        lambda: (_json(msgspec.to_builtins(_SECOND)) * 2,),
-        partial(_of_path, name="recheck.jsonl", read=_rechecked),
+        _twice(_SECOND),
+        _read(_rechecked, "recheck.jsonl"),
     ),
     "logprobs": Reader(lambda: _LOGPROBS, _logprobs),
     **{
@@ -1188,7 +1160,7 @@ READERS: dict[str, Reader] = {
     },
     "screen": Reader(
         lambda: (b"response_id\tturn_id\tcode\tvalue\tthreshold\tdetail\nR00001\t1-1_1\tnear_empty\t1\t5\td\n",),
-        partial(_of_path, name="screen.tsv", read=read_screen),
+        _read(read_screen, "screen.tsv"),
     ),
 }
 """The readers by name."""
@@ -1198,21 +1170,16 @@ READERS: dict[str, Reader] = {
 class Crash:
     """An input that a reader did not survive."""
 
-    reader: str
     number: int
     content: bytes
     trace: str
 
     @property
-    def kind(self) -> tuple[str, ...]:
-        """What crashes of one cause have in common: the reader, the last place in the code, and the error."""
-        lines = self.trace.splitlines()
+    def kind(self) -> tuple[str, str]:
+        """What crashes of one cause have in common: the last place in the code, and the error."""
+        lines = list(filter(None, self.trace.splitlines()))
         places = [line for line in lines if line.startswith("  File ")]
-        return (
-            self.reader,
-            places[-1] if places else "",
-            next((line for line in reversed(lines) if line), "").split(":")[0],
-        )
+        return places[-1] if places else "", lines[-1].partition(":")[0]
 
 
 @dataclass
@@ -1221,9 +1188,8 @@ class Tally:
 
     results: int = 0
     errors: int = 0
-    slowest: float = 0.0
-    """Seconds."""
-    slowest_number: int = 0
+    slowest: tuple[float, int] = (0.0, 0)
+    """Seconds, and the number of the input."""
 
 
 def fuzz(name: str, inputs: int, seed: int, folder: Path, tally: Tally) -> Iterator[Crash]:
@@ -1243,10 +1209,9 @@ def fuzz(name: str, inputs: int, seed: int, folder: Path, tally: Tally) -> Itera
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            yield Crash(name, number, content, traceback.format_exc())
-        took = time.perf_counter() - begin
-        if took > tally.slowest and number >= 0:
-            tally.slowest, tally.slowest_number = took, number
+            yield Crash(number, content, traceback.format_exc())
+        if number >= 0:
+            tally.slowest = max(tally.slowest, (time.perf_counter() - begin, number))
 
 
 def main() -> int:
@@ -1257,15 +1222,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="names of readers between commas")
     parser.add_argument("--save", type=Path, help="folder for the inputs that crash a reader")
     args = parser.parse_args()
-    chosen = [name for name in READERS if not args.only or name in args.only.split(",")]
     each = -(-args.inputs // len(READERS))
     warnings.simplefilter("error")
     save: Path | None = args.save
-    kinds: set[tuple[str, ...]] = set()
     crashes = 0
     print(f"{'reader':<20} {'inputs':>7} {'results':>8} {'errors':>7} {'crashes':>8} {'seconds':>8} {'slowest ms':>11}")
-    for name in chosen:
-        tally, crashed, begin = Tally(), 0, time.perf_counter()
+    for name in (name for name in READERS if not args.only or name in args.only.split(",")):
+        tally, crashed, kinds, begin = Tally(), 0, set[tuple[str, str]](), time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             for crash in fuzz(name, each, args.seed, Path(folder), tally):
                 crashed += 1
@@ -1278,14 +1241,10 @@ def main() -> int:
                 path.write_bytes(crash.content)
                 print(f"\n{path}\n{crash.trace}", file=sys.stderr, flush=True)
         crashes += crashed
-        seconds = time.perf_counter() - begin
-        total = tally.results + tally.errors + crashed
-        slow = f"{tally.slowest * 1e3:>8.0f} #{tally.slowest_number}"
-        print(
-            f"{name:<20} {total:>7} {tally.results:>8} {tally.errors:>7} {crashed:>8} {seconds:>8.1f} {slow}",
-            flush=True,
-        )
-    print(f"{crashes} crashes, {len(kinds)} kinds")
+        counts = f"{tally.results + tally.errors + crashed:>7} {tally.results:>8} {tally.errors:>7} {crashed:>8}"
+        slow = f"{tally.slowest[0] * 1e3:>8.0f} #{tally.slowest[1]}"
+        print(f"{name:<20} {counts} {time.perf_counter() - begin:>8.1f} {slow}", flush=True)
+    print(f"{crashes} crashes")
     return 1 if crashes else 0
 
 
