@@ -15,7 +15,6 @@ import argparse
 import bz2
 import copy
 import gzip
-import importlib
 import io
 import json
 import lzma
@@ -112,7 +111,7 @@ from judge.runs.convert import TARGETS, convert_run
 from judge.runs.document import open_document
 from judge.runs.families import read_families, read_teams
 from judge.runs.fix import fixed_copy
-from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
+from judge.runs.formats import FORMATS, ReadRun, find_runs, format_of, read_run, rules_of
 from judge.runs.records import Exchange, Exclusion, Run, RunTurn, TokenCount, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
@@ -347,7 +346,7 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
         return
     _check_slow_path(path, read, format)
     turns = _turns() if len(content) % 2 else None
-    checked = validate_run(read.run, turns, _counter(), problems=read.problems, places=read.places)
+    checked = validate_run(read, turns, _counter())
     validate_together((read.run, msgspec.structs.replace(read.run, run_id=read.run.run_id.swapcase())))
     own = own_turns(read.run) if rules_of(read.run.format).own_turns else {}
     if checked.run is not None:
@@ -378,7 +377,7 @@ def _check_slow_path(path: Path, read: ReadRun, format: str | None) -> None:
     """Reading without the typed decoder of well-formed runs must find the same."""
     assert read.run is not None
     document = open_document(path, as_lines=format is not None and rules_of(format).form == "lines")
-    slow = importlib.import_module(FORMATS[read.run.format]).read(document)
+    slow = format_of(read.run.format).read(document)
     # By their text: NaN is unequal to itself.
     if repr(slow) != repr(read):
         raise AssertionError("the typed decoder reads this run otherwise than the general one")
@@ -394,7 +393,7 @@ def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
     find_runs(folder)
     read = read_run(path)
     if read.run is not None:
-        validate_run(read.run, None, _counter(), problems=read.problems, places=read.places)
+        validate_run(read, None, _counter())
 
 
 def _compared_cards(path: Path) -> None:

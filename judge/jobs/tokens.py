@@ -77,8 +77,7 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
     lengths: list[RunLengths] = []
     unusable: list[str] = []
     for path in stepped("counting tokens", paths, steps):
-        read = read_run(path, plan.format)
-        run = read.run and validate_run(read.run, turns, None, problems=read.problems, places=read.places).run
+        run = validate_run(read_run(path, plan.format), turns, None).run
         if run is None:
             unusable.append(path.name)
         else:

@@ -18,7 +18,7 @@ from judge.jobs.options import NamedRuns, ResponseLimits
 from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
 from judge.runs.check.problems import EXAMPLES, FileReport, file_report, token_summary, with_problems
-from judge.runs.check.sheet import CollectionHashes
+from judge.runs.check.rules import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.check.year import Trace, mixed_years
 from judge.runs.document import file_name
@@ -150,15 +150,8 @@ class _Checker:
         read = read_run(path, self.plan.format)
         if read.run is None:
             return file_report(file_name(path), None, read.problems), None, None
-        validated = validate_run(
-            read.run,
-            self.turns,
-            self.count_tokens,
-            problems=read.problems,
-            places=read.places,
-            hashes=self._hashes,
-            citation_limit=self.limits.citation_limit,
-        )
+        limit = self.limits.citation_limit
+        validated = validate_run(read, self.turns, self.count_tokens, hashes=self._hashes, citation_limit=limit)
         # The terminal has no room for lengths, and they need all counts of every text.
         wanted = self.plan.lengths or self.plan.report_dir is not None
         lengths = token_summary(read.run, self.count_tokens, self.limits.token_limit) if wanted else ()
@@ -169,7 +162,7 @@ class _Checker:
             validated.exclusions,
             validated.unchecked,
             lengths,
-            validated.trace.year,
+            validated.trace.year if validated.trace else None,
         )
         if team := self._teams.get(read.run.run_id):
             report = msgspec.structs.replace(report, team=team)

@@ -16,7 +16,7 @@ from judge.pool.dialogues import as_said, dialogue_candidates
 from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection, candidates
 from judge.records import JudgedUnit, Problem, Record
-from judge.runs.check.sheet import CollectionHashes
+from judge.runs.check.rules import CollectionHashes
 from judge.runs.check.validate import validate_run
 from judge.runs.check.year import Trace
 from judge.runs.fields import usable_turn_id
@@ -76,11 +76,9 @@ def admit(
     if read.run is None:
         return Admitted(read.problems)
     checked = validate_run(
-        read.run,
+        read,
         turns,
         count_tokens,
-        problems=read.problems,
-        places=read.places,
         hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
         citation_limit=citation_limit,
     )
@@ -103,7 +101,7 @@ def admit(
         digest=run.digest,
         eval_response=run.eval_response,
         turns=len(run.turns),
-        year=checked.trace.year,
+        year=checked.trace.year if checked.trace else None,
     )
     if measured is not None and run.eval_response:
         measured(with_own_turns(run, own))

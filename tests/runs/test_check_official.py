@@ -11,8 +11,7 @@ from judge.io.stored import LARGEST_FILE, most_values
 from judge.passages import same_text
 from judge.passages.hashes import open_hashes
 from judge.runs.check.codes import CODES, NEEDS_TOPICS
-from judge.runs.check.rules import MAX_RANK
-from judge.runs.check.sheet import CollectionHashes
+from judge.runs.check.rules import MAX_RANK, CollectionHashes
 from judge.runs.check.validate import validate_run
 from judge.runs.fields import LISTED, MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS
 from judge.runs.formats import read_run, rules_of
@@ -60,7 +59,7 @@ def turns_of(path):
 def codes(path, turns):
     """Errors and warnings of a file, counted by code."""
     read = read_run(path)
-    found = validate_run(read.run, turns, COUNT_TOKENS, problems=read.problems, places=read.places).problems
+    found = validate_run(read, turns, COUNT_TOKENS).problems
     counts = {"error": Counter(), "warning": Counter()}
     for one in found:
         counts[one.severity][one.code] += one.count
@@ -81,13 +80,8 @@ def test_the_sample_of_2023_against_the_collection_s_own_hashes(shared):
     read = read_run(path)
 
     def found(run):
-        validated = validate_run(
-            run,
-            None,
-            COUNT_TOKENS,
-            places=read.places,
-            hashes=CollectionHashes(hashes.find, same_text),
-        )
+        given = msgspec.structs.replace(read, run=run, problems=())
+        validated = validate_run(given, None, COUNT_TOKENS, hashes=CollectionHashes(hashes.find, same_text))
         return Counter(one.code for one in validated.problems), validated.unchecked
 
     assert sum(len(response.provenance) for turn in read.run.turns for response in turn.responses) == 180

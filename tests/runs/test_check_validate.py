@@ -15,10 +15,11 @@ from judge.io.ids import natural_key
 from judge.pool.selection import Selection, candidates
 from judge.records import Problem
 from judge.runs.check.codes import CODES, NEEDS_HASHES, NEEDS_TOPICS
-from judge.runs.check.sheet import CollectionHashes
+from judge.runs.check.rules import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.check.year import mixed_years, trace_of
-from judge.runs.formats import find_runs, read_run
+from judge.runs.formats import ReadRun, find_runs, read_run
+from judge.runs.formats.shape import ResponsePlace, TurnPlace
 from judge.runs.records import Exclusion, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs.topics import read_topics
 from tests.runs import TokenLimit
@@ -340,14 +341,19 @@ def check(path, turns=TOPICS):
         assert any(problem.severity == "error" for problem in read.problems)
         problems, validated = read.problems, None
     else:
-        validated = validate_run(
-            read.run, turns, TokenLimit(count_words, LIMIT, "bare"), problems=read.problems, places=read.places
-        )
+        validated = validate_run(read, turns, TokenLimit(count_words, LIMIT, "bare"))
         problems = validated.problems
     for problem in problems:
         assert problem.severity == CODES[problem.code].severity
         assert problem.file == str(path)
     return problems, validated
+
+
+def made(format, responses):
+    """A run of one turn, as its reader gives it."""
+    run = Run("r", "automatic", None, format, "f", "", True, (RunTurn("9-1_1", tuple(responses)),))
+    place = TurnPlace("$", tuple(ResponsePlace(f"$.responses[{j}]") for j in range(len(responses))))
+    return ReadRun(run, (), (place,))
 
 
 def written(folder, content, name="run.json"):
@@ -510,9 +516,7 @@ def test_citations_over_the_limit_are_warned_of(tmp_path):
         content = json.dumps(document).encode() if document is entries else dump(document)
         read = read_run(written(tmp_path, content))
         for limit, found in ((1, [path]), (2, []), (None, [])):
-            validated = validate_run(
-                read.run, None, None, problems=read.problems, places=read.places, citation_limit=limit
-            )
+            validated = validate_run(read, None, None, citation_limit=limit)
             assert [one.path for one in validated.problems if one.code == "too_many_citations"] == found
             assert len(validated.run.turns) == len(read.run.turns)
 
@@ -719,10 +723,8 @@ def test_each_rank_is_looked_up_and_not_searched_among_those_before():
         __hash__ = int.__hash__
 
     ranks = [*range(1, 1001), 500]
-    turn = RunTurn("9-1_1", tuple(Response(Rank(rank), "Text.", ()) for rank in ranks))
-    run = Run("r", "automatic", None, "ikat2024", "f", "", True, (turn,))
-    found = validate_run(run, None, TokenLimit(lambda text: None, LIMIT, "bare")).problems
-    assert [one.path for one in found if one.severity == "error"] == ["$.turns[0].responses[1000].rank"]
+    found = validate_run(made("ikat2024", [Response(Rank(rank), "Text.", ()) for rank in ranks]), None, None).problems
+    assert [one.path for one in found if one.severity == "error"] == ["$.responses[1000].rank"]
     # A search would compare half a million.
     assert len(compared) < 10 * len(ranks)
 
@@ -734,12 +736,6 @@ def test_of_two_turns_of_one_id_only_the_first_counts_even_if_it_is_out(tmp_path
         "9-1_1 was already at $.turns[0]; only the first counts"
     ]
     assert validated.run is None
-
-
-def test_a_hand_made_run_gets_default_places():
-    run = Run("r", "automatic", None, "ikat2025", "f", "", True, (RunTurn("9-1_1", (Response(0, "Text.", ()),)),))
-    validated = validate_run(run, None, TokenLimit(count_words, LIMIT, "bare"))
-    assert ("bad_rank", "9-1_1", "line 1: $.responses[0].rank") in names(validated.problems)
 
 
 def test_messages_show_values_escaped_and_cut(tmp_path):
@@ -755,12 +751,9 @@ def test_the_texts_that_are_checked_are_those_that_would_be_used() -> None:
         Provenance(f"MARCO_1_{number}-1", float(number), None, "half \ud83d" if number == 7 else "whole")
         for number in range(8)
     )
-    run = Run(
-        "r", "automatic", None, "cast2022", "r.json", "", True, (RunTurn("1_1-1", (Response(1, "text", passages),)),)
-    )
-    checked = validate_run(run, None, TokenLimit(lambda text: TokenCount(1, 1, 1, None), 250, "bare"))
+    checked = validate_run(made("cast2022", [Response(1, "text", passages)]), None, None)
     assert [(problem.code, problem.path) for problem in checked.problems if problem.severity == "error"] == [
-        ("unusable_text", "$.turns[0].responses[0].provenance[7].text")
+        ("unusable_text", "$.responses[0].provenance[7].text")
     ]
     assert checked.run is None
 
@@ -813,7 +806,7 @@ def test_one_turn_of_a_known_topic_is_enough_for_the_topics_to_be_the_right_ones
 MD5S = {IDS[0]: b"a", IDS[1]: b"b", IDS[3]: b"c"}
 
 
-def in_collection(document, tmp_path, md5s=MD5S, with_texts=True):
+def in_collection(document, tmp_path, md5s=MD5S):
     """The problems of a run against a collection whose MD5s are the first letters of texts, and what was asked."""
     asked = []
 
@@ -825,9 +818,8 @@ def in_collection(document, tmp_path, md5s=MD5S, with_texts=True):
         return text[:1].encode() == md5
 
     read = read_run(written(tmp_path, dump(document)))
-    validated = validate_run(
-        read.run, None, TokenLimit(count_words, LIMIT, "bare"), problems=read.problems, places=read.places,
-        hashes=CollectionHashes(hashes, same_text if with_texts else None),
+    validated = validate_run(read, None, TokenLimit(count_words, LIMIT, "bare") ,
+        hashes=CollectionHashes(hashes, same_text),
     )  # fmt: skip
     assert all(problem.severity == CODES[problem.code].severity for problem in validated.problems)
     return names(validated.problems), asked, validated
@@ -897,12 +889,6 @@ def test_references_and_citations_are_looked_up_under_their_own_paths(tmp_path):
 def test_a_text_that_is_not_the_collection_s_is_told_of(tmp_path, text, expected):
     found, _, _ = in_collection(passages24(passage(0, text=text), passage(1, text="b")), tmp_path)
     assert found == [(code, "9-1_1", f"{PP}[0].text") for code in expected]
-
-
-def test_without_a_way_to_hash_texts_only_ids_are_checked(tmp_path):
-    found, _, validated = in_collection(passages24(passage(0, text="planted")), tmp_path, with_texts=False)
-    assert found == []
-    assert validated.unchecked == tuple(sorted((*NEEDS_TOPICS, "passage_text_differs")))
 
 
 def test_an_id_that_cannot_be_one_is_told_of_once_and_an_unusable_one_is_not_looked_up(tmp_path):

@@ -51,9 +51,7 @@ def convert(folder, document, to, **options):
 
 
 def problems_of(read):
-    checked = validate_run(
-        read.run, None, TokenLimit(lambda _: TokenCount(1, 1, 1, None), 250, "bare"),
-        problems=read.problems, places=read.places,
+    checked = validate_run(read, None, TokenLimit(lambda _: TokenCount(1, 1, 1, None), 250, "bare") ,
     )  # fmt: skip
     return checked.problems
 

@@ -507,11 +507,9 @@ def test_what_can_be_fixed_is_fixed(tmp_path_factory, responses, marked):
     def codes():
         read = read_run(path)
         checked = validate_run(
-            read.run,
+            read,
             None,
             TokenLimit(lambda text: words(text, 3), 3, "bare"),
-            problems=read.problems,
-            places=read.places,
         )
         return read.run, {problem.code for problem in checked.problems} & set(FIXED)
 

@@ -99,10 +99,8 @@ def survive(folder, content):
         if read.run is None:
             assert any(one.severity == "error" for one in read.problems)
             continue
-        for places, turns in ((read.places, TOPICS), ((), None)):
-            validated = validate_run(
-                read.run, turns, TokenLimit(count_words, 2, "bare"), problems=read.problems, places=places
-            )
+        for turns in (TOPICS, None):
+            validated = validate_run(read, turns, TokenLimit(count_words, 2, "bare"))
             assert all(CODES[one.code].severity == one.severity for one in validated.problems)
             assert {one.reason for one in validated.exclusions} <= set(CODES)
             stored = msgspec.json.encode([validated.problems, validated.exclusions])

@@ -47,9 +47,7 @@ def outcome(path, turns, format=None):
         return in_full(read)
     limit = TokenLimit(words, 250, "bare")
     made = [read]
-    made += (
-        validate_run(read.run, known, limit, problems=read.problems, places=read.places) for known in (turns, None)
-    )
+    made += (validate_run(read, known, limit) for known in (turns, None))
     made.append(fixed_copy(path, read.run, words, format))
     for name, target in TARGETS.items():
         try:

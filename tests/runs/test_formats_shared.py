@@ -36,9 +36,7 @@ def count_words(text):
 def validated(shared, file, name=None):
     read = read_run(shared / file)
     turns = None if name is None else {turn.turn_id: turn for topic in topics(shared, name) for turn in topic.turns}
-    return read.run, validate_run(
-        read.run, turns, TokenLimit(count_words, 250, "bare"), problems=read.problems, places=read.places
-    )
+    return read.run, validate_run(read, turns, TokenLimit(count_words, 250, "bare"))
 
 
 def errors(checked):

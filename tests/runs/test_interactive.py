@@ -70,7 +70,7 @@ def written(folder, content):
 
 def checked(path, turns=None):
     read = read_run(path)
-    problems = validate_run(read.run, turns, None, problems=read.problems, places=read.places).problems
+    problems = validate_run(read, turns, None).problems
     return [(problem.code, problem.path) for problem in problems]
 
 

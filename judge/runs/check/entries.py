@@ -1,4 +1,4 @@
-"""The rules of the field on the entries of a response: provenance, PTKB statements, own conversations. Pure."""
+"""The rules of the field on the entries of one list: passages, PTKB statements. Pure."""
 
 import re
 from collections import Counter
@@ -9,13 +9,11 @@ from math import isfinite
 from operator import gt
 from typing import cast
 
-from judge.io.ids import natural_key, topic_of
-from judge.io.safe import MAX_ID, printable_id, shown
-from judge.runs.check.sheet import Owner, Sheet
-from judge.runs.fields import LISTED, Report, member, usable_turn_id
+from judge.io.safe import MAX_ID, shown
+from judge.runs.fields import LISTED, Report, member
 from judge.runs.formats.shape import PtkbEntry, Rules
 from judge.runs.ranking import MAX_PASSAGES, has_scores
-from judge.runs.records import Provenance, Response, Turn
+from judge.runs.records import Provenance, Turn
 
 
 def check_entries(rules: Rules, run_type: str | None, base: str, passages: Sequence[Provenance], add: Report) -> None:
@@ -97,89 +95,43 @@ def _all_fall(scores: Sequence[float | None]) -> bool:
         return False
 
 
-_LONGEST = 6
-"""The most digits of a turn number that is compared with others."""
-
-
-def check_conversation(sheet: Sheet) -> None:
-    """Report turns in which the user said nothing, and turns that lack one before them."""
-    numbers: dict[str, dict[int, int]] = {}
-    for i, turn in enumerate(sheet.run.turns):
-        sheet.log.turn_id = printable_id(turn.turn_id) or None
-        if turn.responses and not (turn.utterance or "").strip():
-            path = f"{sheet.places[i].responses[0].path}.user_utterance"
-            sheet.add((i, None), "empty_utterance", path, "the user said nothing, so a judge sees no utterance")
-        digits = turn.turn_id.rpartition("_")[2]
-        if usable_turn_id(turn.turn_id) and digits.isdecimal() and len(digits) <= _LONGEST:
-            numbers.setdefault(topic_of(turn.turn_id), {}).setdefault(int(digits), i)
-    # The documentation of 2025 counts turns from 0, the program of 2026 from 1.
-    start = 0 if any(0 in of_topic for of_topic in numbers.values()) else 1
-    for topic_id in sorted(numbers, key=natural_key):
-        for number, i in sorted(numbers[topic_id].items()):
-            if number > start and number - 1 not in numbers[topic_id]:
-                sheet.log.turn_id = printable_id(sheet.run.turns[i].turn_id)
-                message = f"the run has no turn {topic_id}_{number - 1}, so the context of this turn has a gap"
-                sheet.add((i, None), "missing_exchange", sheet.places[i].path + sheet.rules.turn_id, message)
-    sheet.log.turn_id = None
-
-
 PTKB_ID = re.compile(r"[1-9][0-9]{0,8}")
 
 
-def check_ptkb(sheet: Sheet, i: int, j: int, response: Response, turn: Turn | None) -> None:
-    """Check the PTKB statements that a response names; with `turn`, against those of its topic."""
-    rules, place = sheet.rules, sheet.places[i].responses[j]
-    if rules.ptkb is None:
-        return
-    base = f"{place.path}.{place.names.ptkb}"
-    # A simulated user may have told nothing yet.
-    if not response.ptkb_provenance and not rules.own_turns:
-        sheet.add((i, j), "no_ptkb", base, "no PTKB statement")
-    if rules.ptkb == "texts":
-        _check_texts(sheet, (i, j), base, response.ptkb_provenance)
-    else:
-        _check_numbers(sheet, (i, j), base, response.ptkb_provenance, place.statements, turn)
-
-
-def _check_texts(sheet: Sheet, owner: Owner, base: str, statements: Sequence[str]) -> None:
-    """Check statements given by their text; a statement from the conversation is allowed too."""
-    seen: set[str] = set()
-    for k, text in enumerate(statements):
-        if not text.strip():
-            sheet.add_entry(owner, base, "empty_ptkb", f"{base}[{k}]", "the statement is empty")
-        elif text in seen:
-            message = f"{shown(text)} is already in this list"
-            sheet.add_entry(owner, base, "duplicate_ptkb", f"{base}[{k}]", message)
-        seen.add(text)
-
-
-def _check_numbers(
-    sheet: Sheet, owner: Owner, base: str, ptkb_ids: Sequence[str], given: Sequence[PtkbEntry], turn: Turn | None
+def check_ptkb(
+    rules: Rules, base: str, statements: Sequence[str], given: Sequence[PtkbEntry], turn: Turn | None, add: Report
 ) -> None:
-    """Check statements given by their number; a run of 2023 gives text and score too."""
-    known = {statement.ptkb_id: statement.text for statement in turn.ptkb} if turn is not None else {}
-    statements = given or ((None, None),) * len(ptkb_ids)
-    id_field = ".id" if given else ""
+    """Check the PTKB statements of one list, which are texts or numbers; with `turn`, numbers against its topic's.
+
+    `given` are the texts and scores that a run of 2023 gives with numbers. A text may be from the conversation.
+    """
     seen: set[str] = set()
+    if rules.ptkb == "texts":
+        for k, text in enumerate(statements):
+            if not text.strip():
+                add("empty_ptkb", f"{base}[{k}]", "the statement is empty")
+            elif text in seen:
+                add("duplicate_ptkb", f"{base}[{k}]", f"{shown(text)} is already in this list")
+            seen.add(text)
+        return
+    known = {statement.ptkb_id: statement.text for statement in turn.ptkb} if turn is not None else {}
     previous: float | None = None
-
-    def add(code: str, path: str, message: str) -> None:
-        sheet.add_entry(owner, base, code, path, message)
-
-    for k, (ptkb_id, (text, score)) in enumerate(zip(ptkb_ids, statements, strict=True)):
+    entries = zip(statements, given or ((None, None),) * len(statements), strict=True)
+    for k, (ptkb_id, (given_text, score)) in enumerate(entries):
         at = f"{base}[{k}]"
+        id_path = f"{at}.id" if given else at
         if ptkb_id not in known and not PTKB_ID.fullmatch(ptkb_id):
-            add("invalid_ptkb_id", at + id_field, f"{shown(ptkb_id)} is not a statement's number, from 1")
+            add("invalid_ptkb_id", id_path, f"{shown(ptkb_id)} is not a statement's number, from 1")
         elif ptkb_id in seen:
-            add("duplicate_ptkb", at + id_field, f"statement {ptkb_id} is already in this list")
+            add("duplicate_ptkb", id_path, f"statement {ptkb_id} is already in this list")
         elif turn is not None and ptkb_id not in known:
-            add("unknown_ptkb_id", at + id_field, f"the topic's PTKB has no statement {ptkb_id}")
-        if text is not None and not text.strip():
-            add("empty_ptkb", f"{at}.text", "the statement is empty")
-        elif text is not None and text != known.get(ptkb_id, text):
-            message = f"{shown(text)}, but statement {shown(ptkb_id)} of the topic is {shown(known[ptkb_id])}"
-            add("ptkb_text_differs", f"{at}.text", message)
+            add("unknown_ptkb_id", id_path, f"the topic's PTKB has no statement {ptkb_id}")
         seen.add(ptkb_id)
+        if given_text is not None and not given_text.strip():
+            add("empty_ptkb", f"{at}.text", "the statement is empty")
+        elif given_text is not None and given_text != known.get(ptkb_id, given_text):
+            message = f"{shown(given_text)}, but statement {shown(ptkb_id)} of the topic is {shown(known[ptkb_id])}"
+            add("ptkb_text_differs", f"{at}.text", message)
         if score is None:
             if given:
                 add("missing_ptkb_score", f"{at}.score", "no score, so the order of the list is all there is")

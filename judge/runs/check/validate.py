@@ -11,24 +11,13 @@ from unicodedata import normalize
 import msgspec
 
 from judge.io.ids import natural_key
-from judge.io.safe import MAX_ID, printable_id, shown
+from judge.io.safe import printable_id, shown
 from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
-from judge.runs.check.entries import check_conversation, check_ptkb
-from judge.runs.check.rules import (
-    check_citations,
-    check_evidence,
-    check_known,
-    check_passages,
-    check_text,
-    check_topics,
-    check_turn,
-    rank_of,
-)
-from judge.runs.check.sheet import CollectionHashes, Sheet, detail_of
+from judge.runs.check.rules import CollectionHashes, RunCheck, detail_of, rank_of
 from judge.runs.check.year import Trace, trace_of
 from judge.runs.formats import rules_of
-from judge.runs.formats.shape import TurnPlace
+from judge.runs.formats.shape import ReadRun
 from judge.runs.records import Exclusion, Run, RunTurn, Turn
 from judge.runs.tokens import TokenCounter
 
@@ -40,64 +29,59 @@ class Validated(msgspec.Struct, frozen=True):
     """The part that can be judged; None if nothing can."""
     problems: tuple[Problem, ...]
     """In the order of the file, those of its reader included."""
-    exclusions: tuple[Exclusion, ...]
+    exclusions: tuple[Exclusion, ...] = ()
     """`turn_id` is `*` where the whole run is out and `?` where a turn has no readable id."""
-    unchecked: tuple[str, ...]
+    unchecked: tuple[str, ...] = ()
     """Codes of the checks that were not made, because they need topics or hashes."""
-    trace: Trace
-    """What tells the year of the run."""
+    trace: Trace | None = None
+    """What tells the year of the run; None where no run could be read."""
 
 
 def validate_run(
-    run: Run,
+    read: ReadRun,
     turns: Mapping[str, Turn] | None,
     tokens: TokenCounter | None,
     *,
-    problems: Sequence[Problem] = (),
-    places: Sequence[TurnPlace] = (),
     hashes: CollectionHashes | None = None,
     citation_limit: int | None = None,
 ) -> Validated:
-    """Check one run against the rules of its format.
+    """Check one run, as it was read, against the rules of its format.
 
-    `problems` and `places` are those of the run's reader; without places the file is taken to be one JSON document, or
-    one turn a line, that was read completely. Without the turns of the topics, the token limit of a response, the MD5s
-    of the collection or the most passages that a response may cite, the checks that need them are not made.
+    Without the turns of the topics, the token limit of a response, the MD5s of the collection or the most passages that
+    a response may cite, the checks that need them are not made.
     """
-    sheet = Sheet(run, problems, places)
-    _check_head(sheet)
+    run = read.run
+    if run is None:
+        return Validated(None, read.problems)
+    check = RunCheck(read, run, hashes)
+    check.head()
     unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
-    trace = trace_of(run, places, turns)
-    if turns is not None and not check_topics(sheet, trace.against):
+    if check.rules.passages is not None and hashes is None:
+        unchecked += NEEDS_HASHES
+    trace = trace_of(run, read.places, turns)
+    if trace.against is not None:
         # Otherwise every turn would be unknown and every turn of the topics missing.
+        check.wrong_topics(trace.against)
         turns = None
-    if sheet.rules.passages is not None:
-        if hashes is not None:
-            sheet.open_collection(hashes)
-            check_evidence(sheet)
-        unchecked += NEEDS_HASHES if hashes is None else () if hashes.same_text else ("passage_text_differs",)
+    check.collection()
     highest = _highest(turns) if turns is not None else {}
-    first: dict[str, str] = {}
     for i, turn in enumerate(run.turns):
-        sheet.log.turn_id = printable_id(turn.turn_id) or None
-        check_turn(sheet, i, turn, first)
-        known = None if turns is None else check_known(sheet, i, turn.turn_id, turns, highest)
+        check.at(i)
+        check.turn(i, turn)
+        known = None if turns is None else check.known_turn(i, turn.turn_id, turns, highest)
         for j, response in enumerate(turn.responses):
+            place = read.places[i].responses[j]
+            check.at(i, j)
             if run.eval_response:
-                check_text(sheet, i, j, response, tokens)
-            check_passages(sheet, i, j, response)
-            if citation_limit is not None:
-                check_citations(sheet, i, j, response, citation_limit)
-            check_ptkb(sheet, i, j, response, known)
-            sheet.log.close_lists()
-    if sheet.rules.own_turns:
-        check_conversation(sheet)
-    if turns is not None and sheet.rules.all_turns:
-        for turn_id in sorted(turns.keys() - first.keys(), key=natural_key):
-            sheet.log.turn_id = turn_id
-            message = "the topics have this turn, the run has not"
-            sheet.log.add("missing_turn", sheet.rules.turns, message)
-    return _result(sheet, tuple(sorted(unchecked)), trace)
+                check.text(place, response.text, tokens)
+            check.passages(i, j, response, citation_limit)
+            check.ptkb(place, response, known)
+            check.log.close_lists()
+    if check.rules.own_turns:
+        check.conversation()
+    if turns is not None and check.rules.all_turns:
+        check.missing_turns(turns)
+    return _result(check, tuple(sorted(unchecked)), trace)
 
 
 def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
@@ -126,52 +110,28 @@ def _look(run_id: str) -> str:
     return normalize("NFKC", normalize("NFKC", run_id).strip().casefold())
 
 
-def _check_head(sheet: Sheet) -> None:
-    run, rules = sheet.run, sheet.rules
-    # Where every turn names the run, the first one stands for it.
-    first = sheet.places[0].path if sheet.places else "$"
-    top = first if rules.form == "entries" else first.rpartition("$")[0] + "$"
-
-    def path(member: str) -> str:
-        return top + member.removeprefix("$") if member.startswith("$") else member
-
-    if not run.run_id.strip():
-        sheet.add(None, "empty_run_id", path(rules.run_id), "the run has no name")
-    elif not run.run_id.isprintable() or len(run.run_id) > MAX_ID:
-        message = f"{shown(run.run_id)} has unprintable characters or more than {MAX_ID} characters"
-        sheet.add(None, "unusable_run_id", path(rules.run_id), message)
-    expected = "one of " + ", ".join(rules.run_types)
-    if rules.run_type is not None and not run.run_type:
-        sheet.add(None, "empty_run_type", path(rules.run_type), f"missing or empty, expected {expected}")
-    elif rules.run_type is not None and run.run_type not in rules.run_types:
-        message = f"{shown(run.run_type)} is not {expected}"
-        sheet.add(None, "unknown_run_type", path(rules.run_type), message)
-    if not run.turns:
-        sheet.add(None, "no_turns", rules.turns, "the run has no turns")
-
-
-def _result(sheet: Sheet, unchecked: tuple[str, ...], trace: Trace) -> Validated:
+def _result(check: RunCheck, unchecked: tuple[str, ...], trace: Trace) -> Validated:
     """The result: the run without its excluded turns and responses."""
-    problems = tuple(sorted(sheet.log.problems, key=lambda problem: natural_key(problem.path)))
-    run_id = printable_id(sheet.run.run_id)
-    if sheet.whole is not None:
-        return Validated(None, problems, (Exclusion(run_id, "*", None, *sheet.whole),), unchecked, trace)
+    problems = tuple(sorted(check.log.problems, key=lambda problem: natural_key(problem.path)))
+    run_id = printable_id(check.run.run_id)
+    if check.whole is not None:
+        return Validated(None, problems, (Exclusion(run_id, "*", None, *check.whole),), unchecked, trace)
     kept: list[RunTurn] = []
     exclusions: list[Exclusion] = []
-    for i, turn in enumerate(sheet.run.turns):
+    for i, turn in enumerate(check.run.turns):
         turn_id = printable_id(turn.turn_id) or "?"
-        if (i, None) in sheet.out:
-            exclusions.append(Exclusion(run_id, turn_id, None, *sheet.out[i, None]))
+        if (i, None) in check.out:
+            exclusions.append(Exclusion(run_id, turn_id, None, *check.out[i, None]))
             continue
         for j, response in enumerate(turn.responses):
-            if (i, j) in sheet.out:
-                exclusions.append(Exclusion(run_id, turn_id, rank_of(response), *sheet.out[i, j]))
-        left = tuple(response for j, response in enumerate(turn.responses) if (i, j) not in sheet.out)
+            if (i, j) in check.out:
+                exclusions.append(Exclusion(run_id, turn_id, rank_of(response), *check.out[i, j]))
+        left = tuple(response for j, response in enumerate(turn.responses) if (i, j) not in check.out)
         if left:
             kept.append(turn if len(left) == len(turn.responses) else msgspec.structs.replace(turn, responses=left))
-    for lost in (*sheet.lost, *(missing for missing in problems if missing.code == "missing_turn")):
+    for lost in (*check.lost, *(missing for missing in problems if missing.code == "missing_turn")):
         exclusions.append(Exclusion(run_id, lost.turn_id or "?", None, lost.code, detail_of(lost.path, lost.message)))
-    run = msgspec.structs.replace(sheet.run, turns=tuple(kept)) if kept else None
+    run = msgspec.structs.replace(check.run, turns=tuple(kept)) if kept else None
     return Validated(run, problems, tuple(exclusions), unchecked, trace)
 
 

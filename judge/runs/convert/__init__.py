@@ -152,7 +152,7 @@ def _obstacles(read: ReadRun, to: str, target: ConversionTarget, team: str | Non
         others = ", ".join(name for name in sorted(FORMATS) if rules_of(name).form != "pool")
         return (obstacle(f"a {run.format} pool is no run with passages; convertible are {others}"),)
     # Lengths are no obstacle, so no tokens are counted.
-    checked = validate_run(run, None, None, problems=read.problems, places=read.places)
+    checked = validate_run(read, None, None)
     problems = [problem for problem in checked.problems if problem.severity == "error"]
     if target.needs_team and not (team or run.team):
         problems.append(obstacle(f"{to} needs a team id and {run.format} has none: give it with --team"))

@@ -103,7 +103,7 @@ def _runs(paths: Sequence[Path], turns: dict[str, Turn] | None) -> list[_Submitt
             message = f"run {shown(read.run.run_id)} is also in {first.run.file}, with other content"
             problems.append(Problem("duplicate_run_id", "error", read.run.file, None, "$.metadata.run_id", message))
             continue
-        validated = validate_run(read.run, turns, tokens, problems=read.problems, places=read.places)
+        validated = validate_run(read, turns, tokens)
         runs[read.run.run_id] = _Submitted(read.run, validated)
     if problems:
         raise InputError(f"the runs cannot be used: {count(len(problems), 'problem')}", problems)
