@@ -1,6 +1,6 @@
 """What the checker `checker/overlap` settles of public labels by people, and what a cascade with it loses.
 
-    python bench/cascade.py DATA        BEGIN, AttributionBench and FaithBench, in this folder as for `judge bench`
+    python -m bench.cascade DATA        BEGIN, AttributionBench and FaithBench, in this folder as for `judge bench`
 
 The table needs no other judge: the share of items that the checker settles, and how many of them it calls
 positive or not as people do. The lines below those of FaithBench set the stored labels of a detector beside a cascade

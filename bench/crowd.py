@@ -1,9 +1,9 @@
 """Aggregation of workers' labels: how fast, how much memory, how often right, and how much the rules differ.
 
-    python bench/crowd.py speed        10M labels (2M items x 5, 5,000 workers, 4 grades), from arrays and from Parquet
-    python bench/crowd.py peers        1M labels beside crowd-kit, where it is installed
-    python bench/crowd.py spam         simulated crowds with 0, 20 and 40 % spammers
-    python bench/crowd.py real DIR     transparentCIS (DIR holds judgments_long.tsv) under every rule
+    python -m bench.crowd speed        10M labels (2M items x 5, 5,000 workers, 4 grades), from arrays and from Parquet
+    python -m bench.crowd peers        1M labels beside crowd-kit, where it is installed
+    python -m bench.crowd spam         simulated crowds with 0, 20 and 40 % spammers
+    python -m bench.crowd real DIR     transparentCIS (DIR holds judgments_long.tsv) under every rule
 
 Each figure of `speed` comes from a process of its own, so that its peak memory is its own. Exits with 1 if a target is
 missed: majority 2 s, 10 iterations of Dawid and Skene's model 10 s, 2 GB.

@@ -1,7 +1,7 @@
 """How long a large journal takes to open and to resume on: seconds and the most memory, each in a process of its own.
 
-`python bench/journal.py build 1000000 /tmp/big.sqlite` writes a journal of as many completions of about 3 KB;
-`python bench/journal.py measure /tmp/big.sqlite` opens it, looks 20,000 completions up (half of them absent), and adds
+`python -m bench.journal build 1000000 /tmp/big.sqlite` writes a journal of as many completions of about 3 KB;
+`python -m bench.journal measure /tmp/big.sqlite` opens it, looks 20,000 completions up (half of them absent), and adds
 up what they took. `--drop-cache` reads the file from the disk, where the kernel lets us.
 """
 

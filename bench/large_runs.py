@@ -1,6 +1,6 @@
 """Full-size runs, checked with `judge validate` and pooled: MB/s of JSON and peak memory.
 
-    python bench/large_runs.py [--form 2024|2024-text|2025] [--runs 28] [--turns 332] [--passages 1000]
+    python -m bench.large_runs [--form 2024|2024-text|2025] [--runs 28] [--turns 332] [--passages 1000]
         [--keep DIR] [--official SCRIPT] [--repeat 1]
 
 Makes the runs (about 25 MB each at the default size) and a topics file with their turns, then measures in processes of

@@ -1,6 +1,6 @@
 """What a collection of many judgments takes: seconds and peak memory of each step, from 10⁴ judgments on.
 
-    python bench/millions.py --judgments 10000 100000 1000000 [--keep DIR] [--steps run leaderboard …]
+    python -m bench.millions --judgments 10000 100000 1000000 [--keep DIR] [--steps run leaderboard …]
 
 Makes 40 runs whose responses are distinct, five criteria, three answers of one judge to each (a jury of `--samples 3`),
 and a journal in which every answer is recorded already, so that nothing but judge itself takes time. Then each step

@@ -1,6 +1,6 @@
 """The indexes behind `judge passages index`: rows a second, peak memory, and milliseconds of look-ups.
 
-    python bench/passage_index.py [--rows 20000000] [--lines 2000000] [--shuffled] [--keep DIR]
+    python -m bench.passage_index [--rows 20000000] [--lines 2000000] [--shuffled] [--keep DIR]
 
 Makes a hash list and a collection in the form of iKAT's, then builds the index of each in a process of its own. Wall
 time counts what else the machine does; CPU time does not.

@@ -1,7 +1,7 @@
 """Extraction of passages from a synthetic collection in every packing, beside the commands that only unpack or search.
 
-    python bench/passages.py                 2 GB of lines of 801 bytes (a 48th of iKAT's), 2,500 wanted passages
-    python bench/passages.py --gigabytes 0.5 --folder /fast/disk
+    python -m bench.passages                 2 GB of lines of 801 bytes (a 48th of iKAT's), 2,500 wanted passages
+    python -m bench.passages --gigabytes 0.5 --folder /fast/disk
 
 Rates are bytes of unpacked content by wall time, files in the page cache, the best of three; `CPU` is by the processor
 time of the process. Commands that are not installed are left out. The collection is removed at the end.

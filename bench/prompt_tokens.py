@@ -1,6 +1,6 @@
 """How many tokens the prompts of a folder of `judge requests` have.
 
-    python bench/prompt_tokens.py round-1/ [more folders]
+    python -m bench.prompt_tokens round-1/ [more folders]
 
 Tokens are those of o200k_base, whose table litellm brings along; each message has four more and each request three, as
 OpenAI counts them. Reads files in OpenAI's form. The JSON schema of the answer is left out: it is no part of a message.

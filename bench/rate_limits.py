@@ -1,6 +1,6 @@
 """How much of a provider's rate limit the loop uses, and how much of what it sends is refused.
 
-`python bench/rate_limits.py` judges 2,000 responses against the mock server, which lets 100 requests a second through,
+`python -m bench.rate_limits` judges 2,000 responses against the mock server, which lets 100 requests a second through,
 20 at once, and refuses the rest in the words of each provider. A row says how long the run took, which share it used of
 the calls that the limit would have let through in that time, the share of requests answered 429, how many came before
 the time that their provider had asked for, and how many judgments were given up. `--case` takes some rows only;

@@ -1,6 +1,6 @@
 """How large the report's browser of judgments is, how long it takes to write, and how soon a page shows and filters it.
 
-`python bench/report_page.py --judgments 5000 100000` makes output folders of made-up judgments, with passages and a
+`python -m bench.report_page --judgments 5000 100000` makes output folders of made-up judgments, with passages and a
 journal of prompts as they are sent, and prints a line for each. `--browser PATH` also opens the page in that Chromium.
 """
 

@@ -1,7 +1,7 @@
 """The tables of `docs/scale.md` about millions of judgments, from the assumptions below.
 
-    python bench/scale_costs.py            writes the tables anew between the comments that mark them
-    python bench/scale_costs.py --print    prints them
+    python -m bench.scale_costs            writes the tables anew between the comments that mark them
+    python -m bench.scale_costs --print    prints them
 
 A test fails where the document has others. Change an assumption here, and where it comes from in the document.
 """

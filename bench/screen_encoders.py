@@ -1,6 +1,6 @@
 """The figures of `off_passage` in `docs/pooling.md`: words and encoders on responses that people labelled.
 
-    python bench/screen_encoders.py BEGIN_FOLDER CANONICAL_JSONL [--encoder minilm]
+    python -m bench.screen_encoders BEGIN_FOLDER CANONICAL_JSONL [--encoder minilm]
 
 BEGIN's responses are fully attributable to their evidence, generic, or not attributable (`begin_dev_*.tsv`); the
 canonical responses of iKAT 2023 (`canonical_with_provenance_train.jsonl`) were written by experts. A flag on the first

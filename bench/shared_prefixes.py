@@ -1,6 +1,6 @@
 """What share of a judge's prompt tokens a prefix cache can hold, by the order of the prompt and of asking.
 
-    python bench/shared_prefixes.py POOL [--topics FILE]
+    python -m bench.shared_prefixes POOL [--topics FILE]
 
 POOL is a folder that `judge pool` or `judge run` wrote. Nothing is sent. Two orders of a prompt are compared: the
 bundled ones, with the criterion in the system message, and one with the material first and the criterion last. Two

@@ -1,6 +1,6 @@
 """Thousands of judgments against the mock server at all of its faults at once: everything ends, and the counts add up.
 
-`python bench/soak.py` makes 20,000 judgments and prints what the server counted beside what judge counted; then it asks
+`python -m bench.soak` makes 20,000 judgments and prints what the server counted beside what judge counted; then it asks
 once more, without faults, for what is missing. The exit status is 1 if a judgment has no end, or two counts differ.
 """
 

@@ -1,8 +1,8 @@
 """How fast judge asks, beside a bare aiohttp loop, against the mock server on this machine.
 
-    python bench/throughput.py                                64 calls in flight at 50 ms and at 500 ms, 256 at 500 ms
-    python bench/throughput.py --case 64 0.05 6400 --rounds 5
-    python bench/throughput.py --rows bare backend --backend litellm/openai --case 64 0.5 640
+    python -m bench.throughput                                64 calls in flight at 50 ms and at 500 ms, 256 at 500 ms
+    python -m bench.throughput --case 64 0.05 6400 --rounds 5
+    python -m bench.throughput --rows bare backend --backend litellm/openai --case 64 0.5 640
 
 The rows of one case run in turn, `--rounds` times, and the median of each row is printed, because the load of the
 machine changes from minute to minute: calls a second, share of the ideal rate (calls in flight / latency), CPU time of

@@ -1,7 +1,7 @@
 """`judge run` as a whole process against the mock server: rate, share of the ideal, CPU a judgment.
 
-    python bench/whole_line.py                       64 calls in flight, 3,200 at 500 ms and 6,400 at 50 ms
-    python bench/whole_line.py --calls 12800 --latency 0.05
+    python -m bench.whole_line                       64 calls in flight, 3,200 at 500 ms and 6,400 at 50 ms
+    python -m bench.whole_line --calls 12800 --latency 0.05
 
 The rate is taken at the server, from its first request to its last answer: reading and pooling are not in it. CPU is
 that of the whole process, less that of the same command once everything is in its journal.

@@ -10,7 +10,7 @@ HEADER = "judgments\tstep\twall_s\tcpu_s\tpeak_mib\texit\n"
 
 
 def test_the_document_has_exactly_the_tables_of_the_assumptions() -> None:
-    """If not: `python bench/scale_costs.py`."""
+    """If not: `python -m bench.scale_costs`."""
     text = scale_costs.DOCUMENT.read_text(encoding="utf-8")
     assert scale_costs.with_tables(text) == text
     assert all(made() in text for made in scale_costs.TABLES.values())

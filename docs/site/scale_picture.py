@@ -1,6 +1,6 @@
 """The picture and the table of `docs/scale.md` about one machine, from what `bench/millions.py` printed.
 
-    python bench/millions.py --judgments 10000 100000 1000000 > bench/results/millions.tsv
+    python -m bench.millions --judgments 10000 100000 1000000 > bench/results/millions.tsv
     python -m docs.site.scale_picture
 
 Writes `docs/pictures/millions.svg` and the table of the document; a test fails where either is another one. The picture
