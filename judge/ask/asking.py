@@ -100,11 +100,7 @@ class JobForecast(Record, frozen=True):
 class Judge:
     """One that judges: a model, or several models that are asked one after the other; subclasses combine judges.
 
-    Args:
-        models: The models, open, in the order of asking.
-        options: How they are called.
-        settings: How many calls and how much money the loop may use.
-        name: How records name the judge; by default as its models.
+    `name` is how records name the judge; by default as its models.
     """
 
     first: "Judge | None" = None
@@ -156,13 +152,7 @@ class Judge:
         return wanted
 
     def ask(self, asking: "Asking", wanted: Sequence[Task], report: Callable[[Progress], None]) -> StoredResults:
-        """The replies of each model, by model and then in the order of `wanted`.
-
-        Args:
-            asking: Has journal, budget and account.
-            wanted: The tasks, from `tasks`.
-            report: Called with the progress over all models.
-        """
+        """The replies of each model, by model and then in the order of `wanted`; `report` gets the progress of all."""
         now = Progress(0, len(wanted) * len(self.models), 0, 0, 0.0)
         replies: list[StoredResults] = []
         for model in self.models:
@@ -228,13 +218,8 @@ class AskingPlan(Protocol):
 class Asking:
     """Asks judges for one job, with one journal, under one budget, into one account.
 
-    Args:
-        place: Where the answers are kept.
-        pool: The pool of the responses.
-        turns: The turns by id, for criteria that show the conversation.
-        progress: Is told how far the asking is.
-        engine: Where the calls are made; None for this process.
-        dry: Only forecast: the journals are read, nothing is sent or written.
+    `engine` says where the calls are made; None for this process. `dry`: only forecast, so that the journals are read
+    and nothing is sent or written.
     """
 
     def __init__(
@@ -325,14 +310,7 @@ class Asking:
     def ask_model(
         self, model: Model, wanted: Sequence[Task], settings: Settings, report: Callable[[Progress], None]
     ) -> StoredResults:
-        """Run the loop once; a judge calls it for each of its models.
-
-        Args:
-            model: The model.
-            wanted: What it is asked.
-            settings: Its limits and prices; the budget is for the whole job.
-            report: Called with the progress of this loop.
-        """
+        """Run the loop once, within the rest of the budget of the job; a judge calls it for each of its models."""
         self.prepare(model)
         before, last = self.spent, Progress(0, len(wanted), 0, 0, 0.0)
         if settings.max_cost is not None:
@@ -387,14 +365,7 @@ class Asking:
 
 
 def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, longest: int) -> ModelForecast:
-    """What the loop would do with tasks; nothing is sent.
-
-    Args:
-        questions: What a model is asked, and what the journal answers already.
-        wanted: The tasks.
-        settings: The prices that the user gave.
-        longest: Tokens of the longest reply.
-    """
+    """What the loop would do with tasks; nothing is sent. `longest`: tokens of the longest reply."""
     recalled = without_evidence = shared = 0
     sums = CallSums(questions.rates())
     digests: set[str] = set()

@@ -18,15 +18,10 @@ _DIGEST = re.compile(r"~[0-9a-f]{8}(?=$|[#@])")
 
 
 class Budget:
-    """The cost of one judge's calls so far.
+    """The cost of one judge's calls so far, of which `most` US dollars may be spent.
 
     A provider's counts are believed if they can be true: more than no token for a prompt, and none below zero. Where
     they are missing or cannot be true, tokens are estimated, so that a silent server does not make a budget endless.
-
-    Args:
-        model: The judge.
-        most: US dollars that may be spent; None for any amount.
-        prices: The prices that the user gave, as in `Settings`.
     """
 
     def __init__(self, model: Model, most: float | None, prices: Mapping[str, Price]) -> None:

@@ -62,14 +62,8 @@ class AnsweredInForm(Exception):
 class Calls:
     """The calls of one loop to one judge; all of them share one pace and one budget.
 
-    A judge that does not answer ends them, by the calls that were given up in a row.
-
-    Args:
-        questions: The judge's questions.
-        journal: Holds every paid completion.
-        settings: The limits.
-        tell: Called when all calls are held back.
-        clock: The time.
+    A judge that does not answer ends them, by the calls that were given up in a row. `tell` is called when all calls
+    are held back.
     """
 
     def __init__(
@@ -163,11 +157,8 @@ class Calls:
     async def completion(self, digest: str, request: Request, forms: tuple[str, ...]) -> Recording:
         """The completion of a request, from the journal or from the judge.
 
-        Args:
-            digest: The digest of the request.
-            request: The request.
-            forms: Where other processes write the journal, the digests of the first requests with which the question
-                can be asked, one for each answer form, in the same order for every process.
+        Where other processes write the journal, `forms` are the digests of the first requests with which the question
+        can be asked, one for each answer form, in the same order for every process.
 
         Raises:
             AnsweredInForm: The journal holds an answer to another one of `forms`.

@@ -39,9 +39,7 @@ def load_criterion(path: StrPath) -> Criterion:
 def find_criterion(name_or_path: StrPath, own: Mapping[str, Criterion] | None = None) -> Criterion:
     """The prompt called `criterion` or `criterion/variant`, or the prompt in a file of the user.
 
-    Args:
-        name_or_path: The name, that of a prompt asked together with others included, or the path.
-        own: Prompts of the user by `criterion/variant`, which have precedence over bundled ones.
+    The user's `own` prompts, by `criterion/variant`, have precedence over bundled ones.
 
     Raises:
         UsageError: There is neither a bundled prompt nor a file of that name.
@@ -73,10 +71,7 @@ def choose_prompts(
 ) -> dict[str, list[Criterion]]:
     """The criteria to judge, sorted by name, each with its prompts.
 
-    Args:
-        names: The criteria to judge beside those of `prompts`, each under its default prompt.
-        prompts: The prompts to judge under.
-        default: The criteria to judge if neither names nor prompts are given.
+    They are those of `prompts` and, each under its default prompt, those of `names`; without both, `default`.
 
     Raises:
         UsageError: A criterion or prompt is unknown.

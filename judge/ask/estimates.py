@@ -40,14 +40,10 @@ GUESS = TokenRates()
 def learned_rates(calls: int, size: int, prompt_tokens: int, completion_tokens: int) -> TokenRates:
     """The rates of a judge from what it has counted; our own guess if that is too little or cannot be true.
 
+    `size`: bytes of the prompts in UTF-8.
+
     >>> learned_rates(10, 40_000, 8_000, 900)
     TokenRates(bytes_per_token=5.0, reply=90.0, calls=10)
-
-    Args:
-        calls: Calls whose tokens were counted.
-        size: Bytes of their prompts in UTF-8.
-        prompt_tokens: Tokens of their prompts.
-        completion_tokens: Tokens of their replies.
     """
     if calls < FEWEST or not prompt_tokens:
         return GUESS
@@ -71,10 +67,7 @@ def typical_reply(request: Request) -> int:
 def estimated_call(model: Model, request: Request, reply: int) -> tuple[int, int]:
     """Tokens that a call sends and those of its reply, where the provider counts none.
 
-    Args:
-        model: The judge; one that divides its calls sends other texts than those of the request.
-        request: The request.
-        reply: Tokens of the reply of a judge that sends the request as it is.
+    `reply`: tokens of the reply of a judge that sends the request as it is, and does not divide it.
     """
     sent = model.sent(request)
     if sent is None:
@@ -88,11 +81,7 @@ def estimated_tokens(request: Request) -> int:
 
 
 class CallSums:
-    """What several calls send and bring back, by our own estimate.
-
-    Args:
-        rates: What the judge's tokens come to.
-    """
+    """What several calls send and bring back, by our own estimate."""
 
     def __init__(self, rates: TokenRates = GUESS) -> None:
         self.rates = rates
@@ -106,12 +95,7 @@ class CallSums:
         """Tokens of typical replies to the calls that the judge sends as they are."""
 
     def add(self, request: Request, sent: SentRequests | None) -> None:
-        """Count a call.
-
-        Args:
-            request: The call.
-            sent: What the judge sends for it in words of its own; None where it sends it as it is.
-        """
+        """Count a call, with what the judge sends for it in words of its own; None where it sends it as it is."""
         self.calls += 1
         if sent is None:
             self.requests += 1

@@ -23,10 +23,7 @@ _JOINT, _OF = "+", "."
 
 
 def combine(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    """The same criteria, asked together in one request, by name.
-
-    Args:
-        criteria: One prompt of each criterion; their order does not matter.
+    """The same criteria, one prompt of each, asked together in one request, by name.
 
     Raises:
         UsageError: There are fewer than two, two are of one criterion, one labels sentences, or one is asked together

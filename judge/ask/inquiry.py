@@ -126,16 +126,7 @@ def _support(verdict: Verdict, passages: Sequence[str]) -> tuple[SentenceSupport
 def failure(
     task: Task, judge: str, reason: FailureReason, detail: str, *, raw: str | None = None, digest: str | None = None
 ) -> Failure:
-    """The record of a missing judgment.
-
-    Args:
-        task: The judgment that is missing.
-        judge: The name of the judge.
-        reason: Why it is missing, as a code.
-        detail: Why it is missing, in words.
-        raw: The full reply, if there was one.
-        digest: The digest of the last request, if one was made.
-    """
+    """The record of a missing judgment, with the full reply and the digest of the last request where there was one."""
     return Failure(
         response_id=task.response.response_id,
         turn_id=task.response.turn_id,

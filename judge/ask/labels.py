@@ -93,12 +93,9 @@ def read_labels(
 ) -> tuple[Labels, ...]:
     """The labels of a file: a `judgments.jsonl` with the `failures.jsonl` beside it, or four columns.
 
-    Args:
-        path: The file, gzipped or not. A file of columns holds one judge, named after the file.
-        grades: The allowed grades of a file of columns; None allows every grade.
-        grades_only: Whether rationales and label probabilities, which take most of the memory, are left out.
-        explained: The turns whose rationales are kept, those of first samples alone; None keeps every rationale. With
-            turns, the label probabilities of later samples are left out too.
+    A file of columns holds one judge, named after the file, with some of `grades`, if they are given. `grades_only`
+    leaves out rationales and label probabilities, which take most of the memory. `explained` are the turns whose
+    rationales are kept, and those of first samples alone, which keep label probabilities too; None keeps all.
 
     Raises:
         InputError: The file cannot be read or has lines with problems; every problem is listed.
@@ -128,12 +125,7 @@ def _failed(path: Path) -> Iterator[Failure]:
 
 
 def parse_columns(content: bytes, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
-    """The rows of a qrels or label file.
-
-    Args:
-        content: The bytes of the file, unpacked.
-        name: The file, as messages name it.
-        grades: The allowed grades; None allows every grade.
+    """The rows of a qrels or label file, whose bytes are unpacked; grades are some of `grades`, if they are given.
 
     Raises:
         InputError: The file is not UTF-8, is empty, or has lines with problems.
@@ -158,12 +150,8 @@ def _unusable(name: str, code: str, message: str, path: str = "") -> InputError:
 def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -> tuple[Labels, ...]:
     """The labels in judgments and failures, grouped by judge and prompt, in natural order of both names.
 
-    The two judges of a cascade are one judge, under the name of the cascade.
-
-    Args:
-        results: Judgments and failures.
-        source: Their file, as messages name it.
-        digest: SHA-256 of that file.
+    The two judges of a cascade are one judge, under the name of the cascade. `source` and `digest` are their file, as
+    messages name it, and its SHA-256.
     """
     return _by_judge(_grouped(results), source, digest)
 

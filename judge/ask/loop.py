@@ -43,14 +43,7 @@ _POLL = 0.5
 class Loop:
     """Makes judgments about one pool by one judge, with one journal.
 
-    Args:
-        questions: The judge's questions about the pool.
-        journal: Holds every paid completion.
-        settings: Limits on calls and cost.
-        report: As for `assess`.
-        folder: Where a file without a name lies that holds many results; by default where the system keeps temporary
-            files.
-        clock: The time.
+    Many results lie in a file without a name in `folder`; by default where the system keeps temporary files.
     """
 
     def __init__(

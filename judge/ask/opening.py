@@ -60,14 +60,9 @@ def open_judge(
 def open_one(
     name: str | Model, options: ModelOptions, criteria: Sequence[Criterion], settings: Settings, *, keys: bool = True
 ) -> Model:
-    """Open a model, and check that it can be asked.
+    """Open a model, `backend/model` or a judge of one's own, and check that it can be asked.
 
-    Args:
-        name: `backend/model`, or a judge of one's own.
-        options: How it is called.
-        criteria: What it is asked.
-        settings: The budget, and the prices that the user gave.
-        keys: Refuse a model without its key; a forecast needs none.
+    `keys`: refuse a model without its key; a forecast needs none.
 
     Raises:
         UsageError: The model cannot be asked these criteria, or there is a budget and its price is unknown.
@@ -120,13 +115,7 @@ def takes(model: Model, criterion: Criterion) -> bool:
 def check_turns(
     criteria: Sequence[Criterion], turn_ids: Collection[str], turns: Collection[str], topics: StrPath | None
 ) -> None:
-    """Refuse prompts that show turns which nothing tells.
-
-    Args:
-        criteria: The prompts.
-        turn_ids: The turns of what is asked about.
-        turns: The turns that are known.
-        topics: The topics file.
+    """Refuse prompts that show turns of `turn_ids` which are not among the known `turns`.
 
     Raises:
         UsageError: There are such turns.
@@ -142,14 +131,7 @@ def check_turns(
 def ask_free(
     model: Model, wanted: Sequence[Task], pool: Pool, turns: Mapping[str, Turn] | None = None
 ) -> StoredResults:
-    """What a model that sends nothing says of tasks; nothing is kept.
-
-    Args:
-        model: The model, such as `baseline/overlap`.
-        wanted: What it is asked.
-        pool: The pool of the responses.
-        turns: The turns by id, for criteria that show the conversation.
-    """
+    """What a model that sends nothing, such as `baseline/overlap`, says of tasks; nothing is kept."""
     with Asking(JournalPlace(None), pool, turns) as asking:
         return asking.ask(Judge((model,)), wanted)
 

@@ -22,9 +22,7 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
     """Run a job to its end; it sees the caller's context variables, and its exceptions are raised here.
 
-    Args:
-        job: Returns the coroutine to run.
-        drain: Called in the job's loop at the first signal, such as Ctrl-C; the second one cancels the job.
+    `drain` is called in the job's loop at the first signal, such as Ctrl-C; the second one cancels the job.
 
     Raises:
         KeyboardInterrupt: At the second signal.

@@ -23,13 +23,7 @@ class Ticket(NamedTuple):
 
 
 class Pace:
-    """Says when the next call may be sent.
-
-    Args:
-        rpm: Requests a minute that the user allows; None for any number.
-        tpm: Tokens a minute, likewise.
-        clock: The time in seconds of a clock that never goes back.
-    """
+    """Says when the next call may be sent; the user may limit requests and tokens a minute; None for no limit."""
 
     def __init__(self, rpm: int | None, tpm: int | None, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -113,12 +107,9 @@ class Pace:
 
 
 class _Bucket:
-    """What is left of a limit, which fills up at a constant rate.
+    """What is left of a limit of requests (kind 0) or of tokens (kind 1), which fills up at a constant rate.
 
-    Args:
-        kind: 0 for a limit of requests, 1 for one of tokens; of a call, both are given.
-        rate: Units that come back each second; None while nobody knows.
-        most: Units that it holds at most.
+    `rate`: units that come back each second, None while nobody knows. `most`: units that it holds at most.
     """
 
     def __init__(self, kind: int, rate: float | None = None, most: float = math.inf) -> None:

@@ -106,12 +106,7 @@ def fetch_reporter(line: ProgressLine) -> Fetching:
 
 
 class JobProgress:
-    """The one place to which a job tells its progress.
-
-    Args:
-        line: Shows it; None where nothing shows it.
-        report: Called with the progress of every judge, after each judgment.
-    """
+    """The one place to which a job tells its progress: a line, where one shows it, and `report` after each judgment."""
 
     def __init__(self, line: ProgressLine | None = None, report: Callable[[Progress], None] | None = None) -> None:
         self._line = line
@@ -138,10 +133,8 @@ class JobProgress:
 def job_progress(shown: bool | ProgressLine, report: Callable[[Progress], None] | None = None) -> Iterator[JobProgress]:
     """What a job tells its progress to, until the block ends.
 
-    Args:
-        shown: Where it is shown: on a line of the caller; or, if true, as a bar in a notebook or on a terminal and
-            elsewhere as a line now and then; or nowhere.
-        report: Called after each judgment, too.
+    It is shown on a line of the caller; or, if `shown` is true, as a bar in a notebook or on a terminal and elsewhere
+    as a line now and then; or nowhere. `report` is called after each judgment, too.
     """
     with contextlib.ExitStack() as open_lines:
         line = open_lines.enter_context(ProgressLine(sys.stderr)) if shown is True else shown or None

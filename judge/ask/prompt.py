@@ -50,16 +50,11 @@ def guidance(criterion: Criterion) -> tuple[str, ...]:
 
 
 def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form: AnswerForm) -> Request:
-    """The request to a judge about one pooled response.
+    """The request to a judge about one pooled response; only inputs that the prompt declares are shown.
 
     Of criteria that are asked together, each has the same request, but for the fields `criterion`, `scale` and
-    `labels`. A response that lacks passages is not asked about those that need them.
-
-    Args:
-        task: The response and the prompt; only the inputs that the prompt, or one asked with it, declares are shown.
-        passages: The passages of the pool, by key.
-        turn: The turn with the conversation before it; may be None if the criterion shows none of it.
-        form: The answer form to ask for.
+    `labels`. A response that lacks passages is not asked about those that need them. The turn may be None if the
+    criterion shows no conversation.
 
     Raises:
         UsageError: The criterion needs a conversation and `turn` is None, or nuggets and there is none, or it does not

@@ -79,12 +79,7 @@ class FrontMatter(BaseModel, extra="forbid", strict=True):
 
 
 def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
-    """Check the bytes of a prompt file.
-
-    Args:
-        stored: The bytes.
-        variant: The name of the variant, which is that of the file without `.md`.
-        name: The file, as messages name it.
+    """Check the bytes of a prompt file; `name` is the file, as messages name it.
 
     Raises:
         InputError: There are problems; `problems` lists all of them, those of keys before those of lines.
@@ -305,10 +300,7 @@ def _cut_problems(cuts: Sequence[tuple[float, int]], front: FrontMatter) -> Iter
 def _body(lines: Sequence[str], start: int, inputs: Sequence[str] | None) -> tuple[dict[str, str], list[_Found]]:
     """The text under each heading, and what is wrong with headings and placeholders.
 
-    Args:
-        lines: The whole file.
-        start: The index of the first line of the body.
-        inputs: The declared inputs; None if they could not be read.
+    The body begins at the line with the index `start`. `inputs` is None if they could not be read.
     """
     parts: dict[str, list[str]] = {}
     problems: list[_Found] = []

@@ -28,15 +28,7 @@ _FORM, _FILLER = "form:", "filler:"
 
 
 class Questions:
-    """The requests of one judge about one pool, and their answers in one journal.
-
-    Args:
-        model: The judge.
-        journal: The journal.
-        pool: The pool.
-        turns: The turns by id, for criteria that show the conversation.
-        account: Where calls and completions are entered; None where nobody wants to know.
-    """
+    """The requests of one judge about one pool, and their answers in one journal; calls are entered in the account."""
 
     def __init__(
         self,

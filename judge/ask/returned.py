@@ -47,8 +47,7 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
 def server_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
     """A sentence for each judge whose servers say different things of themselves.
 
-    Args:
-        replies: The names of judges, each with a completion; those that name no server are passed over.
+    Of the names of judges, each with a completion, those that name no server are passed over.
     """
     said: dict[str, dict[str, Counter[str]]] = {}
     for judge, reply in replies:

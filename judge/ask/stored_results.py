@@ -6,7 +6,6 @@ They are lines of JSON, as in `judgments.jsonl`, and are decoded whenever somebo
 import contextlib
 import itertools
 import operator
-import os
 import tempfile
 import threading
 import weakref
@@ -39,20 +38,12 @@ _LARGEST = 10**9
 
 
 class _ResultLines:
-    """A file of results, a line each, that several threads may read.
+    """A buffered file of results, a line each, that several threads may read; `name` is what messages call it."""
 
-    Args:
-        file: The file, buffered.
-        name: What messages call it.
-        kind: What its lines hold.
-        foreign: Whether others may write it, so that reading stops once it has changed.
-    """
-
-    def __init__(self, file: IO[bytes], name: str, kind: Any = Result, *, foreign: bool = False) -> None:
+    def __init__(self, file: IO[bytes], name: str, kind: Any = Result) -> None:
         self._file = file
         self._name = name
         weakref.finalize(self, _close, file)
-        self._first_state = _state(file) if foreign else None
         self._lock = threading.Lock()
         self._end = 0
         self._at_end = False
@@ -78,15 +69,6 @@ class _ResultLines:
         self._end += len(line)
         return start
 
-    def check(self) -> None:
-        """Refuse a file that has changed since it was looked through.
-
-        Raises:
-            InputError: It has.
-        """
-        if self._first_state is not None and _state(self._file) != self._first_state:
-            raise self._changed()
-
     def at(self, start: int) -> Result:
         """The result whose line begins at a place.
 
@@ -105,19 +87,7 @@ class _ResultLines:
         try:
             return self._decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise self._changed() from error
-
-    def _changed(self) -> InputError:
-        return InputError(f"{self._name}: has changed since it was read: run the command again")
-
-
-def _state(file: IO[bytes]) -> tuple[int, int] | None:
-    """What changes when somebody writes a file; None of bytes in the memory."""
-    try:
-        status = os.fstat(file.fileno())
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns
+            raise InputError(f"{self._name}: has changed since it was read: run the command again") from error
 
 
 def _close(file: IO[bytes]) -> None:
@@ -148,9 +118,7 @@ class StoredResults(Tabular[Result], Sequence[Result]):
 
     def __iter__(self) -> Iterator[Result]:
         for lines, starts in self._parts:
-            lines.check()
             yield from map(lines.at, starts)
-            lines.check()
 
     def places(self, criterion: str) -> Sequence[int]:
         """The places of the results under a criterion, from 0, ascending."""
@@ -171,7 +139,6 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         place = range(len(self))[key]
         part = bisect_right(self._ends, place)
         lines, starts = self._parts[part]
-        lines.check()
         return lines.at(starts[place - self._ends[part]])
 
     def __eq__(self, other: object) -> bool:
@@ -192,9 +159,8 @@ class StoredResults(Tabular[Result], Sequence[Result]):
 class ResultWriter:
     """Takes results in any order; larger ones go to a file without a name, which nobody has to remove.
 
-    Args:
-        number: How many results there will be, if they come in any order; 0 where they are added one after the other.
-        folder: Where that file lies; by default where the system keeps temporary files.
+    `number` of them will come in any order; where it is 0, they are added one after the other. The file lies in
+    `folder`; by default where the system keeps temporary files.
     """
 
     def __init__(self, number: int = 0, folder: Path | None = None) -> None:
@@ -247,11 +213,7 @@ def results_of(results: Sequence[Result], criterion: str) -> Iterator[Result]:
 
 
 def stored(results: Iterable[Result], folder: Path | None = None) -> StoredResults:
-    """Results as they come, on the disk.
-
-    Args:
-        results: The results.
-        folder: As for `ResultWriter`.
+    """Results as they come, on the disk, in a file as of `ResultWriter`.
 
     Raises:
         OperationalError: The disk cannot be written.
@@ -293,17 +255,12 @@ def stored_judgments(path: Path) -> StoredResults:
 def _checked(path: Path, kind: type[_Kind], *, packed: bool = False) -> _Part:
     """The lines of a file, all of which hold a result, and where each line begins."""
     lines = LineStream(path, packed=packed)
-    results = _ResultLines(lines.file, str(path), kind, foreign=True)
+    results = _ResultLines(lines.file, str(path), kind)
     return results, array("q", (lines.start for _ in each_result(lines, kind, str(path))))
 
 
 def each_result(lines: Iterable[tuple[int, bytes]], kind: type[_Kind], name: str) -> Iterator[_Kind]:
-    """The results on lines, one at a time.
-
-    Args:
-        lines: The number of each line, and the line.
-        kind: Whether judgments or failures are expected.
-        name: The file, as messages name it.
+    """The results of a kind on numbered lines, one at a time; `name` is the file, as messages name it.
 
     Raises:
         InputError: Some lines hold none, which is told after the last line; every such line is listed.

@@ -41,11 +41,7 @@ def only_asked_by(criterion: Criterion) -> str:
 
 
 def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
-    """Refuse prompts about another unit than the one at hand.
-
-    Args:
-        criteria: The prompts.
-        unit: What is judged, such as the unit of a pool.
+    """Refuse prompts about another unit than the one that is judged, such as that of a pool.
 
     Raises:
         UsageError: Some prompts are about another unit; all of them are named.

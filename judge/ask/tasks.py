@@ -51,11 +51,7 @@ class _LazyTasks(Sequence[Task]):
 
 
 class Tasks(_LazyTasks):
-    """Judgments to make.
-
-    Args:
-        blocks: Responses with the variants that each of them is judged under, in the order of asking.
-    """
+    """Judgments to make: responses with the variants that each of them is judged under, in the order of asking."""
 
     def __init__(self, blocks: Iterable[tuple[Sequence[PooledResponse], tuple[Variant, ...]]]) -> None:
         self._blocks = tuple(blocks)
@@ -93,13 +89,7 @@ class Tasks(_LazyTasks):
 
 
 class PickedTasks(_LazyTasks):
-    """Some of the tasks of a sequence.
-
-    Args:
-        tasks: The sequence.
-        places: The places of those that are picked.
-        sample: The number of the repetition, in place of their own.
-    """
+    """The tasks at some places of a sequence; `sample` takes the place of their own number of the repetition."""
 
     def __init__(self, tasks: Sequence[Task], places: Sequence[int], sample: int | None = None) -> None:
         self._tasks, self._places, self._sample = tasks, places, sample
@@ -120,10 +110,7 @@ def _spread(responses: Sequence[PooledResponse], limit: int) -> tuple[PooledResp
 def tasks(pool: Pool, criteria: Sequence[Criterion], *, partial: bool = False) -> Tasks:
     """All judgments to make of a pool, by criterion and then in the order of the pool.
 
-    Args:
-        pool: The responses to judge.
-        criteria: The prompts to judge them under.
-        partial: Judge a response by those of its used passages that have a text, even if others have none.
+    `partial`: judge a response by those of its used passages that have a text, even if others have none.
     """
     responses = [_with_texts(response, pool) for response in pool.responses] if partial else pool.responses
     return Tasks((responses, ((criterion, 0),)) for criterion in criteria)
@@ -149,14 +136,10 @@ def evidence_gap(task: Task, pool: Pool) -> str | None:
 
 
 def in_order(wanted: Sequence[Task], numbers: Iterable[int]) -> NDArray[np.int64]:
-    """The numbers of tasks by prompt, turn and passages, equal ones in the order given.
+    """The numbers of those tasks that are asked by prompt, turn and passages, equal ones in the order given.
 
     Neighbors share the start of their prompt, which prompt caches compute only once. The sorting is done on numbers,
     because millions of keys would fill the memory.
-
-    Args:
-        wanted: All tasks.
-        numbers: The numbers of those that are asked.
     """
     prompts: dict[str, int] = {}
     evidence: dict[tuple[str, tuple[str, ...]], int] = {}

@@ -67,11 +67,7 @@ class _NoVerdict(Exception):
 def parse(completion: Completion, criterion: Criterion, form: AnswerForm, sentences: int) -> Verdict | Unreadable:
     """The verdict of a completion; an off-scale, missing or ambiguous verdict is Unreadable.
 
-    Args:
-        completion: The completion to read.
-        criterion: Gives the scale, and the roll-up where sentences are labeled.
-        form: The answer form that was asked for.
-        sentences: How many numbered sentences had to be labeled; 0 when one grade is asked.
+    So many numbered `sentences` had to be labeled; 0 when one grade is asked.
     """
     if criterion.answer == "sentences":
         return _read(completion, lambda reply: _of_sentences(reply, criterion, form, sentences, completion))
@@ -79,13 +75,7 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
 
 
 def parse_group(completion: Completion, parts: Sequence[Criterion], form: AnswerForm) -> _Verdicts:
-    """What a completion says of each criterion, by name; GROUP_VERSION covers how it is read.
-
-    Args:
-        completion: The completion to read.
-        parts: The prompts that were asked together.
-        form: The answer form that was asked for, `json` or `text`.
-    """
+    """What a completion says of each criterion that was asked, by name; GROUP_VERSION covers how it is read."""
     return {part.name: _read(completion, partial(_of_part, part, parts, form, completion)) for part in parts}
 
 
@@ -287,12 +277,8 @@ def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[s
     """The JSON objects of a reply with one of the keys, and the text outside; none if the reply holds no JSON.
 
     A broken object may hold the real verdict, and an intact object inside it may be a mere quotation. The last object
-    must end the reply, because the text after it may say that it was only a quotation.
-
-    Args:
-        reply: The reply.
-        keys: The keys.
-        lacking: What is said if there are objects, and none has a key.
+    must end the reply, because the text after it may say that it was only a quotation. `lacking` is said if there are
+    objects, and none has a key.
     """
     objects: list[tuple[dict[str, Any], int]] = []
     outside: list[str] = []
@@ -319,10 +305,7 @@ def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[s
 def _answer(reply: str, key: str, menu: Sequence[str]) -> dict[str, Any] | None:
     """The last JSON object that has the key, which nothing else in the reply may contradict; None if there is no JSON.
 
-    Args:
-        reply: The reply.
-        key: `grade` or `sentences`.
-        menu: The labels of a grade, which the text outside may not contradict; none if there is no grade.
+    The text outside may not claim another label of the menu, which is empty where no grade is asked.
     """
     objects, outside = _objects(reply, (key,), f'the JSON object has no "{key}"')
     if not objects:
@@ -476,24 +459,15 @@ def _expected_by_support(
 
 
 def expected_grade(probabilities: Mapping[str, float] | None, scale: Scale) -> float | None:
-    """Mean grade under the label probabilities; None where `grade_probabilities` gives none.
-
-    Args:
-        probabilities: Label to probability.
-        scale: Gives each label its grade.
-    """
+    """Mean grade under the probabilities of labels; None where `grade_probabilities` gives none."""
     by_grade = grade_probabilities(probabilities, scale)
     return None if by_grade is None else math.fsum(grade * p for grade, p in by_grade.items())
 
 
 def grade_probabilities(probabilities: Mapping[str, float] | None, scale: Scale) -> dict[int, float] | None:
-    """The probability of each grade, normalized without "unable".
+    """The probability of each grade, normalized without "unable"; labels that are not on the scale are ignored.
 
     None if there are no valid probabilities, or if "unable" has more than half of the mass.
-
-    Args:
-        probabilities: Label to probability; labels that are not on the scale are ignored.
-        scale: Gives each label its grade.
     """
     if not probabilities:
         return None

@@ -141,13 +141,8 @@ def write_pool(
 ) -> None:
     """Write a pool into a folder; `judge run` with the same options can continue there.
 
-    Args:
-        out: The folder.
-        pooled: The pool.
-        argv: The command line, for the manifest.
-        extended: The folder whose pool was extended; its journal is taken over, so that nothing is paid for twice.
-        replace: Write over another pool, and remove its judgments.
-        options: The options by their names on the command line, for the manifest.
+    The journal of the folder whose pool was extended is taken over, so that nothing is paid for twice. `replace`: write
+    over another pool, and remove its judgments. `options` are by their names on the command line, for the manifest.
 
     Raises:
         InputError: The folder cannot be used or holds something else.

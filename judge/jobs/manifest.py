@@ -175,12 +175,7 @@ def pool_manifest(
 ) -> dict[str, Any]:
     """How a folder came about whose pool nobody has judged yet, or not to the end, as JSON values.
 
-    Args:
-        configured: From `configuration`, or from `pool_configuration` if nothing will be judged.
-        submitted: The runs.
-        pool: The pool made of them.
-        argv: The command line; secrets and homes are left out.
-        options: The options that are not the default, by their names on the command line.
+    Secrets and homes are left out of the command line. The options, by their names there, are not the default.
     """
     return {
         "schema": SCHEMA,

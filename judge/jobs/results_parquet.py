@@ -1,9 +1,7 @@
 """The judgments of an output folder as Parquet files: what `judge convert --to parquet` does, for use from Python."""
 
 import contextlib
-import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
@@ -22,9 +20,6 @@ from judge.io.steps import Step, Steps, quiet
 from judge.io.stored import MAX_PROBLEMS, stopped
 from judge.io.tabular import SUFFIX, Schema, write_parquet
 from judge.records import Problem, Record
-
-if sys.platform != "win32":
-    import fcntl
 
 PARQUET = "parquet"
 """The name of the form."""
@@ -65,7 +60,7 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
         UsageError: polars is not installed, or `out` is the output folder or holds other files.
         InputError: The folder has no judgments, lines are none or hold an integer of more than 64 bits, or a folder
             stands where a table has to be.
-        OperationalError: The disk cannot be written, or another process converts into `out`.
+        OperationalError: The disk cannot be written.
     """
     folder, out = plan.folder, plan.out
     need_extra("crowd", f"--to {PARQUET}")
@@ -101,13 +96,12 @@ def _own(out: Path) -> Iterator[Path]:
     waiting = out / temporary_name(_parquet(JUDGMENTS))
     try:
         make_folder(out)
-        with _alone(out):
-            try:
-                shutil.rmtree(waiting, ignore_errors=True)
-                waiting.mkdir()
-                yield waiting
-            finally:
-                shutil.rmtree(waiting, ignore_errors=True)
+        shutil.rmtree(waiting, ignore_errors=True)
+        waiting.mkdir()
+        try:
+            yield waiting
+        finally:
+            shutil.rmtree(waiting, ignore_errors=True)
     except BaseException as error:
         for folder in made:
             with contextlib.suppress(OSError):
@@ -115,26 +109,6 @@ def _own(out: Path) -> Iterator[Path]:
         if isinstance(error, OSError):
             raise OperationalError(f"{out}: cannot be written: {error.strerror}") from error
         raise
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Lock a folder, where the file system can; whoever is killed holds it no longer."""
-    if sys.platform == "win32":
-        yield
-        return
-    place = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OperationalError(f"{folder}: another process is writing this folder") from None
-        # The file system has no locks.
-        except OSError:
-            pass
-        yield
-    finally:
-        os.close(place)
 
 
 def _parquet(name: str) -> str:

@@ -188,11 +188,7 @@ class RunInputs(Record, frozen=True):
 def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInputs:
     """Read, check and pool everything a plan names.
 
-    Args:
-        plan: What to do.
-        keys: Refuse a model without its key or address where no journal can have its completions; a dry run needs
-            neither.
-        steps: Called as the runs are read and pooled.
+    `keys`: refuse a model without its key or address where no journal can have its completions; no dry run needs one.
     """
     out = plan.out or plan.extend or DEFAULT_OUT
     earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
