@@ -21,11 +21,7 @@ KINDS: dict[str, type[Checker]] = {
 
 
 def open_model(model: str, options: ModelOptions) -> Model:
-    """The checker of this name: one of KINDS, with `#settings` and `@threshold` or without.
-
-    Raises:
-        UsageError: No checker has this name, a setting is none of the kind's, or the threshold is no probability.
-    """
+    """The checker of this name: one of KINDS, with `#settings` and `@threshold` or without."""
     name, at, written = model.rpartition("@")
     if not at or "/" in written:
         # What has a slash is the rest of a path and no threshold.

@@ -57,11 +57,7 @@ class Cascade(Record, frozen=True, order=True):
         return self.checker if self.threshold == THRESHOLD else f"{self.checker}@{self.threshold:.12g}"
 
     def settles(self, answer: Judgment | Failure | None) -> bool:
-        """Whether what the checker said stands: it is sure of every sentence that claims something, and of one.
-
-        Args:
-            answer: What the checker said of an item, labeled by `threshold`; None if nothing.
-        """
+        """Whether what the checker said of an item stands: it is sure of every sentence that claims something."""
         if not isinstance(answer, Judgment):
             return False
         told = [
@@ -76,11 +72,7 @@ class Cascade(Record, frozen=True, order=True):
 
 
 def parse_cascade(text: str) -> Cascade:
-    """Read `CHECKER@LOW:HIGH`.
-
-    Raises:
-        UsageError: It has another form, the checker has a threshold, or the bounds are none.
-    """
+    """Read `CHECKER@LOW:HIGH`; a UsageError if it has another form, a threshold, or bounds that are none."""
     found = _WRITTEN.fullmatch(text)
     low, high = (_number(found[name]) if found else -1.0 for name in ("low", "high"))
     if found is None or not backend_facts(found["checker"]).checker or not 0 <= low < high <= 1:
@@ -113,9 +105,6 @@ def check_cascade(cascade: str | None, address: str | None, *, jury: bool = Fals
         address: The checker's address.
         jury: Whether the plan has several models, or one under several prompts or asked several times.
         together: Whether the plan asks for several criteria in one call.
-
-    Raises:
-        UsageError: There is one of these.
     """
     if cascade is None:
         if address is not None:
@@ -142,10 +131,7 @@ def _question(task: Task) -> tuple[str, str]:
 class CascadeJudge(Judge):
     """A checker that judges first, and the judge that is asked what the checker is not sure of.
 
-    Args:
-        cascade: The bounds; the checker's name is taken from `first`.
-        first: The checker, from `open_first`.
-        rest: The other judge.
+    The name of the checker in `cascade` is taken from `first`, which `open_first` gives; `rest` is the other judge.
     """
 
     first: Judge
@@ -204,12 +190,7 @@ class CascadeJudge(Judge):
     def beside(
         self, wanted: Iterable[Task], answers: Iterable[Judgment | Failure | None]
     ) -> Iterator[tuple[Task, Judgment | Failure | None]]:
-        """Each task with what the checker said of it; None where it said nothing.
-
-        Args:
-            wanted: The tasks.
-            answers: The answers to their `questions`, in order.
-        """
+        """Each task with what the checker said of it, given the answers to their `questions`; None where nothing."""
         said = iter(answers)
         for _, samples in itertools.groupby(wanted, _question):
             tasks = list(samples)
@@ -217,11 +198,7 @@ class CascadeJudge(Judge):
             yield from ((task, answer) for task in tasks)
 
     def check(self, asking: Asking, wanted: Sequence[Task]) -> StoredResults:
-        """What the checker says to the `questions` of these tasks; it is shown as a step of its own.
-
-        Raises:
-            OperationalError: The loop stopped early; every paid completion is in the journal.
-        """
+        """What the checker says to the `questions` of these tasks; it is shown as a step of its own."""
 
         def counted(progress: Progress) -> None:
             asking.progress.steps(Step(self.first.name, progress.done, progress.total, free=progress.recalled))
@@ -236,12 +213,9 @@ class CascadeJudge(Judge):
     def results(
         self, wanted: Iterable[Task], answers: Iterable[Judgment | Failure], rest: Iterable[Judgment | Failure]
     ) -> Iterator[Judgment | Failure]:
-        """The results of the cascade, in the order of `wanted`.
+        """The results of the cascade in the order of `wanted`.
 
-        Args:
-            wanted: All tasks.
-            answers: What the checker said to their `questions`.
-            rest: What the other judge said of the tasks that are `left`.
+        `answers` are the checker's to their `questions`; `rest` are the other judge's, of the tasks that are `left`.
         """
         others = iter(rest)
         for task, answer in self.beside(wanted, answers):
@@ -317,10 +291,6 @@ def open_first(
         options: How the other judge is called; the checker shares the limits of time and of a reply's length.
         settings: The budget and prices; a price for all models is not the checker's.
         keys: As for `open_one`.
-
-    Raises:
-        UsageError: There is no such checker, it cannot be asked, it can judge none of the prompts, or it has an address
-            that it does not need.
     """
     own = msgspec.structs.replace(
         settings,

@@ -79,7 +79,9 @@ class ChatChecker(ServedChecker):
     def parts(self, request: Request) -> Sequence[Request]:
         """A request for each pair; one that occurs twice is asked once."""
         pair = msgspec.structs.replace(request, form="text", labels=_LABELS, response="", passages=(), nuggets=())
-        return [msgspec.structs.replace(pair, messages=self._messages(*each)) for each in _once(self.pairs(request))]
+        return [
+            msgspec.structs.replace(pair, messages=self._messages(*each)) for each in dict.fromkeys(self.pairs(request))
+        ]
 
     def sent(self, request: Request) -> SentRequests:
         """A request for each pair, with the instruction."""
@@ -108,7 +110,7 @@ class ChatChecker(ServedChecker):
         if replies and replies[-1].finish_reason in STOPPED:
             last = replies[-1]
             return msgspec.structs.replace(whole, text=last.text, finish_reason=last.finish_reason), ()
-        scores = dict(zip(_once(pairs), map(_score, replies), strict=True))
+        scores = dict(zip(dict.fromkeys(pairs), map(_score, replies), strict=True))
         return whole, [scores[pair] for pair in pairs]
 
     def _messages(self, document: str, claim: str) -> tuple[Message, ...]:
@@ -145,10 +147,6 @@ def _is_pair(request: Request) -> bool:
     return request.form == "text"
 
 
-def _once(pairs: Sequence[TextPair]) -> list[TextPair]:
-    return list(dict.fromkeys(pairs))
-
-
 def _score(reply: Completion) -> PairScore:
     """The score in a reply that answers Yes or No."""
     if reply.probabilities is not None:
@@ -158,14 +156,7 @@ def _score(reply: Completion) -> PairScore:
 
 
 def read_instruction(named: str) -> str:
-    """The system message that a setting names; empty if it asks for none.
-
-    Args:
-        named: The path of a file, or NO_INSTRUCTION.
-
-    Raises:
-        InputError: The file cannot be read, is not UTF-8, or is empty.
-    """
+    """The system message in the file that a setting names; empty if it is NO_INSTRUCTION."""
     if named == NO_INSTRUCTION:
         return ""
     path = Path(named)

@@ -31,10 +31,8 @@ _ADVICE = {
     "nugget_precision": "add --prompt nugget_precision/graded",
 }
 """Criterion to what can be done instead; others have the labels of groundedness."""
-_ALONE = "yes or no alone"
-"""In the raw reply: how many scores are 1 or 0 because the scorer said no probability."""
-_SCORES = "supports, contradicts"
-"""In the raw reply: number of a sentence to a score for each text."""
+_ALONE, _SCORES = "yes or no alone", "supports, contradicts"
+"""In the raw reply: how many scores are 1 or 0 because the scorer said no probability; sentence to scores by text."""
 SUPPORTS = frozenset(("entailment", "entails", "supported", "supports", "consistent", "grounded", "yes", "true"))
 """Labels of classes that mean support, in lower case."""
 CONTRADICTS = frozenset(("contradiction", "contradicts", "contradicted", "refuted", "refutes"))
@@ -65,12 +63,8 @@ class Checker(Model):
     Where a prompt shows nuggets, a nugget carries a sentence if its score reaches the threshold, else a passage does if
     its score does and the prompt shows passages, else none.
 
-    A kind of checker defines `rule`, and `score` or `answer`.
-
-    Args:
-        model: What stands in the name after the kind.
-        options: How it is asked.
-        settings: What the name says after `#`.
+    A kind of checker defines `rule`, and `score` or `answer`. `model` stands in the name after the kind, the settings
+    after `#`.
     """
 
     forms: tuple[AnswerForm, ...] = ("json",)
@@ -264,15 +258,9 @@ def pair_score(
     >>> pair_score(["no", "so so", "sure"], [0.2, 0.1, 0.7], {"supports": "2"}, ordered=True)[:2]
     (0.7, 0.0)
 
-    Args:
-        labels: The label of each class.
-        probabilities: The probability of each class.
-        settings: `supports` and `contradicts`: the labels or numbers of the classes, where the words of the labels do
-            not tell them.
-        ordered: Whether the classes stand in the order of their numbers; else a number N is that of `LABEL_N`.
-
-    Raises:
-        RejectedError: None or several of the labels mean support, or a class of the settings is not there.
+    `settings` say which classes support and contradict, by label or number, where the words of the labels do not tell.
+    `ordered` classes stand in the order of their numbers; else a number N is that of `LABEL_N`. Where none or several
+    labels mean support, or a class of the settings is not there, that is a RejectedError.
     """
     if len(labels) == 1 and "supports" not in settings:
         return PairScore(probabilities[0])

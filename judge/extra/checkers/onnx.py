@@ -27,10 +27,8 @@ VERSION = 1
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
-_USUAL_LENGTH = 512
-"""Tokens of a pair, where no file says how many the model takes."""
-_LONGEST = 1 << 20
-"""A larger number of tokens stands for no limit."""
+_USUAL_LENGTH, _LONGEST = 512, 1 << 20
+"""Tokens of a pair where no file says how many the model takes; a larger number than the last stands for no limit."""
 _OVERLAP = 8
 """A window shares a part of its tokens with the next: the tokens of a pair, divided by this."""
 _PLACES = ("model.onnx", "onnx/model.onnx")
@@ -88,12 +86,7 @@ class OnnxChecker(Checker):
         return {"onnx": VERSION, "files": self._files.digest, "engine": engine, **self._settings}
 
     async def score(self, pairs: Sequence[TextPair]) -> list[PairScore]:
-        """The scores, one pair after the other.
-
-        Raises:
-            ContextLengthError: A sentence leaves no room for the passage.
-            RejectedError: The model gives something that is no probability.
-        """
+        """The scores, one pair after the other."""
         return await asyncio.to_thread(lambda: [self._score(*pair) for pair in pairs])
 
     async def aclose(self) -> None:
@@ -171,11 +164,7 @@ def _session(files: "ModelFiles") -> Any:
 
 
 def open_tokenizer(files: "ModelFiles") -> Any:
-    """What splits pairs as the file of a tokenizer says.
-
-    Raises:
-        InputError: Its file describes no tokenizer.
-    """
+    """What splits pairs as the file of a tokenizer says."""
     from tokenizers import Tokenizer
 
     try:
@@ -245,14 +234,7 @@ class _Config(msgspec.Struct):
 
 
 def read_model_files(path: Path) -> ModelFiles:
-    """The files of a model.
-
-    Args:
-        path: The model, or the folder that holds it with `tokenizer.json` and `config.json`.
-
-    Raises:
-        InputError: One of them is missing or cannot be read.
-    """
+    """The files of a model, given its path or the folder that holds it with `tokenizer.json` and `config.json`."""
     model = _model(path)
     found = {name: _beside(model, name) for name in ("tokenizer.json", "config.json", "tokenizer_config.json")}
     tokenizer, config_file, limits_file = found.values()

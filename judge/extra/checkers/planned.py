@@ -30,17 +30,7 @@ LOWS, HIGHS = (0.0, 0.1, 0.2, 0.3, 0.4), (0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 class PlannedCascades:
-    """The cascades of a plan, each with every judge of the plan but its own checker.
-
-    Args:
-        plan: The options of the calibration.
-        prompts: What is asked.
-        judges: Who is asked.
-        keys: Refuse a checker without its key.
-
-    Raises:
-        UsageError: A checker cannot be asked, it can judge none of the prompts, or no other judge is asked.
-    """
+    """The cascades of a plan, each with every judge of the plan but its own checker."""
 
     def __init__(
         self, plan: CalibrationPlan, prompts: Sequence[Criterion], judges: Sequence[Judge], *, keys: bool
@@ -158,12 +148,9 @@ def tried_bounds(cascade: Cascade) -> tuple[Cascade, ...]:
 
 
 def cascade_bounds(panel: Panel, cascades: Mapping[str, Cascade], seed: int) -> tuple[CascadeBounds, ...]:
-    """A row for each of these cascades among a panel's judges, in the panel's order.
+    """A row for each of these cascades, by their names as judges, among a panel's judges in the panel's order.
 
-    Args:
-        panel: Gold, and labels of the cascades and of the judges that they ask; every item is compared.
-        cascades: The cascades by their names as judges.
-        seed: Seed of the resampling.
+    The panel has gold, and labels of the cascades and of the judges that they ask; every item is compared.
     """
     split: Split = panel.split[0]
     statistic = primary_statistic(len(panel.grades))
