@@ -1,6 +1,5 @@
 """This machine and some judges checked before a run: what `judge doctor` does, for use from Python."""
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -47,13 +46,12 @@ class DoctorPlan(Options):
         return self
 
 
-_REPLY = 256
-"""Tokens of a reply."""
 _PREFIX = "You check whether a response keeps to its passages.\n\n" + (
     "A response keeps to its passages if each of its statements stands in one of them. " * 85
 )
 """About 1,400 tokens: no provider caches a beginning of fewer than 1,024."""
-_SHORT_PREFIX = "You check whether a response keeps to its passages."
+PATIENCE, _SKEW = 30.0, 60.0
+"""Seconds until an address has to answer, and by which two clocks may differ."""
 
 
 class ExaminedJudge:
@@ -69,13 +67,12 @@ class ExaminedJudge:
         self.model = self.open(logprobs=False)
         self.pinged: Pinged | None = None
         """What answered at its address."""
-        self.honors_schema = False
-        self.over = False
-        """Whether no further check can say anything."""
+        self.honors_schema = self.over = False
+        """The second: no further check can say anything."""
 
     def open(self, *, logprobs: bool) -> Model:
         """The judge, with or without label probabilities."""
-        return open_model(self.name, ModelOptions(base_url=self.base_url, max_tokens=_REPLY, logprobs=logprobs))
+        return open_model(self.name, ModelOptions(base_url=self.base_url, max_tokens=256, logprobs=logprobs))
 
     def address(self) -> Address | None:
         """Where its API is; None where nobody but litellm or this process knows."""
@@ -94,7 +91,7 @@ class ExaminedJudge:
             criterion=criterion.name,
             form=form,
             messages=(
-                Message("system", _SHORT_PREFIX if self.facts.local else _PREFIX),
+                Message("system", _PREFIX.partition("\n")[0] if self.facts.local else _PREFIX),
                 Message("user", asked + form_instruction(labels, form, per_sentence=False)),
             ),
             scale=criterion.scale,
@@ -110,12 +107,6 @@ class ExaminedJudge:
         return CheckFinding(check, state, redact(found), advice, self.name)
 
 
-PATIENCE = 30.0
-"""Seconds until an address has to answer."""
-_SKEW = 60.0
-"""Seconds by which two clocks may differ; the journal's times then mean what they say."""
-
-
 async def needs(judge: ExaminedJudge) -> CheckFinding | None:
     """What has to be here before anything can be sent: key, address, engine, weights or file."""
     try:
@@ -129,9 +120,8 @@ async def needs(judge: ExaminedJudge) -> CheckFinding | None:
     if weights is not None and not is_here(weights):
         judge.over = True
         found = f"the weights are not here ({weights.size / 1e6:,.0f} MB)"
-        return judge.find(
-            "set up", "warning", found, f"`judge models pull {weights.name}` fetches them, else the first run does"
-        )
+        advice = f"`judge models pull {weights.name}` fetches them, else the first run does"
+        return judge.find("set up", "warning", found, advice)
     return judge.find("set up", "ok", judge.facts.ready)
 
 
@@ -188,17 +178,13 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
         return judge.find("answer", "ok", f"a sentence that its passage says is supported with probability {scores}")
     judge.honors_schema = request.form == "json" and _is_by_schema(completion.text, request)
     model = f" by {shown(completion.model)}" if completion.model else ""
-    tokens = (
-        f", {completion.prompt_tokens} + {completion.completion_tokens} tokens"
-        if completion.prompt_tokens is not None and completion.completion_tokens is not None
-        else ""
-    )
+    counts = completion.prompt_tokens, completion.completion_tokens
+    tokens = "" if None in counts else ", {} + {} tokens".format(*counts)
     said = f"in {completion.latency or 0.0:.1f} s{model}{tokens}"
     verdict = parse(completion, find_criterion("groundedness/yes_no"), request.form, 0)
     if isinstance(verdict, Unreadable):
-        return judge.find(
-            "answer", "warning", f"{said}, but without a grade: {verdict.detail}", "another model may follow prompts"
-        )
+        told = f"{said}, but without a grade: {verdict.detail}"
+        return judge.find("answer", "warning", told, "another model may follow prompts")
     return judge.find("answer", "ok", said)
 
 
@@ -226,9 +212,8 @@ async def structured(judge: ExaminedJudge) -> CheckFinding | None:
     """Whether the judge keeps to a JSON schema."""
     if judge.honors_schema:
         return judge.find("schema", "ok", "the answer is the JSON object that was asked for")
-    return judge.find(
-        "schema", "warning", "the answer is not the JSON object that was asked for", "grades are read from text instead"
-    )
+    told = "the answer is not the JSON object that was asked for"
+    return judge.find("schema", "warning", told, "grades are read from text instead")
 
 
 async def logprobs(judge: ExaminedJudge) -> CheckFinding | None:
@@ -261,30 +246,12 @@ async def caching(judge: ExaminedJudge) -> CheckFinding | None:
     return judge.find("cache", "ok", f"{completion.cached_tokens}{of} tokens of an equal beginning came from the cache")
 
 
-JUDGE_CHECKS: tuple[Callable[[ExaminedJudge], Awaitable[CheckFinding | None]], ...] = (
-    needs,
-    address,
-    clock,
-    answers,
-    structured,
-    logprobs,
-    caching,
-)
+JUDGE_CHECKS = (needs, address, clock, answers, structured, logprobs, caching)
 """The checks in their order; one that does not apply finds nothing, and none comes after a failure."""
 
 
 def examine(plan: DoctorPlan, steps: Steps = quiet) -> CheckReport:
-    """Check this machine, and ask each judge of the plan; without judges, nothing is sent.
-
-    Args:
-        plan: What to check.
-        steps: Called as judges are examined.
-
-    Raises:
-        UsageError: There is no such judge.
-        InputError: A recording to replay cannot be read.
-        Interrupted: The user stopped the examination.
-    """
+    """Check this machine, and ask each judge of the plan; without judges, nothing is sent."""
     judges = [ExaminedJudge(name, plan.base_url) for name in dict.fromkeys(plan.models)]
     findings = [*examine_machine(plan.folder)]
     for judge in judges:

@@ -53,14 +53,10 @@ class CheckReport(Record, frozen=True):
 
 
 _PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "krippendorff")
-"""The packages that reading, counting, asking and statistics rest on."""
 _COUNTED = ("It's 7:30 p.m., isn't it?", 5, 9, 5)
 """A text, and its tokens by the rules `bare`, `english` and `whitespace`."""
-_LITTLE_SPACE = 1 << 30
-_SLOW_DISK = 0.1
-"""Seconds of an fsync; each group of completions waits for one."""
-_LITTLE_MEMORY = 2 << 30
-_NARROW = 80
+_LITTLE_SPACE, _LITTLE_MEMORY, _SLOW_DISK, _NARROW = 1 << 30, 2 << 30, 0.1, 80
+"""Bytes on the disk and in memory, seconds of an fsync, and columns, beyond which a warning is due."""
 _MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _MEMORY = Path("/proc/meminfo")
 _Finding = tuple[CheckState, str, str | None]
@@ -71,55 +67,45 @@ def python(folder: Path) -> _Finding:
     """The version of Python, the system, and that of judge."""
     # Not platform(), which starts a process.
     system = f"{platform.system()} {platform.release()} ({platform.machine()})"
-    found = f"{platform.python_version()} on {system}, judge {__version__}"
-    return "ok", found, None
+    return "ok", f"{platform.python_version()} on {system}, judge {__version__}", None
 
 
 def packages(folder: Path) -> _Finding:
-    """The versions of the packages that matter."""
-    versions: dict[str, str] = {}
-    for name in _PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    missing = [name for name in _PACKAGES if name not in versions]
-    found = ", ".join(f"{name} {version}" for name, version in versions.items())
-    if missing:
+    """The versions of the packages that reading, counting, asking and statistics rest on."""
+    versions = {name: _version(name) for name in _PACKAGES}
+    if missing := [name for name, version in versions.items() if not version]:
         return "fails", f"not installed: {', '.join(missing)}", "install judge anew with pip"
-    return "ok", found, None
+    return "ok", ", ".join(f"{name} {version}" for name, version in versions.items()), None
+
+
+def _version(package: str) -> str:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(package)
+    return ""
 
 
 def extras(folder: Path) -> _Finding:
     """Which extras are installed, and how to get the others."""
-    here: list[str] = []
-    missing: list[str] = []
-    for name, extra in EXTRAS.items():
-        if has_extra(name):
-            here.append(name)
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                here[-1] += f" ({extra.package} {importlib.metadata.version(extra.package)})"
-        else:
-            missing.append(name)
-    found = f"installed: {', '.join(here) or 'none'}"
-    if missing:
+    here = {name: EXTRAS[name].package for name in EXTRAS if has_extra(name)}
+    told = [f"{name} ({each} {_version(each)})" if _version(each) else name for name, each in here.items()]
+    found = f"installed: {', '.join(told) or 'none'}"
+    if missing := [name for name in EXTRAS if name not in here]:
         return "ok", f"{found}; not installed: {', '.join(missing)}", "`pip install 'judge[NAME]'` adds one"
     return "ok", found, None
 
 
 def keys(folder: Path) -> _Finding:
     """Which keys the environment holds, by name."""
-    names = sorted(name for name in os.environ if name.endswith("_API_KEY"))
-    set_keys: list[str] = []
+    good: list[str] = []
     bad: list[str] = []
-    for name in names:
+    for name in sorted(name for name in os.environ if name.endswith("_API_KEY")):
         try:
-            (set_keys if read_key(name) else bad).append(name)
+            (good if read_key(name) else bad).append(name)
         except UsageError:
             bad.append(name)
     if bad:
         return "warning", f"empty, or with characters that no key has: {', '.join(bad)}", "set them anew, or unset them"
-    if not set_keys:
-        return "ok", "none is set; local/… and baseline/… need none", None
-    return "ok", f"set: {', '.join(set_keys)}", None
+    return "ok", f"set: {', '.join(good)}" if good else "none is set; local/… and baseline/… need none", None
 
 
 def environment(folder: Path) -> _Finding:
