@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from judge.judges.backends import BACKENDS
+
 PACKAGE = Path(__file__).parent.parent / "judge"
 
 DOORS = [
@@ -175,3 +177,28 @@ def test_starting_up_loads_nothing_heavy(code: str) -> None:
     check = f"\nimport sys\nprint([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.slow
+def test_no_module_compares_the_name_of_a_backend() -> None:
+    """Outside of the backends themselves, no string is the name of a backend, alone or as a beginning."""
+    names = {name for backend in BACKENDS for name in (backend, f"{backend}/")}
+
+    def compared(node: ast.AST) -> list[ast.expr]:
+        match node:
+            case ast.Compare(left=left, comparators=right):
+                return [left, *right]
+            case ast.Call(func=ast.Attribute(attr="startswith" | "removeprefix" | "get"), args=args):
+                return args
+        return []
+
+    assert not [
+        (module, node.lineno)
+        for module, path in MODULES.items()
+        # Ray's word for this machine; a name of the catalog with the backend before it.
+        if module not in ("jobs.run_inputs", "cli.models")
+        for node in ast.walk(syntax(path))
+        for value in compared(node)
+        for part in ast.walk(value)
+        if isinstance(part, ast.Constant) and part.value in names
+    ]

@@ -1,7 +1,5 @@
 """The base class of judges, and the facts of backends, by which alone a judge is treated."""
 
-import ast
-
 import pytest
 
 from judge.ask.budget import given_price
@@ -11,7 +9,6 @@ from judge.judges.model import FREE, Model, Price
 from tests.ask.test_returned import notes
 from tests.conftest import annex
 from tests.mock import ask
-from tests.test_walls import MODULES, syntax
 
 pytestmark = pytest.mark.fast
 
@@ -60,27 +57,3 @@ def test_a_judge_needs_no_more_than_a_name_and_complete() -> None:
 
     model.free = True
     assert model.price() == FREE == Price(0.0, 0.0)
-
-
-def test_no_module_compares_the_name_of_a_backend() -> None:
-    """Outside of the backends themselves, no string is the name of a backend, alone or as a beginning."""
-    names = {name for backend in BACKENDS for name in (backend, f"{backend}/")}
-
-    def compared(node: ast.AST) -> list[ast.expr]:
-        match node:
-            case ast.Compare(left=left, comparators=right):
-                return [left, *right]
-            case ast.Call(func=ast.Attribute(attr="startswith" | "removeprefix" | "get"), args=args):
-                return args
-        return []
-
-    assert not [
-        (module, node.lineno)
-        for module, path in MODULES.items()
-        # Ray's word for this machine; a name of the catalog with the backend before it.
-        if module not in ("jobs.run_inputs", "cli.models")
-        for node in ast.walk(syntax(path))
-        for value in compared(node)
-        for part in ast.walk(value)
-        if isinstance(part, ast.Constant) and part.value in names
-    ]

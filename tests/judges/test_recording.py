@@ -1,4 +1,4 @@
-"""A recording on the disk, looked up by what was asked."""
+"""A recording on the disk, looked up by what was asked; a run of a judge of one's own, whose journal is one."""
 
 import asyncio
 import gc
@@ -6,18 +6,22 @@ import tempfile
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import judge
 from judge.errors import InputError, StructureUnsupported, UsageError
+from judge.io.installed import bundled
 from judge.judges.backends.replay import Replay
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import new_row, request_digest
-from judge.judges.journal_tools import export_journal
+from judge.judges.journal_tools import export_journal, read_journal
 from judge.judges.records import Request
+from tests.conftest import annex
 from tests.judges.test_journal import completion, request
 
 pytestmark = pytest.mark.slow
@@ -166,3 +170,33 @@ def test_a_recording_may_be_the_journal_that_is_written(tmp_path: Path) -> None:
             answer(recording, "one")
     assert answer(recording, "one") == "1"
     asyncio.run(recording.aclose())
+
+
+def test_a_function_judges_a_run_and_is_asked_once(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def grade(messages: list[dict[str, str]]) -> str | int:
+        calls.append(messages[-1]["content"])
+        if len(calls) == 3:
+            raise ValueError("not this one")
+        return 9 if len(calls) == 1 else "It reads well.\nGrade: 2"
+
+    def run(**more: Any) -> Any:
+        model = judge.FunctionJudge("mine/v1", grade)
+        plan = judge.Plan(
+            runs=bundled("examples") / "runs", criteria=["naturalness"], model=model, concurrency=1,
+            out=tmp_path / "out", **more,
+        )  # fmt: skip
+        return judge.run(plan)
+
+    outcome = run()
+    assert {result.judge for result in outcome.results} == {"mine/v1"}
+    assert [failure.reason for failure in outcome.failures] == ["provider_error"]
+    assert "not this one" in outcome.failures[0].detail
+    assert {entry.judge for entry in read_journal(tmp_path / "out" / "journal.sqlite")} == {"mine/v1"}
+    asked = len(calls)
+    # The failed call is made again, and nothing else.
+    assert not run().failures and len(calls) == asked + 1
+    annex("scale")
+    with pytest.raises(judge.UsageError, match="by their names"):
+        run(engine="ray", replace=True)
