@@ -2,7 +2,7 @@
 
 from judge.ask.asking import JobForecast
 from judge.calibrate.recheck import Drift
-from judge.calibrate.report.terminal import summary
+from judge.calibrate.report.pages import summary
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import columns, print_fact, print_json, print_table, progress, say
 from judge.cli.spending import DryRunOption, print_forecast, say_accounts, say_lacking_log

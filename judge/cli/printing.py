@@ -89,7 +89,6 @@ def print_table(
     *,
     words: int | Collection[int] = 1,
     keys: int | None = None,
-    joined: Collection[int] = (),
     below: Sequence[str] = (),
 ) -> None:
     """Print columns in the width of the terminal: those with words to the left, the others, with numbers, to the right.
@@ -99,14 +98,13 @@ def print_table(
         rows: The cells of each row.
         words: Which columns hold words: so many at the beginning, or those at these places.
         keys: How many columns at the beginning name a row; by default, as many as tell the rows apart.
-        joined: The columns that mean nothing without the one before them.
-        below: A line for under each row, or an empty one.
+        below: A text for under each row, or an empty one.
     """
     words = range(words) if isinstance(words, int) else words
     first, *cells = ([printable(cell) for cell in row] for row in (header, *rows))
-    lines = table_lines(first, cells, columns(), words=words, keys=keys, joined=joined, below=[*map(printable, below)])
-    for line in lines:
-        print(styled(line.text, "heading", sys.stdout) if line.heading else line.text)
+    remarks, color = [*map(printable, below)], shows_color(sys.stdout)
+    for line in table_lines(first, cells, columns(), words=words, keys=keys, below=remarks, color=color):
+        print(line)
 
 
 def print_text(text: str, style: Style | None = None) -> None:

@@ -130,9 +130,7 @@ def _show_each_rule(judged: JudgedFolder, view: TokenView, out: Path | None, out
     for criterion in judged.criteria:
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}")
-        header = sensitivity_header(limit)
-        joined = [place for place, name in enumerate(header) if name in ("mean", "rank") and place > 1]
-        print_table(header, sensitivity_cells(sensitivity, criterion.name), joined=joined)
+        print_table(sensitivity_header(limit, apart=True), sensitivity_cells(sensitivity, criterion.name))
 
 
 def report(plan: ReportPlan) -> int:

@@ -106,7 +106,7 @@ def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
     rows = [row for account in [*shown, *([in_all(shown)] if len(shown) > 1 else ())] for row in _rows(account)]
     say("")
     for line in table_lines(_TOOK, rows, columns(), keys=1):
-        say(line.text)
+        say(line)
     for note in _notes(shown):
         say(note)
 

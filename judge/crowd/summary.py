@@ -192,7 +192,7 @@ def terminal(study: Study, columns: int = 80) -> str:
     # The workers are in the Markdown; 80 columns have no room for them.
     counts = _counts(study)
     counts = counts.pick(column for column in counts.columns if column != "workers")
-    lines += ["", *(line.text for line in table_lines(counts.columns, [*counts.cells()], columns))]
+    lines += ["", *table_lines(counts.columns, [*counts.cells()], columns)]
     lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", columns)
     if study.audit is not None:
         lines += ["", *fold(_filter_rule(study), columns), *fold(_filter_counts(study), columns)]

@@ -153,10 +153,15 @@ def _agreement(criterion: str, rule: str, runs: Sequence[Mapping[str, Leaderboar
     return Agreement(criterion, rule, tau, len(pairs), None)
 
 
-def sensitivity_header(limit: int) -> tuple[str, ...]:
-    """Column names for people: the run, then mean, rank and turns lost under each rule."""
-    rules = (column for rule in RULES for column in (f"{rule} > {limit}", "mean", "rank"))
-    return ("run", "mean", "rank", *rules)
+def sensitivity_header(limit: int, *, apart: bool = False) -> tuple[str, ...]:
+    """Column names for people: the run, then mean, rank and turns lost under each rule.
+
+    `apart`: whether the columns of a rule may stand apart, so that each names the rule.
+    """
+    rules = (
+        (f"{rule} > {limit}", *(f"{rule} {name}" if apart else name for name in ("mean", "rank"))) for rule in RULES
+    )
+    return ("run", "mean", "rank", *(column for rule in rules for column in rule))
 
 
 def sensitivity_cells(sensitivity: Sensitivity, criterion: str) -> list[list[str]]:

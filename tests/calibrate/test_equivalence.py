@@ -9,8 +9,7 @@ from judge.calibrate.findings import EquivalenceRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.folder import EQUIVALENCE
-from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.terminal import summary
+from judge.calibrate.report.pages import calibration_markdown, summary
 from judge.calibrate.selection import ASSESSORS, word_of
 from judge.io.table import records_tsv
 from judge.records import Estimate
@@ -116,8 +115,9 @@ def test_it_stands_in_table_report_and_summary() -> None:
     markdown = calibration_markdown(found)
     assert "### Is it as good as another judge, or as an assessor?" in markdown
     assert "wkappa differs by less than 0.200" in markdown
-    text = " ".join(summary(found).split())
-    assert "equivalent within .20 to 0 of 1 other; to the assessors among themselves: EQUIVALENT" in text
+    text = " ".join(summary(found, 120).split())
+    assert "Is it as good as another judge, or as an assessor? judge against grades difference [90 %]" in text
+    assert text.count(" EQUIVALENT ") == 1
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from judge.calibrate.findings import Calibration, ProbabilityRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.folder import PROBABILITIES
-from judge.calibrate.report.markdown import calibration_markdown
+from judge.calibrate.report.pages import calibration_markdown
 from judge.io.table import records_tsv
 from judge.records import Level, Scale
 from judge.stats.expected import Forecasts, brier

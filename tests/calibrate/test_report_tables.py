@@ -26,7 +26,7 @@ from judge.calibrate.report.folder import (
     alternative_tsv,
     confusion_tsv,
 )
-from judge.calibrate.report.markdown import calibration_markdown
+from judge.calibrate.report.pages import calibration_markdown
 from judge.io.cells import markdown_cell
 from judge.io.safe import unescape
 from judge.io.table import records_tsv

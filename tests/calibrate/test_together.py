@@ -9,8 +9,7 @@ from judge.calibrate.findings import Calibration, GroupCost, TogetherRow
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.folder import calibration_files
-from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.terminal import summary
+from judge.calibrate.report.pages import calibration_markdown, summary
 from judge.stats.agreement import point
 from tests.calibration_world import SCALE, gold_rows, items, labeled, labels
 
@@ -85,10 +84,10 @@ def test_every_output_says_what_it_costs_and_what_it_saves(found: Calibration) -
     report = calibration_markdown(found)
     assert "### Asked together with other criteria" in report
     assert "| server/m | groundedness/graded, naturalness/graded | 240 | 120 | 9000 | 7000 | 3000 | 2800 |" in report
-    shown = " ".join(summary(found).split())
+    shown = " ".join(summary(found, 200).split())
     assert f" {row.value_alone:.3f} {row.value_together:.3f} " in shown
     assert f" {row.difference.value:.3f} [-" in shown
-    assert "Asked together with other criteria: judge asked as alone together" in shown
+    assert "Asked together with other criteria judge asked as alone together difference" in shown
     assert "server/m graded+naturalness" in shown
     assert "240 120" in shown and "9000 7000 3000 2800" in shown
 

@@ -10,7 +10,7 @@ import msgspec
 
 from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, Slope, TrustVerdict
 from judge.calibrate.report.lookup import best_first, merged
-from judge.calibrate.report.markdown import calibration_markdown
+from judge.calibrate.report.pages import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
 from judge.io.ids import Cluster
 from judge.io.installed import can_draw

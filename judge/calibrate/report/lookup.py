@@ -103,7 +103,7 @@ def grades_of(split: Split) -> str:
     return "all grades" if split == "all" else f"{split} grades"
 
 
-def over(estimate: Estimate) -> str:
+def over(estimate: Estimate | AgreementRow) -> str:
     """The numbers of items and topics of an estimate, for a cell."""
     return f"{estimate.n}/{estimate.topics}"
 

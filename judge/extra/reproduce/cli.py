@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from judge.calibrate.report.terminal import short
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import TableFormat, columns, print_grids, print_json, progress, say, say_undrawn
 from judge.crowd.released import RELEVANT
@@ -16,7 +15,7 @@ from judge.extra.reproduce.job import (
 )
 from judge.extra.reproduce.matching import MatchedRun, Score
 from judge.extra.reproduce.published import Reproduction
-from judge.io.cells import count, fold, pad, shorten
+from judge.io.cells import count, fold, number, pad, shorten
 from judge.io.layout import table_lines
 from judge.io.safe import printable
 from judge.records import Problem
@@ -87,6 +86,11 @@ def _run_lines(runs: Sequence[MatchedRun]) -> list[str]:
     return lines
 
 
+def _short(value: float | None) -> str:
+    """Two decimals without a leading zero, as publications print them."""
+    return number(value, 2).removeprefix("0")
+
+
 def _score_lines(scores: Sequence[Score]) -> list[str]:
     lines = ["", f"judged pairs only; relevant from grade {RELEVANT} on"] if scores else []
     for qrels, averaging in dict.fromkeys((score.qrels, score.averaging) for score in scores):
@@ -96,10 +100,10 @@ def _score_lines(scores: Sequence[Score]) -> list[str]:
         for run_id in dict.fromkeys(score.run_id for score in rows):
             estimates = {score.measure: score.estimate for score in rows if score.run_id == run_id}
             precision = estimates["P@1"]
-            interval = "" if precision.low is None else f"[{short(precision.low)}, {short(precision.high)}]"
-            values = (short(estimates[measure].value) for measure in ("grade@1", "nDCG@3", "MRR", "MAP"))
-            cells.append([printable(run_id), str(precision.n), short(precision.value), interval, *values])
-        lines += [line.text for line in table_lines(_HEADER, cells, columns())]
+            interval = "" if precision.low is None else f"[{_short(precision.low)}, {_short(precision.high)}]"
+            values = (_short(estimates[measure].value) for measure in ("grade@1", "nDCG@3", "MRR", "MAP"))
+            cells.append([printable(run_id), str(precision.n), _short(precision.value), interval, *values])
+        lines += table_lines(_HEADER, cells, columns())
     return lines
 
 

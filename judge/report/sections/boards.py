@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
+from judge.calibrate.report.chapters import NOTES, chapter
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
-from judge.calibrate.report.markdown import NOTES, chapter
 from judge.io.cells import interval, number, plain
 from judge.io.safe import printable
 from judge.io.table import Cell, Mark, Plot, Table

@@ -10,8 +10,7 @@ from judge.calibrate.findings import Calibration, CascadeCost
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.calibrate.report.folder import CASCADE_BOUNDS, CASCADES, calibration_files
-from judge.calibrate.report.markdown import calibration_markdown
-from judge.calibrate.report.terminal import summary
+from judge.calibrate.report.pages import calibration_markdown, summary
 from judge.extra.checkers.cascade import Cascade
 from judge.extra.checkers.planned import cascade_bounds, tried_bounds
 from judge.io.table import records_tsv
@@ -121,11 +120,11 @@ def test_every_output_says_what_it_saves_and_what_it_costs(found: Calibration) -
     assert (line["calls_alone"], line["calls_cascade"], line["cost_cascade"]) == ("120", "80", "0.020000")
     assert line["calls_checker"] == "118"
     assert len(records_tsv(CASCADE_BOUNDS, found.cascade_bounds).splitlines()) == 2
-    report, told = calibration_markdown(found), " ".join(summary(found).split())
+    report, told = calibration_markdown(found), " ".join(summary(found, 240).split())
     assert "40 of 120 (33 %)" in report and "| 80 in place of 120 | 118 | \\$0.02 in" in report
     assert "| 0.1 | 33 %, -" in report
     assert "40 of 120 (33 %)" in told and "80 in place of 120" in told and "118 $0.02 in place of $0.03" in told, told
-    assert "Cascades: judge prompt settled alone in the cascade checker/…erver/m grounded…ntences" in told
+    assert "Cascades judge prompt settled alone in the cascade difference" in told
     assert {"cascades.tsv", "cascade_bounds.tsv"} <= calibration_files(found).keys()
     assert (
         not {"cascades.tsv", "cascade_bounds.tsv"}
