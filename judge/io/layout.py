@@ -4,7 +4,6 @@ Columns without anything to say go, words are folded, and columns that do not fi
 block under the same keys.
 """
 
-import io
 from collections.abc import Collection, Sequence
 
 from judge.io.cells import columns_of, fold
@@ -93,9 +92,9 @@ def _drawn(
         table.add_column(Text(name), justify="left" if words else "right", overflow="fold", no_wrap=not folds)
     for row in cells:
         table.add_row(*map(Text, row))
-    out = io.StringIO()
     # Both sizes and every kind of output are said, so that nothing of the environment decides.
     kind = {"force_terminal": color, "color_system": "standard" if color else None, "force_jupyter": False}
-    console = Console(file=out, width=columns, height=25, legacy_windows=False, **kind)  # type: ignore[arg-type]
-    console.print(table)
-    return [line.rstrip() for line in out.getvalue().splitlines()]
+    console = Console(width=columns, height=25, legacy_windows=False, **kind)  # type: ignore[arg-type]
+    with console.capture() as drawn:
+        console.print(table)
+    return [line.rstrip() for line in drawn.get().splitlines()]
