@@ -26,9 +26,8 @@ from judge.ask.tasks import Task, evidence_gap, tasks
 from judge.io.ids import natural_key
 from judge.judges.backends.litellm import load_litellm
 from judge.pool.bank import read_pool_folder
-from judge.pool.intake import turns_by_id
 from judge.records import Criterion
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 
 MATERIAL = ("passages", "ptkb", "context", "utterance", "resolved_utterance", "response", "sentences")
 """Inputs in an order that is the same for every criterion, those first that several responses may share."""

@@ -24,18 +24,18 @@ from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.conversation import turns_shown
 from judge.pool.encoder import ENCODERS, Similarity, default_thresholds, open_encoder
-from judge.pool.intake import Submitted, check_years, make_pool, read_runs, turns_by_id
+from judge.pool.intake import Submitted, check_years, make_pool, read_runs
 from judge.pool.lists import read_relevance, read_turns
 from judge.pool.records import MissingPassages, OverLimit, Pool
-from judge.pool.run_choice import RunChoice, listed_runs
+from judge.pool.run_choice import DEFAULT_MEASURE, RUN_RULES, RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
-from judge.pool.selection import DEFAULT_MEASURE, DEFAULT_MINIMUM, RUN_RULES, Selection
+from judge.pool.selection import DEFAULT_MINIMUM, Selection
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
 from judge.runs.records import Topic, Turn
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 
 Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""

@@ -24,8 +24,9 @@ from judge.runs.check.year import Trace, mixed_years
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import find_runs
 from judge.runs.profiles import Limits, limits_of, year_of
-from judge.runs.records import Exclusion, Provenance, Run, Topic, Turn
+from judge.runs.records import Exclusion, Provenance, Run, Topic
 from judge.runs.tokens import TokenCounter
+from judge.runs.topics import turns_by_id
 
 
 class Submitted(Record, frozen=True):
@@ -54,11 +55,6 @@ class Submitted(Record, frozen=True):
         """The errors that take a whole run out, so that a leaderboard would miss it."""
         fine = {run.file for run in self.runs} | self.left_out
         return tuple(problem for problem in self.problems if problem.severity == "error" and problem.file not in fine)
-
-
-def turns_by_id(topics: Sequence[Topic]) -> dict[str, Turn]:
-    """The turns of all topics by turn id."""
-    return {turn.turn_id: turn for topic in topics for turn in topic.turns}
 
 
 def read_runs(

@@ -1,20 +1,45 @@
 """Which runs are pooled, where a list names them or a rule chooses them by a measure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from statistics import fmean, median
+from typing import Literal, get_args
 
 from judge.errors import UsageError
 from judge.io.ids import natural_key
-from judge.io.safe import shown
+from judge.io.safe import printable, shown
+from judge.io.table import tsv
 from judge.pool.intake import Submitted, leave_out
 from judge.pool.lists import read_run_ids
 from judge.pool.records import Pool
-from judge.pool.selection import DEFAULT_MEASURE, RunRule, RunScore, choice_tsv, choose_runs, mean_value
+from judge.records import Record
 from judge.runs.families import read_teams
 from judge.runs.formats import rules_of
-from judge.runs.measures import Measures
+from judge.runs.measures import Measures, Ranking
 from judge.runs.ranking import ranking
 from judge.runs.records import Run
+
+RunRule = Literal["best-automatic-per-team", "best-per-team", "above-median"]
+"""How runs are chosen.
+
+best-automatic-per-team: each team's best automatic run, if above the median of all automatic runs (iKAT 2023).
+best-per-team: each team's best run.
+above-median: every run above the median of all runs.
+"""
+
+RUN_RULES: tuple[RunRule, ...] = get_args(RunRule)
+CHOICE_COLUMNS = ("run_id", "team", "automatic", "measure", "value", "chosen", "reason")
+DEFAULT_MEASURE = "nDCG@5"
+"""The measure by which iKAT 2023 ordered its passage ranking runs."""
+
+
+class RunScore(Record, frozen=True):
+    """The facts by which a rule chooses a run: its team, whether it is automatic, its value of the measure."""
+
+    run_id: str
+    team: str | None
+    automatic: bool
+    value: float
 
 
 class RunChoice:
@@ -37,15 +62,77 @@ class RunChoice:
         team = self._teams.get(run.run_id) or run.team
         # CAsT 2022 runs do not say how they were made.
         automatic = run.run_type == "automatic" or rules_of(run.format).run_type is None
-        value = mean_value(self._measures, self._turns, ranking(run))
-        self._scores[run.run_id] = RunScore(run.run_id, team, automatic, value)
+        self._scores[run.run_id] = RunScore(run.run_id, team, automatic, self.value(ranking(run)))
+
+    def value(self, ranking: Ranking) -> float:
+        """The mean of the measure over every judged turn; a turn without passages counts 0."""
+        values = self._measures.values(ranking)[self._measures.names[0]]
+        return fmean(values.get(turn, 0.0) for turn in self._turns)
 
     def applied(self, submitted: Submitted) -> Submitted:
         """The submissions, less the runs that the rule does not choose."""
-        chosen, reasons = choose_runs(self._rule, self._scores)
-        self.table = choice_tsv(self._measures.names[0], self._scores, chosen, reasons)
+        reasons, self.table = choose_runs(self._rule, self._scores, self._measures.names[0])
+        chosen = {run_id for run_id, (is_chosen, _) in reasons.items() if is_chosen}
         others = dict.fromkeys(submitted.names.values(), "the rule did not consider it")
-        return leave_out(submitted, chosen, others | reasons)
+        return leave_out(submitted, chosen, others | {run_id: reason for run_id, (_, reason) in reasons.items()})
+
+
+def choose_runs(rule: RunRule, scores: Mapping[str, RunScore], measure: str) -> tuple[dict[str, tuple[bool, str]], str]:
+    """Whether a rule chooses each run and why, by run id; and the same as TSV, chosen runs first, by falling value.
+
+    A team's best run has the highest value; among equal values, the first run id in natural order. A run above the
+    median is strictly above it: a single run is not, nor is any of several equal runs.
+
+    Raises:
+        UsageError: The rule needs the team of a run that has none, or it chooses no run.
+    """
+    automatic_only = rule == "best-automatic-per-team"
+    considered = [score for score in scores.values() if score.automatic or not automatic_only]
+    if rule != "above-median":
+        _require_teams(considered)
+    middle = median(score.value for score in considered) if considered else 0.0
+    of_all = f"the median {middle:.4f} of the {len(considered)} {'automatic runs' if automatic_only else 'runs'}"
+    best: dict[str | None, RunScore] = {}
+    for score in sorted(considered, key=lambda score: (-score.value, natural_key(score.run_id))):
+        best.setdefault(score.team, score)
+    found: dict[str, tuple[bool, str]] = {}
+    for run_id, score in scores.items():
+        first = best.get(score.team, score)
+        if automatic_only and not score.automatic:
+            found[run_id] = False, "not an automatic run"
+        elif rule != "above-median" and first.run_id != run_id:
+            found[run_id] = False, f"{printable(first.run_id)} is the team's best with {first.value:.4f}"
+        elif rule != "best-per-team" and score.value <= middle:
+            found[run_id] = False, f"not above {of_all}"
+        else:
+            found[run_id] = (
+                True,
+                {
+                    "best-automatic-per-team": f"the team's best automatic run, above {of_all}",
+                    "best-per-team": "the team's best run",
+                    "above-median": f"above {of_all}",
+                }[rule],
+            )
+    if not any(is_chosen for is_chosen, _ in found.values()):
+        why = "; ".join(f"{printable(run_id)}: {found[run_id][1]}" for run_id in sorted(found, key=natural_key))
+        raise UsageError(f"the rule {rule} chooses no run: {why or 'there is none'}")
+    return found, _table(scores.values(), found, measure)
+
+
+def _require_teams(scores: Iterable[RunScore]) -> None:
+    nameless = sorted((score.run_id for score in scores if not score.team), key=natural_key)
+    if nameless:
+        raise UsageError(f"no team is known for {', '.join(map(printable, nameless))}: name them in a file of teams")
+
+
+def _table(scores: Iterable[RunScore], found: Mapping[str, tuple[bool, str]], measure: str) -> str:
+    words = {True: "yes", False: "no"}
+    lines = (
+        (score.run_id, score.team, words[score.automatic], measure, score.value, words[is_chosen], reason)
+        for score in sorted(scores, key=lambda one: (not found[one.run_id][0], -one.value, natural_key(one.run_id)))
+        for is_chosen, reason in (found[score.run_id],)
+    )
+    return tsv(CHOICE_COLUMNS, lines)
 
 
 def listed_runs(file: Path, submitted: Submitted, previous: Pool | None) -> Submitted:

@@ -1,35 +1,21 @@
-"""Which runs are pooled, by how they rank, which of their responses, and a reason for all others. Pure.
+"""Which responses of a run are pooled, and a reason for all others. Pure.
 
 An exclusion without a rank stands for all of the run's responses to the turn.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean, median
-from typing import Literal, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from judge.errors import UsageError
-from judge.io.ids import natural_key, run_turn_id
-from judge.io.safe import has_content, printable
-from judge.io.table import tsv
+from judge.io.ids import run_turn_id
+from judge.io.safe import has_content
 from judge.pool.build import Candidate
 from judge.pool.records import LeftOut, PooledTurn
 from judge.records import JudgedUnit
 from judge.runs.formats import rules_of
-from judge.runs.measures import Measures, Ranking
 from judge.runs.ranking import used_provenance
 from judge.runs.records import Exclusion, Provenance, Response, Run
-
-RunRule = Literal["best-automatic-per-team", "best-per-team", "above-median"]
-"""How runs are chosen.
-
-best-automatic-per-team: each team's best automatic run, if above the median of all automatic runs (iKAT 2023).
-best-per-team: each team's best run.
-above-median: every run above the median of all runs.
-"""
-
-RUN_RULES: tuple[RunRule, ...] = get_args(RunRule)
 
 _Why = tuple[LeftOut, str]
 """Reason and detail of an exclusion."""
@@ -151,99 +137,3 @@ def _bound(relevance: PassageRelevance | None, limit: int, depth: int, taken: in
     if relevance and taken < depth:
         return f"of which the first {limit} are looked at"
     return f"pool depth {depth}" + (" reached by better-ranked ones" if relevance else "")
-
-
-class RunScore(msgspec.Struct, frozen=True):
-    """The facts by which a rule chooses a run: its team, whether it is automatic, its value of the measure."""
-
-    run_id: str
-    team: str | None
-    automatic: bool
-    value: float
-
-
-def choose_runs(rule: RunRule, scores: Mapping[str, RunScore]) -> tuple[frozenset[str], dict[str, str]]:
-    """The run ids that a rule chooses, and for every run the reason why it is or is not among them.
-
-    A team's best run has the highest value; among equal values, the first run id in natural order. A run above the
-    median is strictly above it: a single run is not, nor is any of several equal runs.
-
-    Raises:
-        UsageError: The rule needs the team of a run that has none, or it chooses no run.
-    """
-    automatic_only = rule == "best-automatic-per-team"
-    considered = [score for score in scores.values() if score.automatic or not automatic_only]
-    if rule != "above-median":
-        _require_teams(considered)
-    middle = median(score.value for score in considered) if considered else 0.0
-    of_all = f"the median {middle:.4f} of the {len(considered)} {'automatic runs' if automatic_only else 'runs'}"
-    best = _best_of_teams(considered)
-    reasons: dict[str, str] = {}
-    chosen: set[str] = set()
-    for run_id, score in scores.items():
-        first = best.get(score.team, score)
-        if automatic_only and not score.automatic:
-            reasons[run_id] = "not an automatic run"
-        elif rule != "above-median" and first.run_id != run_id:
-            reasons[run_id] = f"{printable(first.run_id)} is the team's best with {first.value:.4f}"
-        elif rule != "best-per-team" and score.value <= middle:
-            reasons[run_id] = f"not above {of_all}"
-        else:
-            chosen.add(run_id)
-            reasons[run_id] = {
-                "best-automatic-per-team": f"the team's best automatic run, above {of_all}",
-                "best-per-team": "the team's best run",
-                "above-median": f"above {of_all}",
-            }[rule]
-    if not chosen:
-        why = "; ".join(f"{printable(run_id)}: {reasons[run_id]}" for run_id in sorted(reasons, key=natural_key))
-        raise UsageError(f"the rule {rule} chooses no run: {why or 'there is none'}")
-    return frozenset(chosen), reasons
-
-
-def _require_teams(scores: Iterable[RunScore]) -> None:
-    nameless = sorted((score.run_id for score in scores if not score.team), key=natural_key)
-    if nameless:
-        raise UsageError(f"no team is known for {', '.join(map(printable, nameless))}: name them in a file of teams")
-
-
-def _best_of_teams(scores: Iterable[RunScore]) -> dict[str | None, RunScore]:
-    best: dict[str | None, RunScore] = {}
-    for score in sorted(scores, key=lambda score: (-score.value, natural_key(score.run_id))):
-        best.setdefault(score.team, score)
-    return best
-
-
-def choice_tsv(
-    measure: str, scores: Mapping[str, RunScore], chosen: Collection[str], reasons: Mapping[str, str]
-) -> str:
-    """TSV of the runs that a rule considered, a line each: chosen runs first, then by falling value; ids escaped."""
-
-    def order(score: RunScore) -> tuple[object, ...]:
-        return score.run_id not in chosen, -score.value, natural_key(score.run_id)
-
-    lines = (
-        (
-            *(score.run_id, score.team, _yes_or_no(score.automatic), measure, score.value),
-            *(_yes_or_no(score.run_id in chosen), reasons[score.run_id]),
-        )
-        for score in sorted(scores.values(), key=order)
-    )
-    return tsv(CHOICE_COLUMNS, lines)
-
-
-def _yes_or_no(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-CHOICE_COLUMNS = ("run_id", "team", "automatic", "measure", "value", "chosen", "reason")
-
-
-DEFAULT_MEASURE = "nDCG@5"
-"""The measure by which iKAT 2023 ordered its passage ranking runs."""
-
-
-def mean_value(measures: Measures, turns: Collection[str], ranking: Ranking) -> float:
-    """The mean of the only measure over every judged turn; a turn without passages counts 0."""
-    values = measures.values(ranking)[measures.names[0]]
-    return fmean(values.get(turn, 0.0) for turn in turns)

@@ -1,6 +1,6 @@
 """Topics files to topics and turns: iKAT 2023, 2024 and 2025, and the CAsT 2022 tree. Texts are kept as they are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,14 @@ def read_topics(path: StrPath) -> Table[Topic]:
     return Table(topics)
 
 
+def turns_by_id(topics: Iterable[Topic]) -> dict[str, Turn]:
+    """The turns of all topics by turn id."""
+    return {turn.turn_id: turn for topic in topics for turn in topic.turns}
+
+
 def topic_turns(path: StrPath | None) -> dict[str, Turn] | None:
     """The turns of all topics of a file by turn id; None without a file."""
-    return None if path is None else {turn.turn_id: turn for topic in read_topics(path) for turn in topic.turns}
+    return None if path is None else turns_by_id(read_topics(path))
 
 
 def _topics(log: ProblemLog, value: Any) -> list[Topic]:

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from judge.errors import InputError, UsageError
+from judge.pool.admission import by_topic
 from judge.pool.bank import passages_jsonl, pool_jsonl, pool_lines, read_pool, turns_jsonl
 from judge.pool.conversation import turns_shown
-from judge.pool.dialogues import by_topic
 from judge.pool.intake import make_pool, read_runs
 from judge.pool.runs import with_runs
 from judge.pool.selection import PassageRelevance, Selection

@@ -6,7 +6,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.pool.lists import read_relevance
-from judge.pool.selection import DEFAULT_MEASURE, mean_value
+from judge.pool.run_choice import DEFAULT_MEASURE, RunChoice
 from judge.runs.formats import read_run
 from judge.runs.measures import Measures, Ranking
 from judge.runs.ranking import provenance_run, ranking
@@ -20,8 +20,8 @@ def ranked(ids: str) -> list[tuple[str, float]]:
 
 
 def mean(measure: str, grades: dict[str, dict[str, int]], *rankings: Ranking) -> list[float]:
-    measures = Measures([measure], grades)
-    return [mean_value(measures, grades, ranking) for ranking in rankings]
+    choice = RunChoice("above-median", grades, measure, None)
+    return [choice.value(ranking) for ranking in rankings]
 
 
 BEST = 2 / log2(2) + 1 / log2(3)

@@ -14,16 +14,8 @@ from judge.io.ids import topic_of
 from judge.pool.build import Candidate
 from judge.pool.lists import own_turn_id, read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.pool.selection import (
-    RUN_RULES,
-    PassageRelevance,
-    RunRule,
-    RunScore,
-    Selection,
-    candidates,
-    choice_tsv,
-    choose_runs,
-)
+from judge.pool.run_choice import RUN_RULES, RunRule, RunScore, choose_runs
+from judge.pool.selection import PassageRelevance, Selection, candidates
 from judge.results.turns import first_ranked
 from judge.runs.families import read_teams
 from judge.runs.formats import read_run
@@ -269,46 +261,39 @@ SCORES = scores(
 """Median of the automatic runs: (0.3 + 0.4) / 2 = 0.35; of all: (0.35 + 0.4) / 2 = 0.375."""
 
 
-@pytest.mark.parametrize(
-    ("rule", "chosen"),
-    [
-        ("best-automatic-per-team", {"a1"}),  # b1 is the best of B, but 0.3 < 0.35; C has no automatic run
-        ("best-per-team", {"a3", "b1", "c1"}),
-        ("above-median", {"a1", "a2", "a3"}),
-    ],
-)
-def test_rules(rule: RunRule, chosen: set[str]) -> None:
-    found, reasons = choose_runs(rule, SCORES)
-    assert found == chosen
-    assert reasons.keys() == SCORES.keys()
+def chosen(rule: RunRule, given: dict[str, RunScore]) -> set[str]:
+    found, _ = choose_runs(rule, given, "P@5")
+    return {run_id for run_id, (is_chosen, _) in found.items() if is_chosen}
 
 
-def test_reasons_say_why() -> None:
-    assert choose_runs("best-automatic-per-team", SCORES)[1] == {
-        "a1": "the team's best automatic run, above the median 0.3500 of the 4 automatic runs",
-        "a2": "a1 is the team's best with 0.5000",
-        "a3": "not an automatic run",
-        "b1": "not above the median 0.3500 of the 4 automatic runs",
-        "b2": "b1 is the team's best with 0.3000",
-        "c1": "not an automatic run",
+def test_rules_and_their_reasons() -> None:
+    assert choose_runs("best-automatic-per-team", SCORES, "P@5")[0] == {
+        "a1": (True, "the team's best automatic run, above the median 0.3500 of the 4 automatic runs"),
+        "a2": (False, "a1 is the team's best with 0.5000"),
+        "a3": (False, "not an automatic run"),
+        "b1": (False, "not above the median 0.3500 of the 4 automatic runs"),
+        "b2": (False, "b1 is the team's best with 0.3000"),
+        "c1": (False, "not an automatic run"),
     }
-    assert choose_runs("above-median", SCORES)[1]["c1"] == "not above the median 0.3750 of the 6 runs"
+    assert chosen("best-per-team", SCORES) == {"a3", "b1", "c1"}
+    assert chosen("above-median", SCORES) == {"a1", "a2", "a3"}
+    assert choose_runs("above-median", SCORES, "P@5")[0]["c1"] == (False, "not above the median 0.3750 of the 6 runs")
 
 
 def test_a_run_at_the_median_is_not_above_it_and_the_first_of_equals_is_the_best() -> None:
     given = scores(("r10", "A", True, 0.4), ("r2", "A", True, 0.4), ("x", "B", True, 0.3), ("y", "C", True, 0.3))
-    assert choose_runs("best-automatic-per-team", given)[0] == {"r2"}  # median 0.35
+    assert chosen("best-automatic-per-team", given) == {"r2"}  # median 0.35
     given = scores(("a", "A", True, 0.1), ("b", "B", True, 0.2), ("c", "C", True, 0.3))
-    assert choose_runs("best-automatic-per-team", given)[0] == {"c"}
+    assert chosen("best-automatic-per-team", given) == {"c"}
 
 
 @pytest.mark.parametrize("rule", ["best-automatic-per-team", "above-median"])
 def test_a_rule_that_chooses_no_run_is_refused(rule: RunRule) -> None:
     with pytest.raises(UsageError, match=r"chooses no run: only: not above the median 0\.5000 of the 1"):
-        choose_runs(rule, scores(("only", "A", True, 0.5)))
+        chosen(rule, scores(("only", "A", True, 0.5)))
     with pytest.raises(UsageError, match="chooses no run"):
-        choose_runs(rule, {})
-    assert choose_runs("best-per-team", scores(("only", "A", True, 0.5)))[0] == {"only"}
+        chosen(rule, {})
+    assert chosen("best-per-team", scores(("only", "A", True, 0.5))) == {"only"}
 
 
 def test_missing_teams_are_named_where_the_rule_needs_them() -> None:
@@ -316,15 +301,15 @@ def test_missing_teams_are_named_where_the_rule_needs_them() -> None:
         ("r10", None, True, 0.5), ("r2", "", True, 0.4), ("ok", "A", True, 0.1), ("manual", None, False, 0.2)
     )
     with pytest.raises(UsageError, match="no team is known for r2, r10: name"):
-        choose_runs("best-automatic-per-team", given)
+        chosen("best-automatic-per-team", given)
     with pytest.raises(UsageError, match="no team is known for manual, r2, r10: name"):
-        choose_runs("best-per-team", given)
-    assert choose_runs("above-median", given)[0] == {"r10", "r2"}  # median 0.3
+        chosen("best-per-team", given)
+    assert chosen("above-median", given) == {"r10", "r2"}  # median 0.3
 
 
 def test_the_record_of_a_choice() -> None:
-    chosen, reasons = choose_runs("best-per-team", scores(("b\n", "B", True, 1 / 3), ("a", "A", False, 0.25)))
-    assert choice_tsv("nDCG@5", scores(("b\n", "B", True, 1 / 3), ("a", "A", False, 0.25)), chosen, reasons) == (
+    given = scores(("b\n", "B", True, 1 / 3), ("a", "A", False, 0.25))
+    assert choose_runs("best-per-team", given, "nDCG@5")[1] == (
         "run_id\tteam\tautomatic\tmeasure\tvalue\tchosen\treason\n"
         "b\\n\tB\tyes\tnDCG@5\t0.333333\tyes\tthe team's best run\n"
         "a\tA\tno\tnDCG@5\t0.250000\tyes\tthe team's best run\n"
@@ -344,15 +329,14 @@ def test_a_choice_does_not_depend_on_the_order_of_runs(made: dict[str, Any], rul
     given = scores(*((run_id, *rest) for run_id, rest in made.items()))
     shuffled = dict(random.sample(sorted(given.items()), len(given)))
     try:
-        chosen, reasons = choose_runs(rule, given)
+        found = choose_runs(rule, given, "P@5")
     except UsageError:
         with pytest.raises(UsageError):
-            choose_runs(rule, shuffled)
+            chosen(rule, shuffled)
         return
-    assert (chosen, reasons) == choose_runs(rule, shuffled)
-    assert choice_tsv("P@5", given, chosen, reasons) == choice_tsv("P@5", shuffled, chosen, reasons)
+    assert found == choose_runs(rule, shuffled, "P@5")
     if rule != "above-median":
-        assert len({given[run_id].team for run_id in chosen}) == len(chosen)
+        assert len({given[run_id].team for run_id in chosen(rule, given)}) == len(chosen(rule, given))
 
 
 # Files

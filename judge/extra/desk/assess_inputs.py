@@ -34,11 +34,10 @@ from judge.io.stored import read_stored, sha256, unpack
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
-from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem
 from judge.runs.records import Turn
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 
 _LONGEST_NAME = 80
 

@@ -39,13 +39,12 @@ from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
 from judge.io.trec import safe_names
 from judge.jobs.options import ClusterUnit
-from judge.pool.intake import turns_by_id
 from judge.pool.lists import read_grades
 from judge.records import Problem
 from judge.runs.formats import find_runs
 from judge.runs.ranking import looks_like_trec_run
 from judge.runs.records import Topic, Turn
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 
 _Assessments = list[tuple[str, dict[str, dict[str, int]]]]
 """Names with grades by turn id and item id."""

@@ -37,7 +37,7 @@ from judge.io.paths import published
 from judge.io.safe import printable_id, shown
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
-from judge.pool.selection import DEFAULT_MEASURE
+from judge.pool.run_choice import DEFAULT_MEASURE
 from judge.records import Problem
 from judge.runs.topics import read_topics
 

@@ -37,11 +37,10 @@ from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooling, pool_runs
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.conversation import turns_shown
-from judge.pool.intake import turns_by_id
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, JudgedUnit, Passage, Record
 from judge.runs.records import Turn
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 
 
 def draw_items(pool: Pool, n: int, seed: int, *, with_passages: bool) -> tuple[ProbeItem, ...]:

@@ -9,12 +9,11 @@ import pytest
 from judge.errors import InputError
 from judge.extra.evaluate.intake import RankedRun, own_assessment, ranked_runs, statement_ranking
 from judge.extra.evaluate.rankings import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Evaluator, ask
-from judge.pool.intake import turns_by_id
 from judge.pool.lists import read_grades
 from judge.records import Problem
 from judge.runs.formats import read_run
 from judge.runs.records import PtkbStatement, Topic, Turn
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 
 PTKB = (PtkbStatement("1", "I run."), PtkbStatement("2", "I am vegan."), PtkbStatement("3", "I live in Rome."))
 TURN = Turn("1-1_1", "1-1", "Where?", None, (), PTKB, ("2",))
