@@ -3,6 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,6 @@ class Verdicts(msgspec.Struct, frozen=True):
     """The jury's results under one criterion."""
 
     results: StoredResults
-    """In the order in which the members' results name the responses."""
     rule: str
     """How the members' grades become one grade, in words."""
     ties: int
@@ -99,72 +99,56 @@ def consensus(
 
     If at least half of the members gave a verdict and more were unable than gave a grade, the jury is unable.
     Otherwise it needs the grades of at least half of the members. Without them the result is a failure, with the
-    members' most frequent reason.
-
-    Args:
-        criterion: From `jury_criterion`.
-        members: The M members.
-        results: One result of each member for each response; those under other criteria are passed over.
-        aggregator: A name of `juries`.
-        folder: As for `ResultWriter`.
+    members' most frequent reason. Results come in the order in which the members' results name the responses.
     """
-    numbers, places, given = _votes(criterion, members, results)
-    labels, codes = _labels(criterion, members, numbers, given)
-    graded = AGGREGATORS[aggregator](labels, CrowdSettings()) if len(labels.code) else None
-    where = {item: i for i, item in enumerate(labels.items)}
+    grades = tuple(sorted(level.grade for level in criterion.scale.levels))
+    numbers, places, codes = _votes(criterion, members, results, grades)
+    # Columns of the codes in natural order of turn and response.
+    items = sorted(numbers, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
+    codes = codes[:, [numbers[item] for item in items]]
+    worker, item = np.nonzero(codes >= 0)
     names = member_names(members)
-    rows = zip(*(map(results.__getitem__, places) for places in places), strict=True)
+    labels = CrowdLabels(
+        criterion=criterion.name,
+        grades=grades,
+        workers=tuple(names),
+        items=tuple(items),
+        worker=worker.astype(np.int32),
+        item=item.astype(np.int32),
+        code=codes[worker, item],
+    )
+    voted = AGGREGATORS[aggregator](labels, CrowdSettings()) if len(labels.code) else None
+    where = {item: i for i, item in enumerate(items)}
     verdicts = (
-        _verdict(criterion, row, names, f"{JURY}{aggregator}", graded, where[item])
-        for item, row in zip(numbers, rows, strict=True)
+        _verdict(criterion, [results[place] for place in row], names, f"{JURY}{aggregator}", voted, where[item])
+        for item, row in zip(numbers, places.T.tolist(), strict=True)
     )
     return Verdicts(
         results=stored(verdicts, folder),
-        rule="no member gave a grade" if graded is None else graded.rule,
-        ties=0 if graded is None else int(graded.tied.sum()),
-        alpha=alpha_interval(codes, labels.topic, labels.grades, "ordinal", np.random.default_rng(_SEED)),
+        rule="no member gave a grade" if voted is None else voted.rule,
+        ties=0 if voted is None else int(voted.tied.sum()),
+        alpha=alpha_interval(codes, labels.topic, grades, "ordinal", np.random.default_rng(_SEED)),
     )
 
 
 def _votes(
-    criterion: Criterion, members: Sequence[Member], results: Sequence[Judgment | Failure]
-) -> tuple[dict[Item, int], list["array[int]"], list["array[int]"]]:
+    criterion: Criterion, members: Sequence[Member], results: Sequence[Judgment | Failure], grades: Sequence[int]
+) -> tuple[dict[Item, int], NDArray[np.int64], NDArray[np.int8]]:
+    """The responses in order, and of each member (rows) the place of its result and its code, -1 without a grade."""
     member = {(member.judge, member.prompt_digest, member.sample): i for i, member in enumerate(members)}
-    code = {grade: i for i, grade in enumerate(sorted(level.grade for level in criterion.scale.levels))}
     items: dict[Item, int] = {}
-    places, codes = ([array(kind) for _ in members] for kind in "qb")
+    votes = array("q")
     for place in places_of(results, criterion.name):
         result = results[place]
-        who = member[result.judge, result.criterion_digest, result.sample]
         number = items.setdefault(Item(result.turn_id, result.response_id), len(items))
-        given = code[result.grade] if isinstance(result, Judgment) and not result.unable else -1
-        for numbers, value in ((places[who], place), (codes[who], given)):
-            numbers.extend([-1] * (number + 1 - len(numbers)))
-            numbers[number] = value
-    if any(-1 in numbers or len(numbers) < len(items) for numbers in places):
+        code = grades.index(result.grade) if isinstance(result, Judgment) and not result.unable else -1
+        votes.extend((member[result.judge, result.criterion_digest, result.sample], number, place, code))
+    who, which, place_of, code_of = np.array(votes, dtype=np.int64).reshape(-1, 4).T
+    places, codes = np.full((2, len(members), len(items)), -1, dtype=np.int64)
+    places[who, which], codes[who, which] = place_of, code_of
+    if (places < 0).any():
         raise ValueError(f"a member of the jury has no result for some response under {criterion.name}")
-    return items, places, codes
-
-
-def _labels(
-    criterion: Criterion, members: Sequence[Member], numbers: Mapping[Item, int], given: Sequence["array[int]"]
-) -> tuple[CrowdLabels, NDArray[np.int8]]:
-    """The members' grades as a crowd's labels, and as codes (members x items), -1 where there is no grade."""
-    grades = tuple(sorted(level.grade for level in criterion.scale.levels))
-    items = sorted(numbers, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
-    order = np.array([numbers[item] for item in items], dtype=np.int64)
-    codes = np.array([np.asarray(each)[order] for each in given], dtype=np.int8).reshape(len(members), -1)
-    worker, place = np.nonzero(codes >= 0)
-    labels = CrowdLabels(
-        criterion=criterion.name,
-        grades=grades,
-        workers=tuple(member_names(members)),
-        items=tuple(items),
-        worker=worker.astype(np.int32),
-        item=place.astype(np.int32),
-        code=codes[worker, place],
-    )
-    return labels, codes
+    return items, places, codes.astype(np.int8)
 
 
 def _verdict(
@@ -242,14 +226,9 @@ def cautions(
     runs: Iterable[str],
     temperature: float,
 ) -> tuple[str, ...]:
-    """Warnings about a jury.
+    """Warnings about the members, by criterion.
 
-    Args:
-        aggregator: A name of `juries`.
-        members: By criterion.
-        families: Run or judge to its family of models.
-        runs: Ids of the runs that are judged.
-        temperature: The sampling temperature of the members.
+    `families`: run or judge to its family of models; `runs`: the runs that are judged.
     """
     warnings = []
     for criterion, jury in members.items():
@@ -327,15 +306,7 @@ def _alpha(alpha: Estimate) -> str:
 
 
 class Jury(Judge):
-    """Every model of a judge under every prompt of a criterion, each asked `samples` times, as one judge.
-
-    Args:
-        aggregator: A name of `juries`.
-        judge: The models.
-        prompts: The prompts by criterion, in natural order.
-        samples: How often each model is asked each question.
-        warnings: A sentence each.
-    """
+    """Every model of a judge under every prompt of a criterion (in natural order), each asked `samples` times."""
 
     def __init__(
         self,
@@ -368,12 +339,7 @@ class Jury(Judge):
     def decide(
         self, collected: Sequence[Judgment | Failure], folder: Path | None = None
     ) -> tuple[StoredResults, JuryNotes]:
-        """Aggregate the results of all members to the jury's results, with notes for the outputs.
-
-        Args:
-            collected: The results of all members.
-            folder: As for `ResultWriter`.
-        """
+        """Aggregate the results of all members to the jury's results, with notes for the outputs."""
         verdicts = {
             criterion.name: consensus(criterion, self.members[criterion.name], collected, self.aggregator, folder)
             for criterion in self.criteria
@@ -405,8 +371,13 @@ def make_jury(
     ordered = {
         name: tuple(sorted(prompts[name], key=lambda prompt: natural_key(prompt.prompt_id))) for name in sorted(prompts)
     }
-    for variants in ordered.values():
-        _check_distinct(variants)
+    for prompt, later in (pair for variants in ordered.values() for pair in combinations(variants, 2)):
+        # Records could not distinguish them.
+        if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:
+            raise UsageError(
+                f"{prompt.file} and {later.file} are the same prompt or are both called {prompt.prompt_id}: "
+                "give each once, or rename one of the files"
+            )
     members = _members(judge.models, ordered, samples)
     for name, jury in members.items():
         if len(jury) == 1:
@@ -430,14 +401,3 @@ def _members(
         )
         for name, variants in prompts.items()
     }
-
-
-def _check_distinct(prompts: Sequence[Criterion]) -> None:
-    """Refuse prompts that records could not distinguish."""
-    for place, prompt in enumerate(prompts):
-        for later in prompts[place + 1 :]:
-            if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:
-                raise UsageError(
-                    f"{prompt.file} and {later.file} are the same prompt or are both called {prompt.prompt_id}: "
-                    "give each once, or rename one of the files"
-                )
