@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
@@ -24,26 +24,41 @@ from judge.pool.build import normalize
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, Record, Scale
 
+# Stripped only for the length check: the row keeps the value as the file gives it.
+_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
+_Grade = Annotated[str, StringConstraints(pattern="^-?[0-9]{1,9}$")]
+_ROUNDING = 1e-4
+"""How far a sum of probabilities may be from 1: files hold them rounded."""
+
 
 class GoldRow(Record, frozen=True):
     """One grade by one assessor for one response; docs/reference/files.toml explains the fields."""
 
-    turn_id: str
-    topic_id: str
-    criterion: str
+    turn_id: _Name
+    topic_id: _Name
+    criterion: _Name
     grade: int
-    assessor: str
-    response_id: str | None = None
-    text_sha256: str | None = None
+    assessor: _Name
+    response_id: _Name | None = None
+    text_sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
     """SHA-256 of the response text in NFC without outer white space; it names the response in any pool."""
-    run_id: str | None = None
+    run_id: _Name | None = None
     made: Literal["blind", "postedit", "construction", "synthetic"] = "blind"
-    inclusion_probability: float | None = None
-    stratum: str | None = None
+    inclusion_probability: Annotated[float, Field(ge=1e-9, le=1)] | None = None
+    stratum: _Name | None = None
     split: Literal["dev", "test"] | None = None
-    distribution: dict[str, float] | None = None
+    distribution: (
+        Annotated[dict[_Grade, Annotated[float, Field(ge=0, le=1)]], AfterValidator(lambda of: _sums_to_one(of))] | None
+    ) = None
     """Soft label: grade to probability, where the grade is a crowd's consensus."""
 
+
+_DECLARED: dict[str, Any] = {
+    field.name: (GoldRow.__annotations__[field.name], ... if field.required else field.default)
+    for field in msgspec.structs.fields(GoldRow)
+}
+_FIELDS = create_model("_FIELDS", __config__=ConfigDict(extra="forbid", strict=True), **_DECLARED)
+"""The fields of a gold row as JSON may hold them."""
 
 GoldByResponse = dict[tuple[str, str], list[GoldRow]]
 """Gold rows by (response_id, criterion), in the order of the file."""
@@ -210,38 +225,10 @@ class _RepeatedField(ValueError):
     """A JSON object has a field twice."""
 
 
-# Stripped only for the length check: the row keeps the value as the file gives it.
-_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
-
-
-_Share = Annotated[float, Field(ge=0, le=1)]
-_ROUNDING = 1e-4
-"""How far a sum of probabilities may be from 1: files hold them rounded."""
-
-
-class _Fields(BaseModel, extra="forbid", strict=True):
-    """The fields of a gold row as JSON may hold them."""
-
-    turn_id: _Name
-    topic_id: _Name
-    criterion: _Name
-    grade: int
-    assessor: _Name
-    response_id: _Name | None = None
-    text_sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = None
-    run_id: _Name | None = None
-    made: Literal["blind", "postedit", "construction", "synthetic"] = "blind"
-    inclusion_probability: Annotated[float, Field(ge=1e-9, le=1)] | None = None
-    stratum: _Name | None = None
-    split: Literal["dev", "test"] | None = None
-    distribution: dict[Annotated[str, StringConstraints(pattern="^-?[0-9]{1,9}$")], _Share] | None = None
-
-    @field_validator("distribution")
-    @classmethod
-    def _sums_to_one(cls, value: dict[str, float] | None) -> dict[str, float] | None:
-        if value is not None and abs(sum(value.values()) - 1) > _ROUNDING:
-            raise PydanticCustomError("not_one", "expected probabilities that sum to 1")
-        return value
+def _sums_to_one(shares: dict[str, float]) -> dict[str, float]:
+    if abs(sum(shares.values()) - 1) > _ROUNDING:
+        raise PydanticCustomError("not_one", "expected probabilities that sum to 1")
+    return shares
 
 
 def _row(line: bytes) -> tuple[list[tuple[str, str, str]], dict[str, Any]]:
@@ -263,7 +250,7 @@ def field_problems(values: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """(code, JSON path, message) of each problem that keeps the fields from being a gold row."""
     problems = []
     try:
-        _Fields.model_validate(values)
+        _FIELDS.model_validate(values)
     except ValidationError as invalid:
         for error in invalid.errors():
             if not error["loc"]:
