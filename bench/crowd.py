@@ -24,6 +24,7 @@ import numpy as np
 
 from judge.crowd.aggregators import AGGREGATORS, CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.layout import Layout
 from judge.crowd.tables import read_tables
 from judge.stats.consensus import SHARES, TIES
 
@@ -88,8 +89,8 @@ def measure(source: str, name: str, items: int) -> None:
     """One line: source, aggregator, seconds to get the labels, to aggregate, CPU of that, peak memory, share right."""
     start = time.perf_counter()
     if source.endswith(".parquet"):
-        scale = dict.fromkeys(["relevance"], GRADES)
-        labels = read_tables([Path(source)], columns={}, scales=scale, criteria=["relevance"])["relevance"]
+        layout = Layout(columns={}, scales={"relevance": GRADES}, criteria=["relevance"])
+        labels = read_tables([Path(source)], layout)["relevance"]
         truth = None
     else:
         worker, item, code, truth = arrays(items, source)

@@ -66,10 +66,8 @@ class KnownFile:
     ) -> tuple[KnownItem, ...]:
         """The known items under criteria that the tables have, in natural order.
 
-        Args:
-            scales: Grades of every criterion of the tables.
-            warnings: Gets a warning for each row of another criterion, which has no effect.
-            only: The criterion of rows that name none; by default that of the tables, if they have only one.
+        A row of another criterion has no effect, with a warning. A row that names none is of the criterion `only`, by
+        default of that of the tables, if they have only one.
 
         Raises:
             InputError: Rows have problems; every problem is listed.
@@ -82,37 +80,28 @@ class KnownFile:
             criterion = values.get("criterion") or only
             if isinstance(criterion, str) and criterion not in scales:
                 message = f"criterion {shown(criterion)} is in no table that was read: expected {', '.join(scales)}"
-                idle = Problem("unknown_criterion", "warning", self.file, None, where, message)
                 if warnings is not None:
-                    warnings.append(idle)
+                    warnings.append(Problem("unknown_criterion", "warning", self.file, None, where, message))
                 continue
             known, problem = _known(values, criterion, scales)
-            if known is not None and (key := known[:3]) in items:
+            if known is not None and items.setdefault(known[:3], known) is not known:
                 problem = f"item {shown(known.item_id)} is on an earlier line too"
-            elif known is not None:
-                items[key] = known
             if problem:
                 problems.append(Problem("wrong_known_item", "error", self.file, None, where, problem))
         if not self.rows and not problems:
             problems.append(Problem("empty_file", "error", self.file, None, "", "expected one known item or more"))
-        if problems:
-            n = problems.total("error")
+        if n := problems.total("error"):
             said = f"{n:,} {'problem' if n == 1 else 'problems'}"
             raise InputError(f"{self.file}: not usable as known items: {said}", [*problems, *problems.rest()])
         if not items:
             raise InputError(f"{self.file}: no known item is about {', '.join(scales)}")
-        return tuple(
-            sorted(items.values(), key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id), item[2:]))
-        )
+        return tuple(sorted(items.values(), key=lambda item: (*_item_order(item[:2]), item[2:])))
 
 
 def read_known(path: Path) -> KnownFile:
     """Known items from a table (`turn_id, response_id, criterion, acceptable`: `0,1`) or JSON Lines (`[0, 1]`).
 
     The criterion may be left out if the tables have only one.
-
-    Args:
-        path: The file.
 
     Raises:
         InputError: The file cannot be read.
@@ -237,9 +226,8 @@ def filter_workers(
         for row in wrong:
             item = crowd.items[crowd.item[row]]
             worker, label = crowd.workers[crowd.worker[row]], crowd.grades[crowd.code[row]]
-            removal = Removal(
-                topic_of(item.turn_id), worker, item.turn_id, item.item_id, criterion, label, of_item[item]
-            )
+            topic = topic_of(item.turn_id)
+            removal = Removal(topic, worker, item.turn_id, item.item_id, criterion, label, of_item[item])
             fails.append((int(pairs[criterion][row]), removal))
     failed, times = np.unique([pair for pair, _ in fails], return_counts=True)
     gone = failed[times > max_fails].astype(np.int64)

@@ -46,12 +46,8 @@ def crowd_files(
 ) -> dict[str, bytes]:
     """File name to content, without the manifest.
 
-    Args:
-        study: The grades.
-        unit: What was labeled.
-        texts: The items' texts, for bank, JSON and gold.
-        turns: The turns of the subset qrels.
-        filter_min: Grade that a turn must have at least once to be in the filtered qrels.
+    `turns`: those of the subset qrels; `filter_min`: the grade that a turn must have at least once to be in the
+    filtered qrels.
 
     Raises:
         InputError: Turns of the subset have no grade.
@@ -66,9 +62,8 @@ def crowd_files(
         }
         for name, labels in study.labels.items()
     }
-    items = list(next(iter(grades.values()), {}))
-    if len(grades) > 1:
-        items = sorted({item for of_item in grades.values() for item in of_item}, key=_natural)
+    graded_items = {item for of_item in grades.values() for item in of_item}
+    items = sorted(graded_items, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
     graded = {item.turn_id for item in items}
     if unknown := [turn_id for turn_id in turns or () if turn_id not in graded]:
         message = "no item of this turn has a grade"
@@ -105,12 +100,7 @@ def write_crowd(
 ) -> None:
     """Write the files, and the manifest last; a folder without it is incomplete.
 
-    Args:
-        out: The folder.
-        files: Name to content.
-        inputs: The files that were read.
-        options: What determined the output, beside them.
-        tables: Name to digest of tables that were no files.
+    `tables`: name to digest of tables that were no files.
 
     Raises:
         UsageError: An output would replace an input.
@@ -127,10 +117,6 @@ def write_crowd(
         "seed": SEED,
     }
     replace_folder(out, {**files, MANIFEST: json_bytes(manifest)}, RECORD, inputs=inputs, last=MANIFEST)
-
-
-def _natural(item: Item) -> tuple[object, ...]:
-    return natural_key(item.turn_id), natural_key(item.item_id)
 
 
 def _qrels(of_item: Mapping[Item, int], turns: Collection[str]) -> bytes:

@@ -1,7 +1,7 @@
 """Makes a crowd's grades from labels, with statistics of workers, items and agreement. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from judge.crowd.labels import CrowdLabels
 from judge.crowd.reliability import PairRow, ReliabilityRow, pairwise, reliability, topic_reliability
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.plugins import added
-from judge.records import Problem
+from judge.records import Problem, Record
 from judge.stats.consensus import modes
 
 FAR = 0.1
@@ -25,8 +25,7 @@ SEED = 4
 """The seed of resamples and samples: the same labels give the same bytes."""
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(Record, frozen=True):
     """A crowd's grades and the statistics about them; mappings are by criterion."""
 
     settings: CrowdSettings
@@ -58,12 +57,7 @@ def study(
 ) -> Study:
     """Filter the workers, aggregate their labels, and compute the statistics.
 
-    Args:
-        labels: Criterion to labels, known items included.
-        known: None for no filter.
-        settings: The user's options.
-        wanted: The criteria to grade, all if None. Labels of other criteria only serve the known items.
-        steps: Called as criteria are graded and workers compared.
+    The labels include known items. Criteria that are not `wanted` are not graded: they only serve the known items.
     """
     aggregate = AGGREGATORS[settings.aggregator]
     before = without_known(labels, known)

@@ -26,13 +26,7 @@ TOO_SURE = (
 
 
 def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
-    """The text of `summary.md`.
-
-    Args:
-        study: The grades.
-        unit: What was labeled.
-        incomplete: What the JSON lacks in comparison with CAsT-ReGIn's, in words.
-    """
+    """The text of `summary.md`; `incomplete` says what the JSON lacks in comparison with CAsT-ReGIn's."""
     parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", *_grades(study)]
     parts += ["## Reliability", *_reliability(study)]
     if study.audit is not None:
@@ -205,10 +199,6 @@ def terminal(study: Study, columns: int = 80) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-_ITEM_COLUMNS = ("criterion", "grade", "n", "tied", "mean", "entropy", "unvoted")
-_REMOVED_COLUMNS = ("criterion", "label", "acceptable")
-_FEW_COLUMNS = ("criterion", "n", "n_before_filter")
-_PAIR_COLUMNS = ("criterion", "worker_a", "worker_b", "n", "same", "kappa", "wkappa", "share_of_workers")
 _RELIABILITY = {
     **fields("criterion topic_id=topic labels_of=of alpha=alpha.value alpha_lo=alpha.low alpha_hi=alpha.high"),
     **fields("items=alpha.n topics=alpha.topics workers labels note=alpha.reason"),
@@ -237,23 +227,22 @@ class ItemGrade(Record, frozen=True):
 
 
 def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
-    """File name to content; `removed.tsv` only if known items were given.
-
-    Args:
-        study: The grades.
-        item: The name of the column of ids.
-    """
+    """File name to content; `removed.tsv` only if known items were given; `item` names the column of ids."""
+    pairs = ((*msgspec.structs.astuple(pair), share) for pairs, share in study.pairs.values() for pair in pairs)
+    few = (row for rows in study.few.values() for row in rows)
+    paired = "criterion worker_a worker_b n same kappa wkappa share_of_workers".split()
     files = {
         "items.tsv": _items(study, item),
-        "few_labels.tsv": tsv(("turn_id", item, *_FEW_COLUMNS), (row for rows in study.few.values() for row in rows)),
-        "pairwise.tsv": _pairs(study),
+        "few_labels.tsv": tsv(("turn_id", item, "criterion", "n", "n_before_filter"), few),
+        "pairwise.tsv": tsv(paired, pairs),
         "reliability.tsv": records_tsv(_RELIABILITY, study.reliability),
     }
     if report := worker_report():
         files["workers.tsv"] = report.workers_tsv(study)
     if study.audit is not None:
+        columns = ("topic_id", "worker", "turn_id", item, "criterion", "label", "acceptable")
         removals = ([*row[:-1], ",".join(map(str, row.acceptable))] for row in study.audit.removals)
-        files["removed.tsv"] = tsv(("topic_id", "worker", "turn_id", item, *_REMOVED_COLUMNS), removals)
+        files["removed.tsv"] = tsv(columns, removals)
     return {name: text.encode() for name, text in files.items()}
 
 
@@ -261,19 +250,18 @@ def _items(study: Study, item: str) -> str:
     """A row for each item and criterion; no grade where no label is left."""
     scale = [str(grade) for grade in sorted({grade for labels in study.labels.values() for grade in labels.grades})]
     modeled = any(grades.fit is not None for grades in study.grades.values())
-    columns = ["turn_id", item, *_ITEM_COLUMNS, *(f"count_{grade}" for grade in scale)]
+    *names, _, _ = ItemGrade.__struct_fields__
+    columns = ["turn_id", item, *names[2:], *(f"count_{grade}" for grade in scale)]
     columns += [f"p_{grade}" for grade in scale] if modeled else []
-    return tsv(
-        columns,
-        (
-            [
-                *(getattr(row, name) for name in ("turn_id", "response_id", *_ITEM_COLUMNS)),
-                *map(row.count.get, scale),
-                *(map((row.p or {}).get, scale) if modeled else ()),
-            ]
-            for row in item_grades(study)
-        ),
+    lines = (
+        [
+            *(getattr(row, name) for name in names),
+            *map(row.count.get, scale),
+            *(map((row.p or {}).get, scale) if modeled else ()),
+        ]
+        for row in item_grades(study)
     )
+    return tsv(columns, lines)
 
 
 def item_grades(study: Study) -> Iterator[ItemGrade]:
@@ -283,21 +271,14 @@ def item_grades(study: Study) -> Iterator[ItemGrade]:
         scale = [str(grade) for grade in labels.grades]
         codes, labeled = grades.code.tolist(), grades.n.tolist()
         for i, (item, code, n) in enumerate(zip(labels.items, codes, labeled, strict=True)):
+            statistics = ("tied", "mean", "entropy", "unvoted")
             yield ItemGrade(
                 turn_id=item.turn_id,
                 response_id=item.item_id,
                 criterion=name,
                 grade=labels.grades[code] if n else None,
                 n=n,
-                tied=bool(grades.tied[i]) if n else None,
-                mean=float(grades.mean[i]) if n else None,
-                entropy=float(grades.entropy[i]) if n else None,
-                unvoted=bool(grades.unvoted[i]) if n else None,
+                **{of: getattr(grades, of)[i].item() if n else None for of in statistics},
                 count=dict(zip(scale, grades.counts[i].tolist(), strict=True)),
                 p=dict(zip(scale, grades.shares[i].tolist(), strict=True)) if grades.fit is not None and n else None,
             )
-
-
-def _pairs(study: Study) -> str:
-    rows = ((*msgspec.structs.astuple(pair), sampled) for pairs, sampled in study.pairs.values() for pair in pairs)
-    return tsv(_PAIR_COLUMNS, rows)

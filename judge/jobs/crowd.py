@@ -35,8 +35,6 @@ from judge.stats.consensus import SHARES, TIES
 from judge.stats.worker_models import PRIORS
 
 _SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
-
-
 _READING = "reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"
 
 
@@ -66,15 +64,7 @@ class CrowdPlan(LabelTables):
     """Folder to write."""
     subset_turns: Annotated[Path | None, Option("mi-turns", metavar="FILE")] = None
     """Turn ids of the subset qrels, one per line."""
-    scales: Annotated[
-        tuple[str, ...],
-        Option(
-            "scale",
-            metavar="[NAME=]LOW-HIGH",
-            repeat=True,
-            section=_READING,
-        ),
-    ] = ()
+    scales: Annotated[tuple[str, ...], Option("scale", metavar="[NAME=]LOW-HIGH", repeat=True, section=_READING)] = ()
     """Scale of every criterion, e.g. 0-3, or of one; with names, any other criterion is an error."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
     """Prompt by whose levels was labeled: gives its criterion's scale, and its levels name grades (repeatable)."""
@@ -173,7 +163,6 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     known_file = read_known(Path(plan.known)) if plan.known is not None else None
     by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
     stated = tuple(map(find_criterion, plan.prompts))
-    prompts = {prompt.name: prompt for prompt in stated}
     steps(Step("reading labels"))
     layout = Layout(
         columns=plan.columns,
@@ -184,15 +173,13 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         turns=turns,
         beside=known_file.criteria if known_file else (),
         repeatable=known_file.items if known_file else (),
-        words=_words(plan.words, prompts),
+        words=_words(plan.words, {prompt.name: prompt for prompt in stated}),
         kind=plan.table,
     )
     labels = read_tables(list(plan.labels), layout, warnings)
     scales = {name: table.grades for name, table in labels.items()}
     problems = LabelProblems()
-    # The criterion of known items that name none.
-    only = plan.criteria[0] if len(plan.criteria) == 1 else None
-    known = known_file.known(scales, problems, only=only) if known_file else ()
+    known = known_file.known(scales, problems, only=layout.only if plan.criteria else None) if known_file else ()
     graded = study(labels, known, _settings(plan), wanted=plan.criteria or None, steps=steps)
     for turn_id, item_id in graded.audit.unlabeled if graded.audit is not None else ():
         message = f"nobody labeled {item_id}"
@@ -206,13 +193,13 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         joint = need("diagnostics.joint", "--with-judgments")
         judges = [judge for path in plan.with_judgments for judge in read_labels(path, grades_only=True)]
         files["with_judgments.tsv"] = joint.joint_tsv(graded.labels, judges).encode()
-    frames = {f"table {place}": table for place, table in enumerate(plan.labels, start=1) if is_frame(table)}
     inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
     inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
     inputs += [pool_file(plan.bank)] if plan.bank is not None else []
     options = _options(plan, {name: scales[name] for name in graded.labels})
-    options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in prompts.values()}
-    tables = {name: frame_digest(name, table) for name, table in frames.items()}
+    options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in stated}
+    named = ((f"table {place}", table) for place, table in enumerate(plan.labels, start=1) if is_frame(table))
+    tables = {name: frame_digest(name, table) for name, table in named}
     write_crowd(plan.out, files, inputs, options, tables)
     return CrowdOutcome(graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty))
 
@@ -252,9 +239,8 @@ def _scales(given: Sequence[str], prompts: Collection[Criterion]) -> Scales:
 
 def _settings(plan: CrowdPlan) -> CrowdSettings:
     """What the plan says, with the defaults for options not given."""
-    names = ("aggregator", "majority", "tie", "smoothing", "prior", "max_fails", "max_deviation", "min_labels")
-    given = {name: getattr(plan, name) for name in (*names, "too_fast") if getattr(plan, name) is not None}
-    return CrowdSettings(**given)
+    given = {name: getattr(plan, name, None) for name in CrowdSettings.__struct_fields__}
+    return CrowdSettings(**{name: value for name, value in given.items() if value is not None})
 
 
 def _empty(graded: Study) -> list[Problem]:
@@ -291,11 +277,8 @@ def _texts(
 
 def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:
     """The options that determine the output, as JSON values."""
-    names = (
-        *("aggregator", "max_fails", "max_deviation", "min_labels", "too_fast", "filter_min"),
-        *("unit", "task", "wide"),
-    )
-    values: dict[str, Any] = {name: getattr(plan, name) for name in names}
+    names = "aggregator max_fails max_deviation min_labels too_fast filter_min unit task wide"
+    values: dict[str, Any] = {name: getattr(plan, name) for name in names.split()}
     settings, aggregator = _settings(plan), AGGREGATORS[plan.aggregator]
     if aggregator.votes:
         values |= {"majority": settings.majority, "tie": settings.tie}
