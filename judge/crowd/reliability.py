@@ -144,27 +144,24 @@ def pairwise(
     Returns:
         The pairs, and the share of the workers that were sampled.
     """
+    import polars as pl
+
     labels, share = _some_workers(labels, rng)
-    W, k = len(labels.workers), len(labels.grades)
-    pairs, cells = _pairs(labels)
-    pair_numbers, place, common = np.unique(pairs, return_inverse=True, return_counts=True)
-    enough = common >= fewest
-    keep = enough[place]
-    new, cells = (np.cumsum(enough) - 1)[place[keep]], cells[keep]
-    order = np.argsort(new, kind="stable")
-    new, cells = new[order], cells[order]
-    columns: list[list[float | None]] = [[], [], []]
-    step = max(1, MOST_CELLS // k**2)
-    for start in range(0, P := int(enough.sum()), step):
-        of = slice(*np.searchsorted(new, [start, start + step]))
-        B = min(step, P - start)
-        C = np.bincount((new[of] - start) * k**2 + cells[of], minlength=B * k**2).reshape(B, k, k)
-        for column, name in zip(columns, ("percent", "kappa", "wkappa"), strict=True):
-            column += statistic_of(name, C, labels.grades)
-    rows = (
-        PairRow(labels.criterion, labels.workers[pair // W], labels.workers[pair % W], int(m), same or 0.0, *kappas)
-        for pair, m, same, *kappas in zip(pair_numbers[enough].tolist(), common[enough], *columns, strict=True)
-    )
+    k = len(labels.grades)
+    one = pl.LazyFrame({"item": labels.item, "worker": labels.worker, "code": labels.code})
+    pairs = one.join(one, on="item", suffix="_b").filter(pl.col("worker") < pl.col("worker_b"))
+    cells = pairs.group_by("worker", "worker_b").agg("code", "code_b").filter(pl.col("code").list.len() >= fewest)
+    rows: list[PairRow] = []
+    for part in cells.sort("worker", "worker_b").collect().iter_slices(max(1, MOST_CELLS // k**2)):
+        n = part["code"].list.len().to_numpy()
+        codes, codes_b = (part[name].explode().to_numpy().astype(np.int64) for name in ("code", "code_b"))
+        cell = (np.repeat(np.arange(len(n)), n) * k + codes) * k + codes_b
+        C = np.bincount(cell, minlength=len(n) * k**2).reshape(len(n), k, k)
+        same, kappa, wkappa = (statistic_of(name, C, labels.grades) for name in ("percent", "kappa", "wkappa"))
+        rows += (
+            PairRow(labels.criterion, labels.workers[a], labels.workers[b], m, same[i] or 0.0, kappa[i], wkappa[i])
+            for i, (a, b, m) in enumerate(zip(part["worker"], part["worker_b"], n.tolist(), strict=True))
+        )
     return tuple(rows), share
 
 
@@ -190,26 +187,6 @@ def _n_pairs(item: NDArray[np.int32]) -> int:
     """How many pairs of labels of one item there are."""
     n = np.bincount(item)
     return int((n * (n - 1) // 2).sum())
-
-
-def _pairs(labels: CrowdLabels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of all pairs of labels of one item: a number for the two workers, and the cell of their table (k x k)."""
-    W, k = len(labels.workers), len(labels.grades)
-    order = np.argsort(labels.item, kind="stable")
-    worker, code = labels.worker[order].astype(np.int64), labels.code[order].astype(np.int64)
-    n = np.bincount(labels.item, minlength=len(labels.items))
-    first = np.cumsum(n) - n
-    pairs, cells = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    # All items with equally many labels at once.
-    for m in distinct(n[n > 1]).tolist():
-        i, j = np.triu_indices(m, 1)
-        starts = first[n == m][:, None]
-        a, b = (starts + i).ravel(), (starts + j).ravel()
-        swap = worker[a] > worker[b]
-        a, b = np.where(swap, b, a), np.where(swap, a, b)
-        pairs.append(worker[a] * W + worker[b])
-        cells.append(code[a] * k + code[b])
-    return np.concatenate(pairs), np.concatenate(cells)
 
 
 def statistic_of(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> list[float | None]:

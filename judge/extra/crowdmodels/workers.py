@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.aggregators import TOO_FAST
-from judge.crowd.labels import CrowdLabels, distinct
+from judge.crowd.labels import CrowdLabels
 from judge.crowd.reliability import statistic_of
 from judge.crowd.study import Study
 from judge.io.cells import count
@@ -70,11 +70,8 @@ def worker_table(
 ) -> tuple[WorkerRow, ...]:
     """A row for each worker and criterion, workers in natural order.
 
-    Args:
-        labels: By criterion, known items left out. Workers removed from a topic may still be in: the table is about
-            what they did. Who was removed and labeled nothing but known items has rows without labels.
-        removed: Topic and worker of each removal.
-        too_fast: Seconds under which a label is too fast.
+    Workers removed from a topic may still be among the labels: the table is about what they did. Who was removed
+    (topic and worker) and labeled nothing but known items has rows without labels.
     """
     times = Counter(worker for _, worker in removed)
     alike = _alike(labels)
@@ -90,26 +87,30 @@ def worker_table(
 
 def _worker_rows(
     labels: CrowdLabels, removed: Counter[str], alike: Mapping[str, tuple[float, int]], too_fast: float
-) -> list[WorkerRow]:
+) -> Iterator[WorkerRow]:
+    import polars as pl
+
     W, k = len(labels.workers), len(labels.grades)
     given = np.bincount(labels.worker.astype(np.int64) * k + labels.code, minlength=W * k).reshape(W, k)
-    n, bits = given.sum(axis=1), entropy(given)
-    C = _against_others(labels)
+    bits, C = entropy(given), _against_others(labels)
     statistics = {name: statistic_of(name, C, labels.grades) for name in ("percent", "mae", "kappa", "wkappa")}
     compared = C.sum(axis=(1, 2))
-    runs = longest_runs(labels)
-    medians, fast = _times(labels, too_fast)
-    pairs = distinct(labels.worker.astype(np.int64) * len(labels.topics) + labels.topic[labels.item])
-    topics = np.bincount(pairs // max(len(labels.topics), 1), minlength=W)
-    rows = []
-    for w in np.flatnonzero(n).tolist():
-        name = labels.workers[w]
-        share, items_alike = alike.get(name, (0.0, 0))
+    seconds = np.full(len(labels.code), np.nan) if labels.seconds is None else labels.seconds.astype(np.float64)
+    columns = {"worker": labels.worker, "topic": labels.topic[labels.item], "code": labels.code}
+    of_worker = pl.DataFrame({**columns, "seconds": pl.Series(seconds).fill_nan(None)}).group_by("worker")
+    habits = of_worker.agg(
+        topics=pl.col("topic").n_unique(),
+        longest_run=pl.col("code").rle().struct.field("len").max(),
+        median_seconds=pl.col("seconds").median(),
+        too_fast=(pl.col("seconds") < too_fast).mean(),
+    )
+    for w, *of in habits.sort("worker").iter_rows():
+        name, n = labels.workers[w], int(given[w].sum())
+        share, items_alike = alike.get(name, (None, 0))
         row = WorkerRow(
             worker=name,
             criterion=labels.criterion,
-            labels=int(n[w]),
-            topics=int(topics[w]),
+            labels=n,
             removed_topics=removed[name],
             compared=int(compared[w]),
             same=statistics["percent"][w],
@@ -117,15 +118,12 @@ def _worker_rows(
             kappa=statistics["kappa"][w],
             wkappa=statistics["wkappa"][w],
             commonest=labels.grades[int(given[w].argmax())],
-            commonest_share=float(given[w].max() / n[w]),
+            commonest_share=float(given[w].max() / n),
             entropy=float(bits[w]),
-            longest_run=int(runs[w]),
-            alike=share if items_alike else None,
-            median_seconds=medians[w],
-            too_fast=fast[w],
+            alike=share,
+            **dict(zip(habits.columns[1:], of, strict=True)),
         )
-        rows.append(msgspec.structs.replace(row, flags=_flags(row, items_alike)))
-    return rows
+        yield msgspec.structs.replace(row, flags=_flags(row, items_alike))
 
 
 def _flags(row: WorkerRow, items_alike: int) -> tuple[str, ...]:
@@ -149,64 +147,25 @@ def _against_others(labels: CrowdLabels) -> NDArray[np.int64]:
     return np.bincount(cell, minlength=W * k * k).reshape(W, k, k)
 
 
-def longest_runs(labels: CrowdLabels) -> NDArray[np.int64]:
-    """For each worker (W,) the most labels alike one after the other, in the order of the tables."""
-    order = np.argsort(labels.worker, kind="stable")
-    worker, code = labels.worker[order], labels.code[order]
-    starts = np.ones(len(order), dtype=np.bool_)
-    starts[1:] = (worker[1:] != worker[:-1]) | (code[1:] != code[:-1])
-    at = np.flatnonzero(starts)
-    longest = np.zeros(len(labels.workers), dtype=np.int64)
-    np.maximum.at(longest, worker[at], np.diff(np.append(at, len(order))))
-    return longest
-
-
-def _times(labels: CrowdLabels, too_fast: float) -> tuple[list[float | None], list[float | None]]:
-    """Median seconds and share of too fast labels of each worker."""
-    W = len(labels.workers)
-    if labels.seconds is None:
-        return [None] * W, [None] * W
-    timed = ~np.isnan(labels.seconds)
-    worker, seconds = labels.worker[timed], labels.seconds[timed].astype(np.float64)
-    order = np.lexsort((seconds, worker))
-    n = np.bincount(worker, minlength=W)
-    ends = np.cumsum(n)
-    ranked = seconds[order]
-    has = n > 0
-    low, high = ((ends - n + (n - 1) // 2)[has], (ends - n + n // 2)[has])
-    fast = np.bincount(worker, weights=seconds < too_fast, minlength=W)
-    medians = iter(((ranked[low] + ranked[high]) / 2).tolist())
-    return (
-        [next(medians) if n[w] else None for w in range(W)],
-        [float(fast[w] / n[w]) if n[w] else None for w in range(W)],
-    )
-
-
 def _alike(labels: Mapping[str, CrowdLabels]) -> dict[str, tuple[float, int]]:
     """For each worker, of the items labeled under several criteria: the share with one place in all scales, and n."""
-    if len(labels) < 2:
-        return {}
-    workers = list(dict.fromkeys(name for crowd in labels.values() for name in crowd.workers))
-    items = list(dict.fromkeys(item for crowd in labels.values() for item in crowd.items))
-    worker = {name: i for i, name in enumerate(workers)}
-    item = {name: i for i, name in enumerate(items)}
-    keys, codes = [], []
-    for crowd in labels.values():
-        of_worker = np.array([worker[name] for name in crowd.workers], dtype=np.int64)
-        of_item = np.array([item[name] for name in crowd.items], dtype=np.int64)
-        keys.append(of_worker[crowd.worker] * len(items) + of_item[crowd.item])
-        codes.append(crowd.code)
-    order = np.argsort(key := np.concatenate(keys), kind="stable")
-    key, code = key[order], np.concatenate(codes)[order]
-    if not len(key):
-        return {}
-    at = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-    several = np.diff(np.append(at, len(key))) > 1
-    same = np.maximum.reduceat(code, at) == np.minimum.reduceat(code, at)
-    of = key[at] // len(items)
-    n = np.bincount(of[several], minlength=len(workers))
-    n_same = np.bincount(of[several & same], minlength=len(workers))
-    return {name: (float(n_same[w] / n[w]), int(n[w])) for name, w in worker.items() if n[w]}
+    import polars as pl
+
+    frames = [
+        pl.DataFrame(
+            {
+                "worker": pl.Series(crowd.workers, dtype=pl.String).gather(crowd.worker),
+                "turn": pl.Series([item.turn_id for item in crowd.items], dtype=pl.String).gather(crowd.item),
+                "item": pl.Series([item.item_id for item in crowd.items], dtype=pl.String).gather(crowd.item),
+                "code": crowd.code,
+            }
+        )
+        for crowd in labels.values()
+    ]
+    items = pl.concat(frames).group_by("worker", "turn", "item")
+    several = items.agg(n=pl.len(), same=pl.col("code").n_unique() == 1).filter(pl.col("n") > 1)
+    shares = several.group_by("worker").agg(share=pl.col("same").mean(), n=pl.len())
+    return {worker: (share, n) for worker, share, n in shares.iter_rows()}
 
 
 def workers_tsv(study: Study) -> str:

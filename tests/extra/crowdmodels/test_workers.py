@@ -1,6 +1,7 @@
 """The workers' table against counting by hand and against the statistics elsewhere."""
 
 import dataclasses
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from judge.crowd.labels import CrowdLabels
 from judge.crowd.outputs import crowd_files
-from judge.extra.crowdmodels.workers import WorkerRow, longest_runs, worker_table
+from judge.extra.crowdmodels.workers import WorkerRow, worker_table
 from tests.crowd.test_outputs import NOVELTY, lines, of_table, studied
-from tests.crowd.world import SCALE, grid
+from tests.crowd.world import SCALE, crowd, grid
 from tests.jobs.test_crowd_frames import COLUMNS, grade
 
 
@@ -41,20 +41,12 @@ def test_a_worker_with_nobody_to_compare_with_has_no_agreement() -> None:
     assert row.flags == ()
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), max_size=30))
-def test_longest_runs_are_those_counted_one_by_one(given: list[tuple[int, int]]) -> None:
-    worker, code = (np.array([row[i] for row in given], dtype=np.int32) for i in (0, 1))
-    labels = CrowdLabels("c", SCALE, ("a", "b", "c"), (), worker, worker, code.astype(np.int8))
-    expected = []
-    for w in range(3):
-        best = run = 0
-        last = None
-        for one, label in given:
-            if one == w:
-                run = run + 1 if label == last else 1
-                best, last = max(best, run), label
-        expected.append(best)
-    assert longest_runs(labels).tolist() == expected
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=30))
+def test_the_longest_run_is_the_one_counted_label_by_label(labels: list[tuple[int, int]]) -> None:
+    rows = worker_table({"relevance": crowd((f"w{w}", "1_1", f"R{i}", grade) for i, (w, grade) in enumerate(labels))})
+    for row in rows:
+        own = [grade for w, grade in labels if f"w{w}" == row.worker]
+        assert row.longest_run == max(len(list(run)) for _, run in groupby(own))
 
 
 def test_times() -> None:
