@@ -196,26 +196,22 @@ class Rows:
         exempt: NDArray[np.bool_],
     ) -> NDArray[np.intp]:
         """The rows without those in which a worker labels an item again; exempt rows stay."""
-        key = self._item(rows) * len(self.names["worker"]) + self.codes["worker"][rows]
-        order = np.argsort(key, kind="stable")
-        again = np.zeros(len(rows), dtype=np.bool_)
-        key = key[order]
-        again[1:] = key[1:] == key[:-1]
-        again &= ~exempt[order]
-        if not again.any():
-            return rows
-        # In sorted order: the start of each run of equal keys, which is its first row.
-        first = np.maximum.accumulate(np.where(again, 0, np.arange(len(rows))))
-        for repeated in np.flatnonzero(again):
-            row, earlier = int(rows[order[repeated]]), int(rows[order[first[repeated]]])
+        import polars as pl
+
+        who = {"row": rows, "item": self._item(rows), "worker": self.codes["worker"][rows], "exempt": exempt}
+        first = pl.col("row").first().over("item", "worker")
+        again = (
+            pl.DataFrame(who).with_columns(first=first).filter((pl.col("row") != pl.col("first")) & ~pl.col("exempt"))
+        )
+        for row, earlier in again.select("row", "first").iter_rows():
             worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "response_id"))
             repetition = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
-            place = "{1} of {0}".format(*self._place(earlier))
+            file, where = self._place(earlier)
             if codes[row] == codes[earlier]:
-                self._add(row, "duplicate_row", f"{repetition} as at {place}; counted once", "warning")
+                self._add(row, "duplicate_row", f"{repetition} as at {where} of {file}; counted once", "warning")
             else:
-                self._add(row, "different_labels", f"{repetition}, but {grades[codes[earlier]]} at {place}")
-        return np.delete(rows, order[again])
+                self._add(row, "different_labels", f"{repetition}, but {grades[codes[earlier]]} at {where} of {file}")
+        return np.setdiff1d(rows, again["row"].to_numpy(), assume_unique=True)
 
     def _item(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """A number for each row's turn and item, in natural order of both."""
