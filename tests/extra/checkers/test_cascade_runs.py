@@ -310,18 +310,25 @@ def test_a_checker_behind_a_server_has_an_address_of_its_own(mock: Mock, tmp_pat
         scorer.close()
 
 
-def calibration(folder: Path, mock: Mock, *cascades: str, **more: Any) -> Calibration:
-    """A calibration of a small world of one model and cascades of it, under groundedness by sentences."""
+def world_in(folder: Path, tested: Callable[[int], bool] = lambda topic: False) -> tuple[list[Any], Path]:
+    """A small world, its pool in `folder/pool`, and its gold; topics that are `tested` are the test split."""
     world = items(topics=12, each=3)
     write_pool(folder / "pool", pool(world))
-    gold = write_gold(folder / "gold.jsonl", gold_rows(world))
-    return calibrate_judges(
-        CalibrationPlan(
-            gold=[gold], pool=folder / "pool", prompts=[SENTENCES], cascades=cascades, out=folder / "out",
-            base_url=mock.base_url, replicates=200, permutations=200,
-            **{"models": ["server/m"], **more},
-        )
-    ).calibration  # fmt: skip
+    split = {one.turn_id: "test" if tested(int(one.turn_id.partition("_")[0])) else "dev" for one in world}
+    rows = [row for one in world for row in gold_rows([one], split=split[one.turn_id])]
+    return world, write_gold(folder / "gold.jsonl", rows)
+
+
+def planned(folder: Path, gold: Path, mock: Mock, *cascades: str, **more: Any) -> CalibrationPlan:
+    return CalibrationPlan(
+        gold=[gold], pool=folder / "pool", prompts=[SENTENCES], cascades=cascades, out=folder / "out",
+        base_url=mock.base_url, replicates=200, permutations=200, **{"models": ["server/m"], **more},
+    )  # fmt: skip
+
+
+def calibration(folder: Path, mock: Mock, *cascades: str, **more: Any) -> Calibration:
+    """A calibration of one model and cascades of it, under groundedness by sentences."""
+    return calibrate_judges(planned(folder, world_in(folder)[1], mock, *cascades, **more)).calibration
 
 
 def test_calibration_says_what_a_cascade_saves_and_what_it_costs(mock: Mock, tmp_path: Path) -> None:
@@ -417,29 +424,15 @@ def test_bounds_that_meet_gold_are_counted_as_candidates_and_only_on_request(moc
 
 
 def test_a_grid_of_bounds_never_meets_test_grades(mock: Mock, tmp_path: Path) -> None:
-    world = items(topics=12, each=3)
-    write_pool(tmp_path / "pool", pool(world))
-    rows = [
-        row
-        for one in world
-        for row in gold_rows([one], split="dev" if int(one.turn_id.partition("_")[0]) < 7 else "test")
-    ]
-    gold = write_gold(tmp_path / "gold.jsonl", rows)
-    plan = CalibrationPlan(
-        gold=[gold], pool=tmp_path / "pool", models=["server/m"], prompts=[SENTENCES], cascades=[CASCADE],
-        base_url=mock.base_url, out=tmp_path / "out", replicates=200, permutations=200,
-        cascade_grid=True,
-    )  # fmt: skip
-    found = calibrate_judges(plan).calibration
+    _, gold = world_in(tmp_path, lambda topic: topic >= 7)
+    found = calibrate_judges(planned(tmp_path, gold, mock, CASCADE, cascade_grid=True)).calibration
     assert {row.split for row in found.cascade_bounds} == {"dev"}
     assert (found.looks[0].number, found.looks[0].candidates) == (1, 1)
 
 
 @pytest.mark.long
 def test_the_outputs_of_a_calibration_show_the_cascade(mock: Mock, tmp_path, capsys) -> None:
-    world = items(topics=12, each=3)
-    write_pool(tmp_path / "pool", pool(world))
-    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(world))
+    _, gold = world_in(tmp_path)
     command = [
         *("calibrate", "--gold", str(gold), "--pool", str(tmp_path / "pool"), "--model", "server/m"),
         *("--base-url", mock.base_url, "--prompt", SENTENCES, "--price", "1/2", *FAST),
@@ -463,23 +456,13 @@ def test_the_outputs_of_a_calibration_show_the_cascade(mock: Mock, tmp_path, cap
 
 
 def test_of_held_out_responses_the_chosen_cascade_asks_only_the_rest(mock: Mock, tmp_path: Path) -> None:
-    world = items(topics=12, each=3)
-    write_pool(tmp_path / "pool", pool(world))
-    side = {str(topic): "test" if topic > 6 else "dev" for topic in range(1, 13)}
-    rows = [row for one in world for row in gold_rows([one], split=side[one.turn_id.partition("_")[0]])]
-    gold = write_gold(tmp_path / "gold.jsonl", rows)
+    world, gold = world_in(tmp_path, lambda topic: topic > 6)
     out = tmp_path / "out"
-    found = calibrate_judges(
-        CalibrationPlan(
-            gold=[gold], pool=tmp_path / "pool", models=["server/m"], prompts=[SENTENCES],
-            cascades=["checker/overlap@0.4:0.6"], base_url=mock.base_url, out=out,
-            replicates=200, permutations=200,
-        )
-    )  # fmt: skip
+    found = calibrate_judges(planned(tmp_path, gold, mock, "checker/overlap@0.4:0.6"))
     # The mock's grades are chance, and the passages hold as many words as the responses deserve.
     (verdict,) = found.calibration.verdicts
     assert (verdict.judge, verdict.split) == ("checker/overlap@0.4:0.6+server/m sentences", "test")
-    test = {one.response_id for one in world if side[one.turn_id.partition("_")[0]] == "test"}
+    test = {one.response_id for one in world if int(one.turn_id.partition("_")[0]) > 6}
     said = [row for row in lines(out / "judgments.jsonl") if row["response_id"] in test]
     assert {row["cascade"] for row in said} == {"checker/overlap@0.4:0.6+server/m"}
     assert mock.stats()["paid"] == 18 + sum(row["judge"] == "server/m" for row in said) < 36
