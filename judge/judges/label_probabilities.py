@@ -14,7 +14,7 @@ import contextlib
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -65,18 +65,6 @@ class TokenPlace(LikelyToken, frozen=True):
         return shown
 
 
-class _Logprobs(msgspec.Struct):
-    content: list[TokenPlace]
-
-
-class _Choice(msgspec.Struct):
-    logprobs: _Logprobs
-
-
-class _Body(msgspec.Struct):
-    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
-
-
 def asked_logprobs(request: Request) -> dict[str, Any]:
     """The parameters that ask for log probabilities, to merge into the others; empty where no verdict has one place."""
     return {"logprobs": True, "top_logprobs": TOP_LOGPROBS} if _has_place(request) else {}
@@ -122,9 +110,11 @@ def token_places(said: Any) -> list[TokenPlace]:
     """
     try:
         if isinstance(said, bytes):
-            return msgspec.json.decode(said, type=_Body).choices[0].logprobs.content
-        return msgspec.convert(said, _Logprobs, from_attributes=True).content
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            content = msgspec.json.decode(said)["choices"][0]["logprobs"]["content"]
+        else:
+            content = said["content"] if isinstance(said, dict) else said.content
+        return msgspec.convert(content, list[TokenPlace], from_attributes=True)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError, AttributeError):
         return []
 
 

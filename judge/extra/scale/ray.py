@@ -41,14 +41,12 @@ _OFF = ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "RAY_EN
 """Variables of Ray that are set to 0; with the last one, what is left to do after its end would start it again."""
 _PATIENCE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "20"}
 """Seconds for which the head may not answer: it may be started again in the meantime."""
-_STORE = 200_000_000
-"""Bytes of shared memory of a cluster that is started here: little is kept there."""
-_SHORT = 20
-"""Characters of a path below which the paths of Ray's sockets, of up to 103 characters, find room."""
-_LAST, _POLL = 10.0, 2.0
-"""Seconds for a head to be reached or for Ray to end, and between two polls of the head."""
-_LOSSES = 5
-"""Workers lost one after the other without a completion, after which no call is made any more."""
+_STORE, _SHORT = 200_000_000, 20
+"""Bytes of shared memory of a cluster that is started here, where little is kept; and characters of a path below which
+the paths of Ray's sockets, of up to 103 characters, find room."""
+_LAST, _POLL, _LOSSES = 10.0, 2.0, 5
+"""Seconds for a head to be reached or Ray to end, and between two polls of the head; workers lost one after the other
+without a completion, after which no call is made any more."""
 
 
 class RayEngine:
