@@ -1,17 +1,13 @@
 """Damaged files for every reader: each ends in a result or in one of our errors, never in a traceback.
 
-    python tests/fuzz.py [--inputs 100000] [--seed 1] [--only runs,gold] [--save DIR]
+    FUZZ_INPUTS=1000 python -m pytest tests/test_fuzz.py -k runs
 
-Every input is a valid file (of `examples/`, `prompts/` or written below) that was damaged a few times: values of JSON
-replaced, moved, doubled and dropped, cells and lines of tables likewise, bytes flipped, cut and inserted, the text in
-another encoding, the whole compressed and damaged once more. Inputs depend on the seed, the reader and their number
-alone, so `--only READER` repeats those of a longer run with the same `--inputs`.
-
-An input that a reader does not survive is saved (to a new temporary folder, or to --save) and the traceback is printed;
-then the exit code is 1. The slowest input of each reader is timed, because damage may also make a reader run forever.
+Every input is a valid file (of `examples/`, `prompts/`, `seeds.toml` or made below) that was damaged a few times:
+values of JSON replaced, moved, doubled and dropped, cells and lines of tables likewise, bytes flipped, cut and
+inserted, the text in another encoding, the whole compressed and damaged once more. Inputs depend on the seed, the
+reader and their number alone. `pytest --durations` names the slowest readers: damage may also make one run forever.
 """
 
-import argparse
 import bz2
 import copy
 import gzip
@@ -21,11 +17,9 @@ import lzma
 import random
 import re
 import sqlite3
-import sys
 import tempfile
-import time
-import traceback
-import warnings
+import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -108,10 +102,9 @@ from judge.report.markdown import report_markdown
 from judge.report.page import Browser, browse, report_page
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
-from judge.runs.document import open_document
 from judge.runs.families import read_families, read_teams
 from judge.runs.fix import fixed_copy
-from judge.runs.formats import FORMATS, ReadRun, find_runs, format_of, read_run, rules_of
+from judge.runs.formats import FORMATS, find_runs, read_run, rules_of
 from judge.runs.records import Exchange, Exclusion, Run, RunTurn, TokenCount, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
@@ -344,7 +337,6 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
     read = read_run(path, format)
     if read.run is None:
         return
-    _check_slow_path(path, read, format)
     turns = _turns() if len(content) % 2 else None
     checked = validate_run(read, turns, _counter())
     validate_together((read.run, msgspec.structs.replace(read.run, run_id=read.run.run_id.swapcase())))
@@ -371,16 +363,6 @@ def _conversations(found: Sequence[Candidate], dropped: Sequence[Exclusion], own
 
 def _pool_turns(content: bytes, name: str) -> None:
     turns_shown(read_pool(pool_jsonl(_TALK), b"", name, turns=content), None)
-
-
-def _check_slow_path(path: Path, read: ReadRun, format: str | None) -> None:
-    """Reading without the typed decoder of well-formed runs must find the same."""
-    assert read.run is not None
-    document = open_document(path, as_lines=format is not None and rules_of(format).form == "lines")
-    slow = format_of(read.run.format).read(document)
-    # By their text: NaN is unequal to itself.
-    if repr(slow) != repr(read):
-        raise AssertionError("the typed decoder reads this run otherwise than the general one")
 
 
 def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
@@ -441,7 +423,7 @@ def _collection(folder: Path, content: bytes) -> dict[str, Passage]:
 
 
 def _collection_index(folder: Path, content: bytes) -> dict[str, Passage]:
-    _file(folder, _PASSAGES[0], "passages.jsonl")
+    _file(folder, SEEDS["passages"][0], "passages.jsonl")
     return read_indexed(_file(folder, content, "passages.index"), _PASSAGE_IDS)
 
 
@@ -485,8 +467,8 @@ def _import(folder: Path, content: bytes, *, source: str) -> None:
 
 
 def _sealed(folder: Path, content: bytes, *, name: str) -> None:
-    for file_name, seed in _SEALED.items():
-        _file(folder, content if file_name == name else seed, file_name)
+    for file_name, kind in ((SEAL, "seal"), (LEDGER, "ledger"), ("test.salt", "salt")):
+        _file(folder, content if file_name == name else SEEDS[kind][0], file_name)
     try:
         read_ledger(folder / SEAL)
     finally:
@@ -503,7 +485,7 @@ def _survey(path: Path) -> None:
 
 
 def _submissions(path: Path) -> None:
-    _crowd(_file(path.parent, _LONG[0], "labels.csv"), path)
+    _crowd(_file(path.parent, SEEDS["long"][0], "labels.csv"), path)
 
 
 def _known(path: Path) -> None:
@@ -515,7 +497,7 @@ def _failures(path: Path) -> None:
 
 
 def _pool(folder: Path, content: bytes, *, part: int) -> None:
-    parts = [pool_jsonl(_POOL), passages_jsonl(_POOL), _EXCLUDED]
+    parts = [pool_jsonl(_POOL), passages_jsonl(_POOL), SEEDS["excluded"][0]]
     parts[part] = content
     read_pool(parts[0], parts[1], "out", parts[2])
 
@@ -546,7 +528,7 @@ def _parse(parse: Callable[[bytes, str], object]) -> Callable[[Path, bytes], obj
 
 def _matches(path: Path) -> None:
     """A file of matches, joined to a pool and a bank that have one of each."""
-    join(read_matches(path), (), parse_bank(_NUGGETS[1], "bank"), _POOL, "x")
+    join(read_matches(path), (), parse_bank(SEEDS["nuggets"][1], "bank"), _POOL, "x")
 
 
 def _claims(folder: Path, content: bytes) -> None:
@@ -554,19 +536,19 @@ def _claims(folder: Path, content: bytes) -> None:
     rows = parse_claims(content, "x")
     written = jsonl_bytes(rows)
     assert jsonl_bytes(parse_claims(written, "y")) == written
-    join_claims(rows, (), parse_bank(_NUGGETS[1], "bank"), _POOL, "x")
+    join_claims(rows, (), parse_bank(SEEDS["nuggets"][1], "bank"), _POOL, "x")
 
 
 def _edits(path: Path) -> None:
     """Edits of a bank with one nugget, applied and written again."""
     edits = read_edits(path)
     assert parse_edits(edits_jsonl(edits), "y") == edits
-    bank_bytes(edited(parse_bank(_NUGGETS[0], "bank").nuggets, edits, "x"), "judge")
+    bank_bytes(edited(parse_bank(SEEDS["nuggets"][0], "bank").nuggets, edits, "x"), "judge")
 
 
 def _nugget_sheets(path: Path) -> None:
     """A sheet of the same bank: its edits can be applied, and the sheet of both says nothing new."""
-    made = parse_bank(_NUGGETS[0], "bank").nuggets
+    made = parse_bank(SEEDS["nuggets"][0], "bank").nuggets
     problems: list[Problem] = []
     _, rows = read_table(path, problems, needed=NEEDED)
     if problems:
@@ -596,13 +578,23 @@ def _reproduced(folder: Path, content: bytes, *, name: str, file: str) -> None:
     """A publication of which one file is damaged and the others are sound."""
     for other in ("groundedness_judgement-gpt4.txt", "naturallness_judgement-gpt4.txt"):
         if name == "ikat2023" and other != file:
-            _file(folder, _GPT4[1], other)
+            _file(folder, SEEDS["gpt4"][1], other)
     if name == "llmjudge":
         _file(folder, b"q1 0 p1 0\nq1 0 p2 1\nq2 0 p3 3\n", "llmjudge_test.qrel")
     reproduce_publication(name, _file(folder, content, file).parent)
 
 
 # Valid files.
+
+SEEDS = {
+    name: tuple(text.encode() for text in texts)
+    for name, texts in tomllib.loads((ROOT / "tests" / "seeds.toml").read_text(encoding="utf-8")).items()
+}
+
+
+def _stored(*names: str, examples: str = "") -> Callable[[], tuple[bytes, ...]]:
+    """The files of these names in `seeds.toml`, and those of the examples with this pattern."""
+    return lambda: (*(seed for name in names for seed in SEEDS[name]), *(_examples(examples) if examples else ()))
 
 
 def _twice(record: msgspec.Struct) -> Callable[[], tuple[bytes, ...]]:
@@ -614,79 +606,8 @@ def _json(*values: Any) -> bytes:
     return b"\n".join(json.dumps(value).encode() for value in values) + b"\n"
 
 
-_ENTRY = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True}
-_ANSWER = {"rank": 1, "text": "By train, in May.", "ptkb_provenance": [1], "passage_provenance": [_ENTRY]}
-_NEXT = {"rank": 2, "text": "No.", "ptkb_provenance": [], "passage_provenance": [_ENTRY | {"score": 0.1, "text": "t"}]}
-_IKAT2024 = {
-    "run_name": "r", "run_type": "manual", "eval_response": True,
-    "turns": [{"turn_id": "1-1_1", "responses": [_ANSWER, _NEXT]}, {"turn_id": "1-1_2", "responses": [_ANSWER]}],
-}  # fmt: skip
-_IKAT2023 = {
-    "run_name": "r", "run_type": "automatic",
-    "turns": [{
-        "turn_id": "1-1_1",
-        "responses": [_ANSWER | {"ptkb_provenance": [{"id": "1", "text": "I play the cello.", "score": 0.5}]}],
-    }],
-}  # fmt: skip
-_CAST2022 = {
-    "run_name": "r", "run_type": "automatic",
-    "turns": [{
-        "turn_id": "132_1-1",
-        "responses": [{"rank": 1, "text": "Yes.", "provenance": [{"id": "MARCO_1-1", "score": 2.0, "text": "Tea."}]}],
-    }],
-}  # fmt: skip
-_IKAT2025 = {
-    "metadata": {"team_id": "t", "run_id": "r", "run_type": "automatic"}, "turn_id": "1-1_1",
-    "references": {"clueweb22-en0000-00-00000:0": 2.0, "clueweb22-en0000-00-00001:0": 1.0},
-    "responses": [{
-        "rank": 1, "text": "Yes.", "citations": {"clueweb22-en0000-00-00000:0": 2.0}, "ptkb_provenance": ["I sing."],
-    }],
-}  # fmt: skip
-_RUNS = (
-    _json(_IKAT2023), _json(_IKAT2024), _json(_CAST2022), _json(_IKAT2025),
-    _json(_IKAT2025, _IKAT2025 | {"turn_id": "1-1_2"}),
-)  # fmt: skip
-_TOPICS = (
-    _json([{"number": 0, "title": "t", "ptkb": {"1": "I sing.", "2": "I swim."}, "turns": [
-        {"turn_id": 1, "utterance": "Hi", "resolved_utterance": "Hi", "response": "Yes.", "ptkb_provenance": [1],
-         "response_provenance": ["clueweb22-en0000-00-00000:0"]}]}]),
-    _json([{"number": "1-1", "title": "t", "ptkb": ["I sing.", "I swim."], "responses": [
-        {"turn_id": 1, "user_utterance": "Hi", "response": "Yes.", "relevant_ptkbs": ["I sing."], "citations": ["p"]},
-        {"turn_id": 2, "user_utterance": "And?", "response": "No.", "relevant_ptkbs": [], "citations": []}]}]),
-    _json([{"number": 132, "title": "t", "turn": [
-        {"number": "1-1", "participant": "User", "manual_rewritten_utterance": "Hi", "utterance": "Hi"},
-        {"number": "1-2", "parent": "1-1", "participant": "System", "response": "Yes.", "provenance": ["p"]},
-        {"number": "1-3", "parent": "1-2", "participant": "User", "utterance": "And?"}]}]),
-)  # fmt: skip
-_PASSAGES = (
-    _json({"id": "A-1", "contents": "Tea."}, {"id": "p", "contents": "Hot \u2014 tea."}),
-    _json({"id": "clueweb22-en9999-01-00017:0", "contents": "Tea."}, {"id": "p", "contents": "Tea."}) * 2,
-)
 _PASSAGE_IDS = {"clueweb22-en9999-01-00017:0", "A-1", "A-1-0", "A-1:1", "p"}
-_HASH_LISTS = (
-    b"clueweb22-en0000-00-00000\t0\t" + b"a" * 32 + b"\nclueweb22-en0000-00-00000\t1\t" + b"0" * 32 + b"\n",
-    b"MARCO_1-1," + b"a" * 32 + b"\nKILT_2-3," + b"F" * 32 + b"\n",
-)
 _HASHED = ("clueweb22-en0000-00-00000:0", "clueweb22-en0000-00-00000:7", "MARCO_1-1", "", "\0")
-_TRECWEB = (
-    b"<DOC>\n<DOCNO>A-1</DOCNO>\n<DOCHDR>\n</DOCHDR>\n<BODY>\n<PASSAGE id=0>\nHot\ntea.\n</PASSAGE>\n"
-    b"<PASSAGE id=1>\nTea.\n</PASSAGE></BODY>\n</DOC>\n" * 2,
-)
-_PSG_TEXT = (_json({"doc_id": "clueweb22-en9999-01-00017", "passage_id": "0", "passage_text": "\nTea."}),)
-_TREC_RUNS = (
-    b"9-1_1 Q0 clueweb22-en0000-94-02275:0 1 0.5 r\n9-1_1 Q0 clueweb22-en0000-94-02275:1 2 -1e-3 r\n9-1_2 Q0 a 1 1 r\n",
-    b"9-1_1\tQ0\ta\t1\t3\tr\r\n",
-)
-_QRELS = (b"9-1_1 0 R00000 2\n9-1_1 0 R00001 0\n9-1_2 0 R00002 3\n", b"9-1_1\t0\tR00000\t2\r\n")
-_GOLD = (
-    _json(
-        {"turn_id": "1-1_1", "topic_id": "1-1", "criterion": "groundedness", "grade": 3, "assessor": "ann",
-         "text_sha256": "a" * 64, "run_id": "r", "made": "postedit", "inclusion_probability": 0.25, "split": "dev",
-         "distribution": {"2": 0.25, "3": 0.75}},
-        {"turn_id": "1-1_1", "topic_id": "1-1", "criterion": "naturalness", "grade": 0, "assessor": "ann",
-         "response_id": "R00001"},
-    ),
-)  # fmt: skip
 _COUNT = TokenCount(3, 3, 2, None)
 _POOL = Pool(
     (
@@ -701,7 +622,6 @@ _POOL = Pool(
 _TALKED = (RunTurn("1-1_1", (), "By train?", ("I hurry.",)), RunTurn("1-1_2", (), "And back?"))
 _TURNS = own_turns(Run("r", "interactive", None, "interactive", "f", "d", True, _TALKED))
 _TALK = msgspec.structs.replace(_POOL, turns={turn.turn_id: turn for turn in _TURNS.values()})
-_EXCLUDED = b"run_id\tturn_id\trank\treason\tdetail\nr\t1-1_1\t2\tbelow_depth\tnumber 2 by rank, pool depth 1\n"
 _SAID = Judgment(
     "R00000", "1-1_1", "1-1", "groundedness", "graded", 2, False, 1.5, {"2": 0.5, "1": 0.5}, "why", (), "server/m", "m",
     "c" * 64, "d" * 64, "json", False, 0,
@@ -714,92 +634,10 @@ _APART = Disagreement(
 _SECOND = RecheckedItem(
     "R00000", "1-1_1", "1-1", "groundedness", "graded", "server/m", 0, 2, 1, None, "m", "n", "fp_a", None, "a", "b"
 )
-_LIKELY = {"token": "2", "logprob": -0.5, "bytes": [50], "top_logprobs": [{"token": "3", "logprob": -0.9}]}
-_OPENING = {"token": '{"grade":"', "logprob": 0.0}
-_CLOSING = {"token": '"}', "logprob": 0.0}
-_LOGPROBS = tuple(
-    _json({"choices": [{"message": {"content": text}, "logprobs": {"content": places}}], "model": "m"})
-    for text, places in (("2", [_LIKELY]), ('{"grade":"2"}', [_OPENING, _LIKELY, _CLOSING]))
-)
 _FAILED = Failure(
     "R00001", "1-1_1", "1-1", "groundedness", "graded", "refused", "no", "raw", "server/m", "c" * 64, "d" * 64, 0
 )
-_SIDE = {"rows": 1, "topics": ["1-1"], "items": [{"turn_id": "1-1_1", "response": "R00000", "run_id": None}]}
-_SEALED = {
-    SEAL: _json(
-        {"schema": "judge-seal/1", "source": "a" * 64, "seed": 1, "share": 0.3, "dev": _SIDE, "test": _SIDE,
-         "commitment": "b" * 64}
-    ),
-    LEDGER: _json(
-        {"number": 1, "time": "2026-01-01", "question": "q", "compared": {"groundedness": 12},
-         "candidates": {"groundedness": ["c" * 64]}, "previous": "b" * 64}
-    ),
-    "test.salt": b"e" * 64 + b"\n",
-}  # fmt: skip
-_TASKS = (b"worker\ttask\tlabel\nann\t1_1/R1\t2\nben\t1_1/R1\t3\n",)
-_LONG = (
-    b"worker,turn_id,response_id,relevance,seconds\nann,1_1,R1,2,10\nben,1_1,R1,3,11.5\nann,1_2,R2,0,\n",
-    *_TASKS,
-    _json({"worker": "ann", "turn_id": "1_1", "response_id": "R1", "criterion": "relevance", "label": 2}),
-)
-_MTURK = (
-    b'"HITId","AssignmentId","WorkerId","WorkTimeInSeconds","AssignmentStatus","Input.turn_id","Input.response_id",'
-    b'"Answer.relevance"\n"h","a","ann","10","Approved","1_1","R1","2"\n"h","b","ben","12","Rejected","1_1","R1","3"\n',
-)
-_ANSWERS = (
-    b"WorkerId,Input.turn_id,Input.response_id,Answer.taskAnswers\n"
-    b'ann,1_1,R1,"[{""relevance"":{""0"":false,""2"":true},""why"":""x""}]"\nben,1_1,R1,"[{""relevance"":{""0"":true}}]"\n',
-    b"WorkerId,Input.task,Answer.relevance.0,Answer.relevance.1\nann,1_1/R1,true,false\nben,1_1/R1,false,true\n",
-)
-_TOLOKA = (
-    b"INPUT:turn_id\tINPUT:response_id\tOUTPUT:result\tGOLDEN:result\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
-    b"1_1\tR1\t2\t\tann\tAPPROVED\n\t\t\t\t\t\n1_1\tR1\t3\t3\tben\tREJECTED\n",
-)
-_STUDIO = (
-    b'[{"id": 1, "data": {"turn_id": "1_1", "response_id": "R1"}, "annotations": [{"id": 2, "completed_by": {"id": 3, '
-    b'"email": "ann"}, "was_cancelled": false, "lead_time": 2.5, "result": [{"from_name": "relevance", '
-    b'"type": "choices", "value": {"choices": ["2"]}}]}]}]\n',
-    _json([{"turn_id": "1_1", "response_id": "R1", "rating": [{"rating": 2}], "annotator": 3, "annotation_id": 2}]),
-    b'turn_id,response_id,annotator,annotation_id,relevance\n1_1,R1,3,2,"[{""rating"": 2}]"\n',
-)
-_SUBMISSIONS = (b"Submission id,Participant id,Status\ns1,ann,APPROVED\ns2,ben,REJECTED\n",)
-_SURVEY = (b"worker,1_1.R1.relevance,1_2.R2.relevance\nann,2,3\nben,0,\n",)
-_KNOWN = (
-    b'turn_id,response_id,criterion,acceptable\n1_1,K,relevance,"0,1"\n',
-    _json({"turn_id": "1_1", "response_id": "K", "criterion": "relevance", "acceptable": [0, 1]}),
-)
-_QUESTIONS = (b"column,turn_id,response_id,criterion\nq1,1_1,R1,relevance\nq2,1_1,R2,relevance\n",)
-_CSV = (b'turn_id,response_id,grade,criterion,assessor\n1_1,R1,2,relevance,ann\n1_2,R2,"3",relevance,ben\n',)
-_WORDS = (b"turn_id,response_id,grade\n1_1,R1,Highly relevant\n1_2,R2,unable\n1_2,R3,\n1_2,R4,2\n",)
-_BEGIN = (b"model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\nm\tcmu\tk\tm\tr\tFully attributable\n",)
-_CLAIM = {"id": "a", "question": "q", "claim": "c", "references": ["r"], "attribution_label": "attributable"}
-_SPANS = [{"label": ["Unwanted", "Unwanted.Intrinsic"], "note": ""}, {"label": ["Benign"], "note": ""}]
-_SAMPLES = [
-    {"sample_id": 0, "source": "s", "summary": "t", "annotations": _SPANS, "metadata": {"gpt_4o": 1, "hhemv1": 0.5}},
-    {"sample_id": 1, "source": "s", "summary": "u", "annotations": [], "metadata": {"gpt_4o": None}},
-]
-_EDITS = [{"id": "a_og", "doc": "d", "summary": "s", "label": 1}, {"id": "a_0", "doc": "d", "summary": "t", "label": 0}]
-_DIALOGUES = [{"context": "a\nb\n", "fact": "f", "responses": [{"response": "r", "model": "m", "Natural": [1, 2, 3]}]}]
-_WORKERS = (b",questions_ids,questions,answers,answers_ids,relevance\n3,1,q,a,EC1,\"['3', '4', '3']\"\n",)
-_PLAN = (
-    _json(
-        {"turn_id": "1_1", "topic_id": "1", "response_id": "R1", "text_sha256": "a" * 64, "runs": ["r"],
-         "criteria": ["relevance"], "inclusion_probability": 0.5, "stratum": "drawn"}
-    ),
-)  # fmt: skip
 _MANIFEST = (_json({"schema": SCHEMA, "judge_version": "0", "configuration": {"runs": {"r": "a"}}, "complete": True}),)
-_GPT4 = (
-    b"turn_id\trun_id\tgpt4-score\n9-1_1\tr\t4\n9-1_2\tr\t0\n9-1_1\tR2\t3\n",
-    b"turn_id\trun_id\tgpt4-label\n9-1_1\tr\t1\n",
-)
-_ANSWERS_2024 = (b'{"0_2": {"manual": {"nuggets": {}, "response": "x"}}, "0_3": {"manual": {"response": ""}}}',)
-_MATCHES = (b"1_14_4_1_iires-1\t0\n1_14_4_2_iires-1\t1\n",)
-_PRICES = (
-    b'["openai/gpt-x"]\nin = 0.4\ncached = 0.1\nout = 1.6\n',
-    _json({"server/a": {"in": 1, "cached": 0.5, "out": 2}, "*": {"in": 0, "out": 0}}),
-)
-_FAMILIES = (b"server/gpt-4o\tgpt\nrun-a\tgpt\nrun-b\tllama\n",)
-_TURN_LIST = (b"132_1-1\n132_1-3\n\n133_1-1\n",)
 
 
 def _examples(pattern: str) -> tuple[bytes, ...]:
@@ -828,10 +666,10 @@ def _parquet() -> tuple[bytes, ...]:
 
 def _packed() -> tuple[bytes, ...]:
     return (
-        gzip.compress(_PASSAGES[0], mtime=0),
+        gzip.compress(SEEDS["passages"][0], mtime=0),
         # Two streams, as parallel packers write them.
-        b"".join(map(bz2.compress, _PASSAGES[1].splitlines(keepends=True))),
-        zstd.compress(_PASSAGES[0]),
+        b"".join(map(bz2.compress, SEEDS["passages"][1].splitlines(keepends=True))),
+        zstd.compress(SEEDS["passages"][0]),
     )
 
 
@@ -839,7 +677,7 @@ def _hash_indexes() -> tuple[bytes, ...]:
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder, "hashes.index")
         contents = []
-        for content in _HASH_LISTS:
+        for content in SEEDS["hash_lists"]:
             index_hashes(_file(Path(folder), content, "hashes.tsv"), index)
             contents.append(index.read_bytes())
         return tuple(contents)
@@ -848,7 +686,7 @@ def _hash_indexes() -> tuple[bytes, ...]:
 def _collection_indexes() -> tuple[bytes, ...]:
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder, "passages.index")
-        index_collection([_file(Path(folder), _PASSAGES[0], "passages.jsonl")], index)
+        index_collection([_file(Path(folder), SEEDS["passages"][0], "passages.jsonl")], index)
         return (index.read_bytes(),)
 
 
@@ -915,36 +753,18 @@ def _logprobs(folder: Path, content: bytes) -> None:
     opening_probabilities(content, scale.labels)
 
 
-_SCORES = {
-    "/score": {"data": [{"index": 1, "score": 0.2}, {"index": 0, "score": 0.9}]},
-    "/predict": [[{"label": "entailment", "score": 0.9}, {"label": "contradiction", "score": 0.1}]],
-}
-
-
 def _scores(folder: Path, content: bytes, *, api: str) -> None:
     read_scores(api, content, {})
 
 
-_CONFIG = {"id2label": {"0": "entailment", "1": "neutral"}, "max_position_embeddings": 514, "model_type": "roberta"}
-_TOKENIZER = {
-    "version": "1.0",
-    "added_tokens": [
-        {"id": 1, "content": "[SEP]", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
-         "special": True}
-    ],
-    "pre_tokenizer": {"type": "Whitespace"},
-    "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "[SEP]": 1, "ferry": 2}, "unk_token": "[UNK]"},
-}  # fmt: skip
+_ENCODER = ("tokenizer", "config", "tokenizer_config")
 
 
 def _cross_encoder(folder: Path, content: bytes, *, name: str) -> None:
     """The files beside a cross-encoder, of which one is damaged; the model itself is onnxruntime's to read."""
-    sound = {
-        "model.onnx": b"", "tokenizer.json": _json(_TOKENIZER), "config.json": _json(_CONFIG),
-        "tokenizer_config.json": _json({"model_max_length": 512}),
-    }  # fmt: skip
-    for file, bytes_of_it in {**sound, name: content}.items():
-        _file(folder, bytes_of_it, file)
+    _file(folder, b"", "model.onnx")
+    for kind in _ENCODER:
+        _file(folder, content if kind == name else SEEDS[kind][0], f"{kind}.json")
     files = read_model_files(folder)
     windows(open_tokenizer(files), files.length, "the ferry leaves", "the ferry")
 
@@ -976,20 +796,6 @@ def _desk_stores() -> tuple[bytes, ...]:
         return (path.read_bytes(),)
 
 
-_DISAGREEMENT: dict[str, Any] = {
-    "turn_id": "1-1_1", "topic_id": "1-1", "response_id": "R00001", "criterion": "groundedness", "split": "dev",
-    "gold": {"grade": 3, "assessors": [{"assessor": "ann", "grade": 3, "made": "blind"}]},
-    "judges": [
-        {
-            "judge": "server/m", "prompt": "groundedness/graded", "grade": 1, "expected": 1.2, "rationale": "No.",
-            "reason": None, "difference": -2,
-        },
-    ],
-    "compared": "grades", "distance": 2, "text": "By ferry.", "passages": [{"id": "p1", "text": "A ferry."}],
-    "utterance": "How?", "context": [{"utterance": "Where to?", "response": "The island."}],
-}  # fmt: skip
-
-
 def _browsed(path: Path) -> None:
     browse([path.parent])
 
@@ -1000,94 +806,65 @@ def _sent(path: Path) -> None:
 
 
 def _runs() -> tuple[bytes, ...]:
-    return (*_RUNS, *_RUNS, *_examples("examples/runs/*"), *_examples("examples/interactive/*"))
+    return (*SEEDS["runs"], *SEEDS["runs"], *_examples("examples/runs/*"), *_examples("examples/interactive/*"))
 
 
-_NUGGETS = (
-    b'{"qid":"1-1_1","nuggets":[{"text":"Ramps are free.","importance":"vital"}]}\n',
-    b'{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": {"text": "Book."}}}',
-    b'"id","rubrik"\n1-1-r1,"What food helps, and what not?"\n1-1-r2,Why?\n',
-)
-_MATCHED = (
-    b'{"turn_id":"1-1_1","nugget_id":"1-1_1/1","label":"partly","response_id":"R00000","assessor":"ann"}\n'
-    b'{"turn_id":"1-1_1","nugget_id":"1-1_1/2","label":"contradicts","response_id":"R00000","assessor":"ann"}\n',
-)
-_CLAIMED = (b'{"turn_id":"1-1_1","response_id":"R00000","labels":["passage"],"passages":true,"assessor":"ann"}\n',)
-_ASSIGNED = (
-    b'{"qid":"1-1_1","run_id":"r","nuggets":[{"text":"Ramps are free.","importance":"vital","assignment":"support"},'
-    b'{"text":"Book.","importance":"okay","assignment":"failed"}]}\n',
-)
-_NUGGET_EDITS = (
-    b'{"nugget_id":"1-1_1/1","action":"change","edited_by":"ann","nugget_sha256":"%s","text":"Free."}\n'
-    b'{"nugget_id":"1-1_1/x","action":"add","edited_by":"ann","text":"Book.","turn_id":"1-1_1"}\n'
-    % digest("Ramps are free.").encode(),
-)
-_NUGGET_SHEETS = (
-    b"nugget_id,turn_id,topic_id,importance,text,delete,shown_sha256\r\n"
-    b"1-1_1/1,1-1_1,1-1,vital,Free.,,%s\r\n,1-1_1,,okay,Book.,,\r\n"
-    % digest("1-1_1/1\nRamps are free.\nvital\n").encode(),
-)
 READERS: dict[str, Reader] = {
     "runs": Reader(_runs, _run),
     **{f"runs-as-{name}": Reader(_runs, partial(_run, format=name)) for name in FORMATS},
     "regin-pool": Reader(lambda: _examples("examples/regin/*.pool"), partial(_regin, pool=True)),
     "regin-bank": Reader(lambda: _examples("examples/regin/*.json"), partial(_regin, pool=False)),
-    "topics": Reader(lambda: (*_TOPICS, *_examples("examples/topics.json")), _read(read_topics, "topics.json")),
-    "passages": Reader(lambda: (*_PASSAGES, *_PSG_TEXT), _passages),
+    "topics": Reader(_stored("topics", examples="examples/topics.json"), _read(read_topics, "topics.json")),
+    "passages": Reader(_stored("passages", "psg_text"), _passages),
     "passages-packed": Reader(_packed, _passages),
-    "passages-trecweb": Reader(lambda: _TRECWEB, partial(_passages, name="passages.trecweb")),
-    "hashes": Reader(lambda: _HASH_LISTS, _hashes),
+    "passages-trecweb": Reader(_stored("trecweb"), partial(_passages, name="passages.trecweb")),
+    "hashes": Reader(_stored("hash_lists"), _hashes),
     "hash-index": Reader(_hash_indexes, _hash_index),
-    "collection": Reader(lambda: (*_PASSAGES, *_PSG_TEXT), _collection),
+    "collection": Reader(_stored("passages", "psg_text"), _collection),
     "collection-index": Reader(_collection_indexes, _collection_index),
-    "qrels": Reader(lambda: _QRELS, _qrels),
+    "qrels": Reader(_stored("qrels"), _qrels),
     "judgments": Reader(_twice(_SAID), _read(read_labels, "judgments.jsonl")),
     "failures": Reader(_twice(_FAILED), _read(_failures, "failures.jsonl")),
     "disagreements": Reader(_twice(_APART), _parse(_disagreements)),
-    "gold": Reader(lambda: _GOLD, _read(read_gold, "gold.jsonl")),
-    "gold-bytes": Reader(lambda: (*_GOLD, *_examples("gold/*.jsonl")), _parse(parse_gold)),
-    "nugget-matches": Reader(lambda: (*_MATCHED, *_ASSIGNED), _read(_matches, "matches.jsonl")),
-    "nugget-claims": Reader(lambda: _CLAIMED, _claims),
-    "nugget-edits": Reader(lambda: _NUGGET_EDITS, _read(_edits, "edits.jsonl")),
-    "nugget-sheets": Reader(lambda: _NUGGET_SHEETS, _read(_nugget_sheets, "sheet.csv")),
-    "nugget-banks": Reader(lambda: (*_NUGGETS, *_examples("examples/nuggets.jsonl")), _parse(_nuggets)),
-    "gold-csv": Reader(lambda: _CSV, partial(_import, source="csv")),
+    "gold": Reader(_stored("gold"), _read(read_gold, "gold.jsonl")),
+    "gold-bytes": Reader(_stored("gold", examples="gold/*.jsonl"), _parse(parse_gold)),
+    "nugget-matches": Reader(_stored("matched", "assigned"), _read(_matches, "matches.jsonl")),
+    "nugget-claims": Reader(_stored("claimed"), _claims),
+    "nugget-edits": Reader(_stored("nugget_edits"), _read(_edits, "edits.jsonl")),
+    "nugget-sheets": Reader(_stored("nugget_sheets"), _read(_nugget_sheets, "sheet.csv")),
+    "nugget-banks": Reader(_stored("nuggets", examples="examples/nuggets.jsonl"), _parse(_nuggets)),
+    "gold-csv": Reader(_stored("csv"), partial(_import, source="csv")),
     "gold-parquet": Reader(_parquet, partial(_import, source="csv")),
     "gold-desk": Reader(_desk_stores, partial(_import, source="desk")),
-    "gold-begin": Reader(lambda: _BEGIN, partial(_import, source="begin")),
-    "gold-crowd": Reader(lambda: (*_TASKS, *_MTURK, *_ANSWERS, *_STUDIO), partial(_import, source="crowd")),
-    "gold-words": Reader(lambda: _WORDS, partial(_import, source="csv")),
-    "gold-qrels": Reader(lambda: _QRELS, partial(_import, source="qrels")),
-    "bench-begin": Reader(lambda: _BEGIN, partial(_dataset, name="begin-cmu", file="begin_dev_cmu.tsv")),
+    "gold-begin": Reader(_stored("begin"), partial(_import, source="begin")),
+    "gold-crowd": Reader(_stored("tasks", "mturk", "answers", "studio"), partial(_import, source="crowd")),
+    "gold-words": Reader(_stored("words"), partial(_import, source="csv")),
+    "gold-qrels": Reader(_stored("qrels"), partial(_import, source="qrels")),
+    "bench-begin": Reader(_stored("begin"), partial(_dataset, name="begin-cmu", file="begin_dev_cmu.tsv")),
     "bench-claims": Reader(
-        lambda: (_json(_CLAIM, {**_CLAIM, "id": "b"}),),
-        partial(_dataset, name="attributionbench", file="dev_all_subset_balanced.jsonl"),
+        _stored("claims"), partial(_dataset, name="attributionbench", file="dev_all_subset_balanced.jsonl")
     ),
-    "bench-faithbench": Reader(
-        lambda: (_json({"samples": _SAMPLES}),), partial(_dataset, name="faithbench", file="batch_1.json")
-    ),
-    "bench-summedits": Reader(
-        lambda: (_json(_EDITS),), partial(_dataset, name="summedits", file="summedits_samsum.json")
-    ),
-    "bench-llmjudge": Reader(lambda: _QRELS, partial(_dataset, name="llmjudge", file="llmjudge_test.qrel")),
-    "bench-usr": Reader(lambda: (_json(_DIALOGUES),), partial(_dataset, name="usr-topical", file="tc_usr_data.json")),
+    "bench-faithbench": Reader(_stored("faithbench"), partial(_dataset, name="faithbench", file="batch_1.json")),
+    "bench-summedits": Reader(_stored("summedits"), partial(_dataset, name="summedits", file="summedits_samsum.json")),
+    "bench-llmjudge": Reader(_stored("qrels"), partial(_dataset, name="llmjudge", file="llmjudge_test.qrel")),
+    "bench-usr": Reader(_stored("usr"), partial(_dataset, name="usr-topical", file="tc_usr_data.json")),
     "bench-workers": Reader(
-        lambda: _WORKERS, partial(_dataset, name="transparentcis-relevance", file="output_processed.csv")
+        _stored("workers"), partial(_dataset, name="transparentcis-relevance", file="output_processed.csv")
     ),
-    "gold-plan": Reader(lambda: _PLAN, _parse(read_plan)),
+    "gold-plan": Reader(_stored("plan"), _parse(read_plan)),
     "bank": Reader(lambda: _examples("examples/regin/*.json"), _read(read_bank, "bank.json")),
-    "seal": Reader(lambda: (_SEALED[SEAL],), partial(_sealed, name=SEAL)),
-    "ledger": Reader(lambda: (_SEALED[LEDGER],), partial(_sealed, name=LEDGER)),
-    "salt": Reader(lambda: (_SEALED["test.salt"],), partial(_sealed, name="test.salt")),
-    "crowd": Reader(lambda: (*_LONG, *_MTURK, *_ANSWERS), _read(_crowd, "labels.csv")),
-    "crowd-toloka": Reader(lambda: _TOLOKA, _read(_crowd, "assignments.tsv")),
-    "crowd-studio": Reader(lambda: _STUDIO, _read(_crowd, "project.json")),
-    "crowd-submissions": Reader(lambda: _SUBMISSIONS, _read(_submissions, "submissions.csv")),
+    "seal": Reader(_stored("seal"), partial(_sealed, name=SEAL)),
+    "ledger": Reader(_stored("ledger"), partial(_sealed, name=LEDGER)),
+    "salt": Reader(_stored("salt"), partial(_sealed, name="test.salt")),
+    "crowd": Reader(_stored("long", "tasks", "mturk", "answers"), _read(_crowd, "labels.csv")),
+    "crowd-toloka": Reader(_stored("toloka"), _read(_crowd, "assignments.tsv")),
+    "crowd-studio": Reader(_stored("studio"), _read(_crowd, "project.json")),
+    "crowd-submissions": Reader(_stored("submissions"), _read(_submissions, "submissions.csv")),
     "crowd-parquet": Reader(_parquet, _read(_crowd, "labels.parquet")),
-    "crowd-survey": Reader(lambda: _SURVEY, _read(_survey, "x.csv")),
-    "crowd-known": Reader(lambda: _KNOWN, _read(_known, "known.csv")),
-    "crowd-questions": Reader(lambda: _QUESTIONS, _read(read_questions, "map.csv")),
-    "turn-list": Reader(lambda: _TURN_LIST, _read(read_subset, "turns.txt")),
+    "crowd-survey": Reader(_stored("survey"), _read(_survey, "x.csv")),
+    "crowd-known": Reader(_stored("known"), _read(_known, "known.csv")),
+    "crowd-questions": Reader(_stored("questions"), _read(read_questions, "map.csv")),
+    "turn-list": Reader(_stored("turn_list"), _read(read_subset, "turns.txt")),
     "prompts": Reader(lambda: _examples("prompts/*/*.md"), _read(load_criterion, "p.md")),
     "card": Reader(
         lambda: _examples("docs/cards/[bg]*/card.json"),
@@ -1099,27 +876,23 @@ READERS: dict[str, Reader] = {
     "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _parse(_sheet)),
     "pool-passages": Reader(lambda: (passages_jsonl(_POOL),), partial(_pool, part=1)),
     "pool-turns": Reader(lambda: (turns_jsonl(_TALK),), _parse(_pool_turns)),
-    "pool-excluded": Reader(lambda: (_EXCLUDED,), partial(_pool, part=2)),
-    "passage-qrels": Reader(lambda: _QRELS, _read(read_relevance, "p.qrels")),
-    "trec-runs": Reader(lambda: _TREC_RUNS, _trec_run),
-    "selected-turns": Reader(lambda: _TURN_LIST, _read(read_turns, "turns.txt")),
+    "pool-excluded": Reader(_stored("excluded"), partial(_pool, part=2)),
+    "passage-qrels": Reader(_stored("qrels"), _read(read_relevance, "p.qrels")),
+    "trec-runs": Reader(_stored("trec_runs"), _trec_run),
+    "selected-turns": Reader(_stored("turn_list"), _read(read_turns, "turns.txt")),
     "selected-runs": Reader(
-        lambda: (b"run-a\nrun-b\n",),
-        _read(partial(read_run_ids, known={"run-a", "run-b"}), "runs.txt"),
+        _stored("selected_runs"), _read(partial(read_run_ids, known={"run-a", "run-b"}), "runs.txt")
     ),
-    "teams": Reader(lambda: (b"run_id\tteam\nrun-a\tx\nrun-b\ty\n",), _read(read_teams, "t.tsv")),
-    "families": Reader(lambda: _FAMILIES, _read(read_families, "families.tsv")),
+    "teams": Reader(_stored("teams"), _read(read_teams, "t.tsv")),
+    "families": Reader(_stored("families"), _read(read_families, "families.tsv")),
     "published-labels": Reader(
-        lambda: _GPT4, partial(_reproduced, name="ikat2023", file="naturallness_judgement-gpt4.txt")
+        _stored("gpt4"), partial(_reproduced, name="ikat2023", file="naturallness_judgement-gpt4.txt")
     ),
     "published-answers": Reader(
-        lambda: _ANSWERS_2024, partial(_reproduced, name="cone-rag", file="gold_response_and_nuggets_human.json")
+        _stored("answers_2024"), partial(_reproduced, name="cone-rag", file="gold_response_and_nuggets_human.json")
     ),
-    "published-judges": Reader(
-        lambda: (b"q1 0 p1 3\nq1 0 p2 5\nq2 0 p3 0\n", b"q1 0 p1 -1\n"),
-        partial(_reproduced, name="llmjudge", file="a-b.txt"),
-    ),
-    "published-matches": Reader(lambda: _MATCHES, _read(read_study, "matches.txt")),
+    "published-judges": Reader(_stored("published_judges"), partial(_reproduced, name="llmjudge", file="a-b.txt")),
+    "published-matches": Reader(_stored("matches"), _read(read_study, "matches.txt")),
     "desk": Reader(_desk_stores, _read(_desk_store, "labels.sqlite")),
     "journal": Reader(_journals, _read(read_journal, "journal.sqlite")),
     "journal-lines": Reader(_exported, _read(read_journal, "journal.jsonl")),
@@ -1127,125 +900,43 @@ READERS: dict[str, Reader] = {
     "journal-check": Reader(_journals, _read(verify_journal, "journal.sqlite")),
     "judgments-parquet": Reader(_twice(_SAID), _read(_to_parquet, "judgments.jsonl")),
     "sent": Reader(_journals, _read(_sent, "journal.sqlite")),
-    "prices": Reader(lambda: _PRICES, _read(read_prices, "prices.toml")),
+    "prices": Reader(_stored("prices"), _read(read_prices, "prices.toml")),
     "spending": Reader(_journals, _read(read_spending, "journal.sqlite")),
-    "browsed": Reader(
-        lambda: (_json(_DISAGREEMENT) + b"\n", _json({**_DISAGREEMENT, "context": [], "passages": []}) + b"\n"),
-        _read(_browsed, "disagreements.jsonl"),
-    ),
+    "browsed": Reader(_stored("browsed"), _read(_browsed, "disagreements.jsonl")),
     "findings": Reader(_findings, _read(_reported, "calibration.json")),
-    "problems": Reader(
-        lambda: (
-            _json([{"code": "c", "severity": "error", "file": "f", "turn_id": None, "path": "$", "message": "m"}]),
-        ),
-        _read(read_problems, "problems.json"),
-    ),
-    "recheck": Reader(
-        _twice(_SECOND),
-        _read(_rechecked, "recheck.jsonl"),
-    ),
-    "logprobs": Reader(lambda: _LOGPROBS, _logprobs),
+    "problems": Reader(_stored("problems"), _read(read_problems, "problems.json")),
+    "recheck": Reader(_twice(_SECOND), _read(_rechecked, "recheck.jsonl")),
+    "logprobs": Reader(_stored("logprobs"), _logprobs),
     **{
-        f"scores-{api.strip('/')}": Reader(partial(lambda reply: (_json(reply),), reply), partial(_scores, api=api))
-        for api, reply in _SCORES.items()
+        f"scores-{api}": Reader(_stored(f"scores_{api}"), partial(_scores, api=f"/{api}"))
+        for api in ("score", "predict")
     },
-    **{
-        f"encoder-{name}": Reader(partial(lambda seed: (_json(seed),), seed), partial(_cross_encoder, name=name))
-        for name, seed in (
-            ("tokenizer.json", _TOKENIZER),
-            ("config.json", _CONFIG),
-            ("tokenizer_config.json", {"model_max_length": 512}),
-        )
-    },
-    "screen": Reader(
-        lambda: (b"response_id\tturn_id\tcode\tvalue\tthreshold\tdetail\nR00001\t1-1_1\tnear_empty\t1\t5\td\n",),
-        _read(read_screen, "screen.tsv"),
-    ),
+    **{f"encoder-{name}": Reader(_stored(name), partial(_cross_encoder, name=name)) for name in _ENCODER},
+    "screen": Reader(_stored("screen"), _read(read_screen, "screen.tsv")),
 }
 """The readers by name."""
 
 
-@dataclass(frozen=True)
-class Crash:
-    """An input that a reader did not survive."""
+def fuzz(name: str, inputs: int, seed: int, folder: Path) -> Counter[str]:
+    """Let one reader read; gives how many inputs ended in a result, and how many in an error of ours.
 
-    number: int
-    content: bytes
-    trace: str
-
-    @property
-    def kind(self) -> tuple[str, str]:
-        """What crashes of one cause have in common: the last place in the code, and the error."""
-        lines = list(filter(None, self.trace.splitlines()))
-        places = [line for line in lines if line.startswith("  File ")]
-        return places[-1] if places else "", lines[-1].partition(":")[0]
-
-
-@dataclass
-class Tally:
-    """How many of a reader's inputs gave results and errors, and the slowest one."""
-
-    results: int = 0
-    errors: int = 0
-    slowest: tuple[float, int] = (0.0, 0)
-    """Seconds, and the number of the input."""
-
-
-def fuzz(name: str, inputs: int, seed: int, folder: Path, tally: Tally) -> Iterator[Crash]:
-    """Let one reader read; gives the crashes."""
+    Any other end is raised, with the number of the input and its bytes in a file beside the folder.
+    """
     reader = READERS[name]
     seeds = reader.seeds()
+    ends: Counter[str] = Counter()
     # A seed that its own reader refuses would be damage to nothing.
     for number in range(-len(seeds), inputs):
         content = seeds[number] if number < 0 else damaged(Rng(f"{seed} {name} {number}"), seeds)
-        begin = time.perf_counter()
         try:
             reader.read(folder, content)
-            tally.results += 1
+            ends["results"] += 1
         except JudgeError:
-            tally.errors += 1
+            ends["errors"] += 1
         # A panic of compiled code is no Exception.
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            yield Crash(number, content, traceback.format_exc())
-        if number >= 0:
-            tally.slowest = max(tally.slowest, (time.perf_counter() - begin, number))
-
-
-def main() -> int:
-    """Run the readers one after the other; 1 if one of them crashed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inputs", type=int, default=100_000, help="of all readers together (default 100000)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="names of readers between commas")
-    parser.add_argument("--save", type=Path, help="folder for the inputs that crash a reader")
-    args = parser.parse_args()
-    each = -(-args.inputs // len(READERS))
-    warnings.simplefilter("error")
-    save: Path | None = args.save
-    crashes = 0
-    print(f"{'reader':<20} {'inputs':>7} {'results':>8} {'errors':>7} {'crashes':>8} {'seconds':>8} {'slowest ms':>11}")
-    for name in (name for name in READERS if not args.only or name in args.only.split(",")):
-        tally, crashed, kinds, begin = Tally(), 0, set[tuple[str, str]](), time.perf_counter()
-        with tempfile.TemporaryDirectory() as folder:
-            for crash in fuzz(name, each, args.seed, Path(folder), tally):
-                crashed += 1
-                if crash.kind in kinds:
-                    continue
-                kinds.add(crash.kind)
-                save = save or Path(tempfile.mkdtemp(prefix="fuzz-"))
-                save.mkdir(parents=True, exist_ok=True)
-                path = save / f"{name}-{crash.number}"
-                path.write_bytes(crash.content)
-                print(f"\n{path}\n{crash.trace}", file=sys.stderr, flush=True)
-        crashes += crashed
-        counts = f"{tally.results + tally.errors + crashed:>7} {tally.results:>8} {tally.errors:>7} {crashed:>8}"
-        slow = f"{tally.slowest[0] * 1e3:>8.0f} #{tally.slowest[1]}"
-        print(f"{name:<20} {counts} {time.perf_counter() - begin:>8.1f} {slow}", flush=True)
-    print(f"{crashes} crashes")
-    return 1 if crashes else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            if not isinstance(error, KeyboardInterrupt):
+                folder.with_suffix(".input").write_bytes(content)
+                error.add_note(f"input {number} of the reader {name}, kept as {folder.with_suffix('.input')}")
+            raise
+    return ends
