@@ -60,8 +60,8 @@ from judge.extra.checkers.server import read_scores
 from judge.extra.desk.review import Cases, filter_of
 from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
+from judge.extra.nuggets.edits import NEEDED, bank_sheet, edited, edits_jsonl, parse_edits, sheet_edits
 from judge.extra.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
-from judge.extra.nuggets.forms.edits import NEEDED, bank_sheet, edited, edits_jsonl, parse_edits, sheet_edits
 from judge.extra.nuggets.labels import join, join_claims, parse_claims, read_matches
 from judge.extra.reproduce.published import reproduce_publication
 from judge.gold import import_gold, parse_gold, read_gold

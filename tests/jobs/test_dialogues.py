@@ -110,7 +110,7 @@ ROW = {"topic_id": "1-1", "criterion": "usefulness", "grade": 2, "assessor": "an
 def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     pool: Path, of_responses: Path, tmp_path: Path
 ) -> None:
-    probe, questions = map(annex, ("probe.inputs", "nuggets.jobs.questions"))
+    probe, questions = map(annex, ("probe.inputs", "nuggets.questions"))
     first = read_pool_folder(of_responses).responses[0]
     gold = tmp_path / "gold.jsonl"
     gold.write_text(json.dumps(ROW | {"turn_id": first.turn_id, "response_id": first.response_id}) + "\n")

@@ -267,8 +267,6 @@ def serve_assess(
         How far each assessor is.
 
     Raises:
-        UsageError: The plan asks for what cannot be done, or for sealed test items.
-        InputError: A file is bad, or the store belongs to another plan.
         OperationalError: Another process has the store open, or answers at the address.
     """
     with open_assess_desk(plan) as (desk, store):

@@ -365,8 +365,6 @@ def serve_review(
         ready: Called with the address and the seat when the desk can be visited.
 
     Raises:
-        InputError: The folder, the gold or a prompt cannot be read.
-        UsageError: Options do not go together, gold holds grades of a test part, or the host is none of this machine.
         OperationalError: Another process answers at the address.
     """
     seat = Seat("review", "Review", new_token())

@@ -8,7 +8,7 @@ from judge.cli import call
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import TableFormat, announce, print_grids, print_json, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
-from judge.extra.nuggets.jobs.banks import (
+from judge.extra.nuggets.banks import (
     NuggetConvertPlan,
     NuggetImportPlan,
     NuggetSheetPlan,
@@ -16,8 +16,9 @@ from judge.extra.nuggets.jobs.banks import (
     import_nugget_edits,
     write_nugget_sheet,
 )
-from judge.extra.nuggets.jobs.creation import NuggetCreatePlan, create_nuggets, forecast_creation
-from judge.extra.nuggets.jobs.questions import (
+from judge.extra.nuggets.create import NuggetCreatePlan, NuggetCreation, create_nuggets, forecast_creation
+from judge.extra.nuggets.people import agreement_grids
+from judge.extra.nuggets.questions import (
     NuggetAnswers,
     NuggetAskPlan,
     NuggetClaimsPlan,
@@ -26,8 +27,7 @@ from judge.extra.nuggets.jobs.questions import (
     label_claims,
     match_nuggets,
 )
-from judge.extra.nuggets.jobs.scoring import NuggetAgreePlan, NuggetScorePlan, compare_matches, score_nuggets
-from judge.extra.nuggets.people import agreement_grids
+from judge.extra.nuggets.scoring import NuggetAgreePlan, NuggetScorePlan, compare_matches, score_nuggets
 from judge.io.cells import count
 
 
@@ -51,9 +51,7 @@ def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> 
     say_lacking_log(plan.out)
     with progress("reading the pool") as line:
         outcome = create_nuggets(plan, progress=line)
-    say_accounts((outcome.account,))
-    for note in outcome.notes:
-        say(f"note: {note}")
+    _say_account(outcome)
     given = Counter(nugget.importance for nugget in outcome.nuggets)
     say(
         f"{count(len(outcome.nuggets), 'nugget')} of {count(outcome.turns, 'turn')} in {plan.out}: "
@@ -66,6 +64,12 @@ def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> 
     if asks_again((failure.reason for failure in outcome.failures), "an answer"):
         return 3
     return 0 if outcome.nuggets else 1
+
+
+def _say_account(outcome: NuggetCreation | NuggetAnswers) -> None:
+    say_accounts((outcome.account,))
+    for note in outcome.notes:
+        say(f"note: {note}")
 
 
 def match(plan: NuggetMatchPlan, trial: DryRunOption, file: FileOfOptions) -> int:
@@ -88,11 +92,7 @@ def claims(plan: NuggetClaimsPlan, trial: DryRunOption, file: FileOfOptions) -> 
 
 
 def _ask(plan: NuggetAskPlan, ask: Callable[..., NuggetAnswers], trial: DryRunOption) -> int:
-    """Ask, or count what asking would send.
-
-    Returns:
-        The exit code: 3 if asking again may bring missing answers, 1 if there is no answer.
-    """
+    """Ask, or count what asking would send; 3 if asking again may bring missing answers, 1 if there is no answer."""
     row = plan.command
     if trial.dry_run:
         forecast = forecast_nuggets(plan)
@@ -109,9 +109,7 @@ def _ask(plan: NuggetAskPlan, ask: Callable[..., NuggetAnswers], trial: DryRunOp
     else:
         given, lacking = f"sentences of {count(n, 'response')}", f"{count(missing, 'response')} without labels"
         answer = "an answer"
-    say_accounts((outcome.account,))
-    for note in outcome.notes:
-        say(f"note: {note}")
+    _say_account(outcome)
     labels = ", ".join(f"{number} {label}" for label, number in row.labels(outcome.answers).items())
     say(f"{given} in {plan.out}: {labels}")
     if missing:
@@ -132,16 +130,8 @@ def convert(plan: NuggetConvertPlan, output: JsonOutput) -> int:
     topics = len({nugget.topic_id for nugget in nuggets})
     importance = dict(sorted(Counter(nugget.importance or "without importance" for nugget in nuggets).items()))
     if output.as_json:
-        print_json(
-            {
-                "file": str(converted.out),
-                "form": converted.read.form,
-                "nuggets": len(nuggets),
-                "turns": turns,
-                "topics": topics,
-                "importance": importance,
-            }
-        )
+        counts = {"nuggets": len(nuggets), "turns": turns, "topics": topics, "importance": importance}
+        print_json({"file": str(converted.out), "form": converted.read.form, **counts})
     held = ", ".join(f"{number} {name}" for name, number in importance.items())
     of_turns = f"{count(turns, 'turn')}, " if turns else ""
     say(f"{converted.out}: {count(len(nuggets), 'nugget')} of {of_turns}{count(topics, 'topic')}: {held}")

@@ -13,8 +13,7 @@ import msgspec
 
 from judge.crowd.released import STUDY_LINE, read_study
 from judge.errors import InputError
-from judge.extra.nuggets.forms.own import first_object
-from judge.extra.nuggets.forms.problems import BankProblems
+from judge.extra.nuggets.problems import BankProblems, first_object
 from judge.extra.nuggets.records import (
     CLAIM_LABELS,
     ClaimLabel,

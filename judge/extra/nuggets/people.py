@@ -203,7 +203,6 @@ def _row(run_id: str, twins: Sequence[_Twin], correction: Corrected, cluster: Cl
 
 
 def _pairs(unit: RunUnit) -> set[PairKey]:
-    """Every pair of response and nugget of a unit."""
     return {(response_id, nugget.nugget_id) for response_id in unit.responses for nugget in unit.nuggets}
 
 

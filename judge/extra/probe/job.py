@@ -80,8 +80,6 @@ def probe_judges(
         progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
 
     Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
     with job_progress(progress, report) as shown:

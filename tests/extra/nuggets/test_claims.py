@@ -13,8 +13,8 @@ from judge.ask.prompt import render
 from judge.ask.subjects import NUGGET_PRECISION
 from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets.jobs.questions import check_claim_prompt, claim_questions, question_task
 from judge.extra.nuggets.labels import join_claims, nuggets_digest, parse_claims, read_claims
+from judge.extra.nuggets.questions import check_claim_prompt, claim_questions, question_task
 from judge.extra.nuggets.records import CLAIM_LABELS, ClaimLabel, ResponseClaims
 from judge.gold.rows import text_digest
 from judge.io.line_stream import jsonl_bytes

@@ -7,9 +7,9 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
+from judge.extra.nuggets.create import NuggetCreatePlan, create_nuggets, forecast_creation, read_creation
 from judge.extra.nuggets.forms import read_bank
-from judge.extra.nuggets.jobs.creation import NuggetCreatePlan, create_nuggets, forecast_creation, read_creation
-from judge.extra.nuggets.jobs.questions import bank_notes
+from judge.extra.nuggets.questions import bank_notes
 from tests.conftest import PROJECT
 from tests.extra.nuggets.test_jobs import ask_until_killed
 from tests.mock import Mock

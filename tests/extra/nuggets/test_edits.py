@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.extra.nuggets.forms import read_bank, read_edits
-from judge.extra.nuggets.forms.edits import (
+from judge.extra.nuggets.edits import (
     NEEDED,
     NuggetEdit,
     bank_sheet,
@@ -20,6 +19,7 @@ from judge.extra.nuggets.forms.edits import (
     parse_edits,
     sheet_edits,
 )
+from judge.extra.nuggets.forms import read_bank, read_edits
 from judge.extra.nuggets.records import Nugget
 from judge.io.safe import digest, disarmed, has_content, storable
 from judge.io.tabular import TableRow

@@ -12,7 +12,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
-from judge.extra.nuggets.jobs.questions import (
+from judge.extra.nuggets.questions import (
     NuggetAnswers,
     NuggetAskPlan,
     NuggetClaimsPlan,

@@ -11,7 +11,7 @@ from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import Verdict
 from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets.jobs.questions import (
+from judge.extra.nuggets.questions import (
     answers_of,
     check_match_prompt,
     match_questions,

@@ -1,5 +1,6 @@
 """What forms of banks share: the list of problems, the checks of an id and of a text. Pure."""
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -99,3 +100,12 @@ def usable_topic_id(text: str) -> bool:
     [True, True, False, False, False]
     """
     return usable_turn_id(f"{text}_1") and "_" not in text
+
+
+def first_object(content: bytes) -> dict[str, Any]:
+    """The JSON object on the first line; empty if there is none."""
+    try:
+        value = json.loads(content.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -102,12 +102,7 @@ class NuggetScores(Record, frozen=True):
 
 
 def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
-    """Measure runs by the nuggets that their responses support, and write the tables if the plan names a folder.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
-    """
+    """Measure runs by the nuggets that their responses support, and write the tables if the plan names a folder."""
     bank, pool = read_bank(plan.bank), read_pool_with_runs(plan.pool)
     files = [*plan.matches, *plan.gold, *plan.claims]
     if plan.out is not None:
@@ -153,7 +148,6 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
 def _corrected(
     plan: NuggetScorePlan, pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]
 ) -> tuple[CorrectedRecall, ...]:
-    """The recall of runs, corrected by people's matches."""
     if known.people:
         raise UsageError("--gold corrects the matches of a judge, and --matches has those of people")
     gold = read_labels_of(plan.gold, bank, pool, plan.renamed)
@@ -174,18 +168,14 @@ def read_pool_with_runs(path: Path, *more: Beside) -> Pool:
 def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]) -> tuple[str, ...]:
     turns = {response.turn_id for response in pool.responses}
     scopes = turns | {response.topic_id for response in pool.responses}
-    strange = [nugget for nugget in bank.nuggets if nugget.scope not in scopes]
+    covered, scored = {nugget.scope for nugget in bank.nuggets}, {unit.run_id for unit in units}
     notes = []
-    if strange:
+    if strange := [nugget.scope for nugget in bank.nuggets if nugget.scope not in scopes]:
         notes.append(
-            f"{count(len(strange), 'nugget')} of turns or topics without a pooled response, the first of "
-            f"{strange[0].scope}"
+            f"{count(len(strange), 'nugget')} of turns or topics without a pooled response, the first of {strange[0]}"
         )
-    covered = {nugget.scope for nugget in bank.nuggets}
-    bare = [turn for turn in turns if turn not in covered and turn.rpartition("_")[0] not in covered]
-    if bare:
+    if bare := [turn for turn in turns if turn not in covered and turn.rpartition("_")[0] not in covered]:
         notes.append(f"{count(len(bare), 'turn')} of the pool without nuggets: they count in no score")
-    scored = {unit.run_id for unit in units}
     if unscored := [run_id for run_id in runs_to_score(pool) if run_id not in scored]:
         notes.append(
             f"the bank has no nugget of a turn or topic of {count(len(unscored), 'run')}, so no table has "
@@ -208,12 +198,7 @@ class NuggetAgreePlan(NuggetMatches):
 
 
 def compare_matches(plan: NuggetAgreePlan) -> MatchAgreement:
-    """Compare a judge's matches with people's.
-
-    Raises:
-        UsageError: The gold is of judges, the matches are of people, or they share no pair.
-        InputError: An input is bad; every problem is listed.
-    """
+    """Compare a judge's matches with people's."""
     bank, pool = read_bank(plan.bank), read_pool_with_runs(plan.pool)
     people = read_labels_of(plan.gold, bank, pool, plan.renamed)
     judge = read_labels_of(plan.matches, bank, pool, plan.renamed)

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, edits_jsonl, sheet_edits
 from judge.extra.nuggets.forms import (
     BANK,
     EDITS,
@@ -19,7 +20,6 @@ from judge.extra.nuggets.forms import (
     read_edits,
     read_made_bank,
 )
-from judge.extra.nuggets.forms.edits import NEEDED, NuggetEdit, bank_sheet, edited, edits_jsonl, sheet_edits
 from judge.extra.nuggets.records import Nugget, NuggetBank
 from judge.io.cells import count
 from judge.io.folder import same_place, write_atomic
@@ -60,41 +60,35 @@ class ConvertedBank(Record, frozen=True):
 
 
 def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
-    """Read a bank in any form and write it in another.
-
-    Raises:
-        UsageError: The file would be written over itself, or a nugget has no grade that `vital_from` could go by.
-        InputError: The bank is bad, or the form cannot hold its nuggets; every problem is listed.
-    """
+    """Read a bank in any form and write it in another."""
     edits = edits_file(plan.bank) if plan.edits is None else plan.edits
-    if any(same_place(read, plan.out) for read in (file_in(plan.bank, BANK), edits) if read is not None):
-        raise UsageError(f"{plan.out}: would be written over what it is made of")
+    _check_over(plan.out, file_in(plan.bank, BANK), edits)
     bank = read_bank(plan.bank, plan.form, plan.edits)
-    nuggets = bank.nuggets
     if plan.vital_from is not None:
-        ungraded = [nugget.nugget_id for nugget in nuggets if nugget.importance is None and nugget.relevance is None]
+        ungraded = [each.nugget_id for each in bank.nuggets if each.importance is None and each.relevance is None]
         if ungraded:
             raise UsageError(
-                f"--vital-from {plan.vital_from}: {len(ungraded)} of {len(nuggets)} nuggets have neither an importance "
-                f"nor a grade of their passage, the first {ungraded[0]}"
+                f"--vital-from {plan.vital_from}: {len(ungraded)} of {len(bank.nuggets)} nuggets have neither an "
+                f"importance nor a grade of their passage, the first {ungraded[0]}"
             )
-        nuggets = tuple(_graded(nugget, plan.vital_from) for nugget in nuggets)
-    if plan.made_by is not None:
-        nuggets = tuple(
-            msgspec.structs.replace(nugget, made_by=plan.made_by) if nugget.made_by is None else nugget
-            for nugget in nuggets
-        )
-    content = bank_bytes(nuggets, plan.to)
+    content = bank_bytes([_completed(nugget, plan) for nugget in bank.nuggets], plan.to)
     written = parse_bank(content, str(plan.out), plan.to)
     write_atomic(plan.out, content)
     return ConvertedBank(bank, written.nuggets, plan.out)
 
 
-def _graded(nugget: Nugget, least: int) -> Nugget:
-    """The nugget with an importance, by the grade of its passage where it has none of its own."""
-    if nugget.importance is not None or nugget.relevance is None:
-        return nugget
-    return msgspec.structs.replace(nugget, importance="vital" if nugget.relevance >= least else "okay")
+def _completed(nugget: Nugget, plan: NuggetConvertPlan) -> Nugget:
+    """The nugget with an importance by the grade of its passage, and its maker, where it lacks them."""
+    importance = nugget.importance
+    if importance is None and plan.vital_from is not None and nugget.relevance is not None:
+        importance = "vital" if nugget.relevance >= plan.vital_from else "okay"
+    return msgspec.structs.replace(nugget, importance=importance, made_by=nugget.made_by or plan.made_by)
+
+
+def _check_over(out: Path, *read: Path | None) -> None:
+    """Refuse to write a file over what it is made of."""
+    if any(path is not None and same_place(out, path) for path in read):
+        raise UsageError(f"{out}: would be written over what it is made of")
 
 
 class NuggetSheetPlan(Options):
@@ -139,16 +133,9 @@ class ImportedEdits(Record, frozen=True):
 
 
 def write_nugget_sheet(plan: NuggetSheetPlan) -> int:
-    """Write a bank as a table for a spreadsheet, and return the number of its rows.
-
-    Raises:
-        UsageError: The sheet would be written over what it is made of.
-        InputError: An input is bad; every problem is listed.
-    """
+    """Write a bank as a table for a spreadsheet, and return the number of its rows."""
     edits = edits_file(plan.bank) if plan.edits is None else plan.edits
-    given = [path for path in (file_in(plan.bank, BANK), edits, plan.topics) if path is not None]
-    if any(same_place(plan.out, path) for path in given):
-        raise UsageError(f"{plan.out}: would be written over what it is made of")
+    _check_over(plan.out, file_in(plan.bank, BANK), edits, plan.topics)
     made = read_made_bank(plan.bank).nuggets
     earlier = () if edits is None else read_edits(edits)
     said = {turn_id: turn.utterance for turn_id, turn in (topic_turns(plan.topics) or {}).items()}
@@ -157,19 +144,13 @@ def write_nugget_sheet(plan: NuggetSheetPlan) -> int:
 
 
 def import_nugget_edits(plan: NuggetImportPlan) -> ImportedEdits:
-    """Read what people changed in a sheet, and write it as the edits of the bank.
-
-    Raises:
-        UsageError: Nobody says where the edits go.
-        InputError: An input is bad, or the sheet is of another bank; every problem is listed, and nothing is written.
-    """
+    """Read what people changed in a sheet, and write it as the edits of the bank."""
     if not has_content(plan.edited_by) or not storable(plan.edited_by):
         raise UsageError("--edited-by: expected a name")
     if plan.edits is None and not plan.bank.is_dir():
         raise UsageError(f"{plan.bank}: not a folder, so the file of edits needs a name (--edits)")
     out = plan.bank / EDITS if plan.edits is None else plan.edits
-    if any(same_place(out, path) for path in (file_in(plan.bank, BANK), plan.sheet)):
-        raise UsageError(f"{out}: would be written over what it is made of")
+    _check_over(out, file_in(plan.bank, BANK), plan.sheet)
     made = read_made_bank(plan.bank).nuggets
     earlier = read_edits(out) if out.exists() else ()
     problems: list[Problem] = []

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, cast, get_args
 import msgspec
 
 from judge.errors import InputError
-from judge.extra.nuggets.forms.problems import BankProblems, scope_problem
+from judge.extra.nuggets.problems import BankProblems, scope_problem
 from judge.extra.nuggets.records import Importance, Nugget
 from judge.gold.sheets.items import readable
 from judge.gold.sheets.kinds import table_bytes

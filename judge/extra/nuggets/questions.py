@@ -20,7 +20,6 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import bank_bytes, read_bank
-from judge.extra.nuggets.jobs.scoring import read_pool_with_runs
 from judge.extra.nuggets.labels import LABEL_FAILURES, nuggets_digest, nuggets_for
 from judge.extra.nuggets.records import (
     CLAIM_LABELS,
@@ -33,6 +32,7 @@ from judge.extra.nuggets.records import (
     NuggetBank,
     ResponseClaims,
 )
+from judge.extra.nuggets.scoring import read_pool_with_runs
 from judge.gold.rows import text_digest
 from judge.io.folder import check_apart, replace_folder
 from judge.io.line_stream import jsonl_bytes
@@ -348,7 +348,6 @@ class NuggetAnswers(Record, frozen=True):
 def _ask(
     plan: NuggetAskPlan, report: Callable[[Progress], None] | None, progress: bool | ProgressLine
 ) -> NuggetAnswers:
-    """Ask a judge, and write its answers."""
     inputs, command = read_questions(plan), plan.command
     judge, questions, record = inputs.judge, inputs.questions, f"{command.answers}.sha256"
 
@@ -388,14 +387,10 @@ def match_nuggets(
 ) -> NuggetAnswers:
     """Ask a judge about every response and nugget of its turn or topic, and write the matches.
 
-    Args:
-        plan: What to do.
-        report: Called after each answer.
-        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
+    `report` is called after each answer. `progress` shows a bar in a notebook or on a terminal, elsewhere lines now and
+    then; or it is the line to show it on.
 
     Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad, or the folder has answers to something else; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
     return _ask(plan, report, progress)

@@ -35,7 +35,7 @@ from judge.extra.nuggets.creation import (
     weighed,
 )
 from judge.extra.nuggets.forms import BANK, bank_bytes
-from judge.extra.nuggets.jobs.questions import CREATED, NuggetJobPlan, check_same, nugget_turns, spread_evenly
+from judge.extra.nuggets.questions import CREATED, NuggetJobPlan, check_same, nugget_turns, spread_evenly
 from judge.extra.nuggets.records import Nugget, NuggetFailure
 from judge.io.cells import count
 from judge.io.folder import check_apart, replace_folder
@@ -142,7 +142,6 @@ def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInput
 def _sources(
     plan: NuggetCreatePlan, prompts: Sequence[Criterion], pool: Pool, turns: Mapping[str, Turn]
 ) -> TurnSources:
-    """What nuggets are taken from."""
     relevance = None
     if plan.qrels is not None:
         relevance = read_relevance(plan.qrels, minimum=plan.relevant_from, known=list(turns) or None)
@@ -154,7 +153,6 @@ def _sources(
 
 
 def _prompt(name: str | Path, criterion: str) -> Criterion:
-    """The prompt of a step."""
     prompt = find_criterion(name)
     if prompt.name != criterion:
         raise UsageError(f'{prompt.prompt_id}: not a prompt of this step: expected `criterion = "{criterion}"` in it')
@@ -203,14 +201,10 @@ def create_nuggets(
 ) -> NuggetCreation:
     """Ask a judge for the nuggets of every turn of a pool, and write them as a bank.
 
-    Args:
-        plan: What to do.
-        report: Called after each answer, with the progress of the step.
-        progress: Show a bar in a notebook or on a terminal, elsewhere lines now and then; or the line to show it on.
+    `report` is called after each answer, with the progress of the step. `progress` shows a bar in a notebook or on a
+    terminal, elsewhere lines now and then; or it is the line to show it on.
 
     Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
         OperationalError: Asking stopped early; the same call goes on from there.
     """
     with job_progress(progress, report) as shown:

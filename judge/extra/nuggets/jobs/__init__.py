@@ -1,1 +1,0 @@
-"""The jobs about nuggets, from files to files."""
