@@ -2,5 +2,5 @@
 
 app      pages, forms and seats of any desk; server: its address
 assess   `judge serve assess`; assess_inputs: what is labeled; store: the labels
-review   `judge serve review`; shelf: prompts and new wordings; rerun: a wording asked again
+review   `judge serve review`; rerun: prompts, new wordings, one asked again
 """

@@ -18,9 +18,19 @@ from judge.calibrate.disagreements import DISAGREEMENTS, Disagreement, parse_dis
 from judge.calibrate.report.lookup import heading
 from judge.errors import InputError, JudgeError, UsageError
 from judge.extra.desk.app import Seat, Visit, desk_app, list_page, missing_page, new_token, whole_number
-from judge.extra.desk.rerun import RERUN, BeforeAfter, Job, ReviewPlan, Rewording, cost, dev_rows
+from judge.extra.desk.rerun import (
+    RERUN,
+    BeforeAfter,
+    Job,
+    ReviewPlan,
+    Rewording,
+    Shelf,
+    ShelvedPrompt,
+    cost,
+    dev_rows,
+    diff_lines,
+)
 from judge.extra.desk.server import Listener, listen, serve_desk
-from judge.extra.desk.shelf import Shelf, ShelvedPrompt, diff_lines
 from judge.gold.rows import GoldRow
 from judge.io.cells import interval, number, p_value
 from judge.io.ids import natural_key

@@ -22,7 +22,7 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, read_certificate
 from judge.errors import InputError, UsageError
-from judge.extra.probe.measured import MARGIN
+from judge.extra.probe.card import MARGIN
 from judge.extra.probe.probes import probes_of
 from judge.extra.probe.records import KINDS, Inapplicable, Probe, ProbeItem, ProbeKind, Twin, WantedLabels
 from judge.io.folder import check_apart, check_outside

@@ -21,12 +21,13 @@ from judge.extra.probe.card import (
     PROBE_LAYOUT,
     ProbeCard,
     ProbedJudge,
+    canary_rows,
     probe_markdown,
     probe_pictures,
+    probe_row,
     probe_tsv,
 )
 from judge.extra.probe.inputs import ProbeInputs, ProbePlan, read_probe
-from judge.extra.probe.measured import canary_rows, probe_row
 from judge.extra.probe.probes import probes_of
 from judge.extra.probe.records import Inapplicable, ProbePair, Twin, standing, steps_of, why_missing
 from judge.io.folder import replace_folder

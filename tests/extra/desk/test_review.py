@@ -16,9 +16,8 @@ from judge.calibrate.findings import AgreementRow, ComparisonRow
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.desk.app import Seat
-from judge.extra.desk.rerun import BeforeAfter, ReviewPlan, Rewording, cost
+from judge.extra.desk.rerun import BeforeAfter, ReviewPlan, Rewording, Shelf, cost, diff_lines
 from judge.extra.desk.review import Cases, Filter, Review, filter_of
-from judge.extra.desk.shelf import Shelf, diff_lines
 from judge.gold import read_gold, write_split
 from judge.io.line_stream import jsonl_bytes
 from judge.records import Estimate

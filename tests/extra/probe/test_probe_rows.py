@@ -13,7 +13,7 @@ from judge.calibrate.certified import (
     probed_words,
     word_for,
 )
-from judge.extra.probe.measured import canary_rows, probe_row
+from judge.extra.probe.card import canary_rows, probe_row
 from judge.extra.probe.probes import PROBES
 from judge.extra.probe.records import ProbePair, Standing, standing, why_missing
 from judge.records import Estimate, Level, Scale
