@@ -19,6 +19,7 @@ from judge.ask.records import Judgment
 from judge.ask.tasks import Task
 from judge.io.line_stream import jsonl_bytes
 from judge.io.page import look, policy
+from judge.jobs.judged import read_judged
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import Row, new_row, request_digest
 from judge.judges.records import Completion
@@ -187,7 +188,7 @@ def main() -> None:
             make_folder(folder, judgments)
             made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             start = time.perf_counter()
-            browser = browse([folder])
+            browser = browse({"out": read_judged(folder)})
             page = write_page(folder, browser)
             seconds = time.perf_counter() - start
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

@@ -797,7 +797,7 @@ def _desk_stores() -> tuple[bytes, ...]:
 
 
 def _browsed(path: Path) -> None:
-    browse([path.parent])
+    browse({"out": path.parent})
 
 
 def _sent(path: Path) -> None:

@@ -112,11 +112,7 @@ def _topic_alpha(
 ) -> Estimate:
     """Alpha of one topic's items; its interval takes them for a sample of items, which says nothing of other topics.
 
-    Args:
-        counts: How often each item got each grade (N x k).
-        grades: Ascending.
-        rng: The source of randomness.
-        unsampled: Why there is no interval, if so.
+    `counts`: how often each item got each grade (N x k); `unsampled`: why there is no interval, if so.
     """
     n = int((counts.sum(axis=1) >= 2).sum())
     value = _alpha(counts, grades)

@@ -38,12 +38,8 @@ def read_tables(
 ) -> dict[str, CrowdLabels]:
     """Read the labels of all files together, by criterion; labels stay in the order of the files' rows.
 
-    The first `MOST_LISTED` problems of each code and file are listed, and the others counted.
-
-    Args:
-        paths: CSV, TSV, JSON, JSON Lines or Parquet files, gzipped or not; or data frames.
-        layout: How they are read; its columns may be named by any name of their field.
-        warnings: Gets the problems that do not make labels unusable.
+    Tables are CSV, TSV, JSON, JSON Lines or Parquet files, gzipped or not, or data frames. The first `MOST_LISTED`
+    problems of each code and file are listed, and the others counted; `warnings` gets those that spoil no label.
 
     Raises:
         InputError: Rows have problems, or a wanted criterion has no label.

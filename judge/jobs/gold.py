@@ -335,13 +335,8 @@ def read_label_tables(
 ) -> SourceContent:
     """Labels of workers as gold, one row a label, from the tables and exports that `judge crowd` reads.
 
-    Args:
-        paths: The tables.
-        options: What the user's options add to them.
-        table: What they are, one of KINDS; None to see it from their columns.
-        task: The pattern of the cells of a column `task`.
-        wide: What the columns of a survey ask about.
-        criteria: The criteria that were labeled, where a form has other answers too; by default any bundled one.
+    `table`, `task` and `wide` say how they are read, as options of a `Layout`. `criteria` are those that were labeled,
+    where a form has other answers too; by default any bundled one.
     """
     given = options.constants.get("criterion")
     names = (given,) if given is not None else tuple(criteria) or criterion_names()

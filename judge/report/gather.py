@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import criterion_names, find_criterion
-from judge.ask.labels import FAILURES, JUDGMENTS, is_jury
+from judge.ask.labels import FAILURES, JUDGMENTS, MEMBERS, is_jury
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
 from judge.calibrate.disagreements import DISAGREEMENTS, AssessorGrade, Disagreement, JudgeGrade, parse_disagreements
@@ -20,13 +20,11 @@ from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath
 from judge.io.stored import read_stored, sha256
-from judge.jobs.judged import JudgedFolder
+from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import JOURNAL, read_manifest
-from judge.pool.bank import read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
-from judge.report.folders import FINDINGS, folder_names
 from judge.report.items import (
     BrowsedItem,
     BrowsedItems,
@@ -47,28 +45,21 @@ _BITS = 64
 
 
 def read_folder_items(
-    folder: Path,
-    name: str,
-    side: int,
-    gold: Sequence[GoldRow],
-    own: Sequence[Criterion] = (),
-    share: float = 1.0,
-    judged: JudgedFolder | None = None,
+    judged: JudgedFolder, name: str, side: int, gold: Sequence[GoldRow], own: Sequence[Criterion], share: float
 ) -> BrowsedItems:
-    """Read the items of an output folder.
+    """The items of an output folder of `judge run`.
 
     `share`: the share of the responses without gold to read; the same responses of every folder.
 
     Raises:
         InputError: A file of the folder is missing or damaged.
     """
-    pool = judged.pool if judged else read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
-    results = judged.results if judged else read_results(folder / JUDGMENTS, folder / FAILURES)
+    folder, pool = judged.path, judged.pool
     matched = match(gold, pool)[0] if gold else {}
     drawn = _Drawn(pool, matched, share)
     votes: dict[tuple[str, str], list[Opinion]] = {}
-    if (folder / "members.jsonl").exists():
-        for vote in read_results(folder / "members.jsonl", folder / "member_failures.jsonl"):
+    if (folder / MEMBERS).exists():
+        for vote in read_replies(folder):
             if drawn.holds(vote):
                 votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
     turns, notes = _conversations(folder, name, pool)
@@ -77,9 +68,9 @@ def read_folder_items(
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
     return BrowsedItems(
         sides=(BrowsedSide(name, journal if journal.is_file() else None),),
-        items=_run_items(pool, filter(drawn.holds, results), votes, side, matched),
+        items=_run_items(pool, filter(drawn.holds, judged.results), votes, side, matched),
         turns=turns,
-        scales={(side, criterion): scale for criterion, scale in _scales(results, own).items()},
+        scales={(side, criterion): scale for criterion, scale in _scales(judged.results, own).items()},
         notes=notes,
     )
 
@@ -187,14 +178,15 @@ _Said = tuple[str, str, str]
 """Judge, prompt and response id."""
 
 
-def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
-    """Read the items of a folder of `judge calibrate`.
-
-    `name`: what stands before the name of each judge; empty where no other folder is shown.
+def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) -> BrowsedItems:
+    """The items of an output folder of `judge calibrate`; `alone`: whether no other folder is shown.
 
     Raises:
         InputError: The file of the items cannot be read; every damaged line is listed.
     """
+    if not (folder / DISAGREEMENTS).is_file():
+        lacks = f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it."
+        return BrowsedItems((), (), {}, {}, (lacks,))
     path = folder / DISAGREEMENTS
     lines = parse_disagreements(read_stored(path), str(path))
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
@@ -203,7 +195,9 @@ def read_calibration_items(folder: Path, name: str, first: int) -> BrowsedItems:
     journal = folder / JOURNAL
     asked = _asked(folder, {(*_judge(said), line.response_id) for line in lines for said in line.judges})
     return BrowsedItems(
-        sides=tuple(BrowsedSide(_name(name, judge), journal if journal.is_file() else None) for judge in sides),
+        sides=tuple(
+            BrowsedSide(_name("" if alone else name, judge), journal if journal.is_file() else None) for judge in sides
+        ),
         items=_calibration_items(lines, sides, asked),
         turns=turns,
         scales={},
@@ -285,19 +279,18 @@ _Key = tuple[str, str, str | None, tuple[str, ...], str]
 
 
 def gather(
-    folders: Sequence[Path],
+    folders: Mapping[str, JudgedFolder | Path],
     gold: Sequence[Path] = (),
     criterion: str | None = None,
     prompts: Sequence[StrPath] = (),
-    judged: Mapping[Path, JudgedFolder] | None = None,
     most: int = MOST_ITEMS,
 ) -> BrowsedItems:
-    """Read the items of all folders, or a sample of them.
+    """The items of all folders, or a sample of them; folders are by name, a path is one of `judge calibrate`.
 
     `most`: about how many judgments to read, beside those of responses with gold.
 
     Raises:
-        InputError: A folder is neither, or a file is damaged.
+        InputError: A file is damaged.
         UsageError: There is no such prompt.
     """
     own, wanted = _prompts(prompts, criterion)
@@ -310,12 +303,19 @@ def gather(
     notes: list[str] = []
     if hidden := len(given) - len(rows):
         notes.append(f"Not shown here: {count(hidden, 'grade')} by assessors on a test part.")
-    judged, shown = judged or {}, 0
-    numbers = [_number(folder, wanted, judged.get(folder)) for folder in folders]
+    shown = 0
+    numbers = [
+        sum(wanted in (None, result.criterion) for result in folder.results)
+        for folder in folders.values()
+        if isinstance(folder, JudgedFolder)
+    ]
     share = min(1.0, most / max(1, sum(numbers)))
     together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
-    for folder, name in zip(folders, folder_names(folders), strict=True):
-        read = _read(folder, name, len(folders) > 1, len(sides), rows, own, share, judged.get(folder))
+    for name, folder in folders.items():
+        if isinstance(folder, JudgedFolder):
+            read = read_folder_items(folder, name, len(sides), rows, own, share)
+        else:
+            read = read_calibration_items(folder, name, len(sides), alone=len(folders) == 1)
         sides += read.sides
         scales |= read.scales
         turns = {**read.turns, **turns}
@@ -327,7 +327,7 @@ def gather(
                 key = _key(item)
                 together.setdefault((key, alike[key]), []).append(item)
                 alike[key] += 1
-                shown += _is_judged(folder)
+                shown += isinstance(folder, JudgedFolder)
     if share < 1:
         beside = " and those with grades by assessors" if rows else ""
         notes.append(
@@ -340,11 +340,6 @@ def gather(
     return BrowsedItems(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
 
 
-def _is_judged(folder: Path) -> bool:
-    """Whether the judgments of a folder are shown, and not what its calibration found."""
-    return not any((folder / name).is_file() for name in (DISAGREEMENTS, FINDINGS)) and (folder / JUDGMENTS).is_file()
-
-
 def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Criterion], str | None]:
     """The prompts of the user, and the name of the only criterion, which may be given as the file of a prompt."""
     own = [find_criterion(prompt) for prompt in prompts]
@@ -352,39 +347,6 @@ def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Cr
         return own, criterion
     own.append(find_criterion(criterion))
     return own, own[-1].name
-
-
-def _number(folder: Path, wanted: str | None, judged: JudgedFolder | None) -> int:
-    """How many judgments of a criterion a folder has, or of all criteria; one of `judge calibrate` counts for none."""
-    if not _is_judged(folder):
-        return 0
-    results = judged.results if judged else read_results(folder / JUDGMENTS, folder / FAILURES)
-    return len(results) if wanted is None else sum(result.criterion == wanted for result in results)
-
-
-def _read(
-    folder: Path,
-    name: str,
-    several: bool,
-    first: int,
-    gold: Sequence[GoldRow],
-    own: Sequence[Criterion],
-    share: float,
-    judged: JudgedFolder | None,
-) -> BrowsedItems:
-    # A calibration that asked its judges has their judgments too, and no pool.
-    if (folder / DISAGREEMENTS).is_file():
-        return read_calibration_items(folder, name if several else "", first)
-    if (folder / FINDINGS).is_file():
-        return BrowsedItems(
-            (), (), {}, {}, (f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it.",)
-        )
-    if (folder / JUDGMENTS).is_file():
-        return read_folder_items(folder, name, first, gold, own, share, judged)
-    raise InputError(
-        f"{folder}: neither {JUDGMENTS} nor {DISAGREEMENTS} is there: expected an output folder of `judge run`, or of "
-        "`judge calibrate`"
-    )
 
 
 def _key(item: BrowsedItem) -> _Key:

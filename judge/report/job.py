@@ -71,10 +71,6 @@ class ReportOutcome(msgspec.Struct, frozen=True):
 def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     """Write the report.
 
-    Args:
-        plan: What to do.
-        steps: Called with the progress.
-
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: A folder is not finished, or a file is damaged.
@@ -97,8 +93,8 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     between = {name: parts for make in added("folders", ()).values() for name, parts in make(folders).items()}
     content = compose(folders, made_of, between)
     steps(Step("listing judgments"))
-    judged = {folder.judged.path: folder.judged for folder in folders if isinstance(folder, RunFolder)}
-    browser = browse(given, gold, plan.criterion, plan.prompts, judged=judged)
+    shown = {each.name: each.judged if isinstance(each, RunFolder) else each.path for each in folders}
+    browser = browse(shown, gold, plan.criterion, plan.prompts)
     files = {PAGE: report_page(content, browser), **browser.files}
     warnings = tuple(line for folder in folders if isinstance(folder, RunFolder) for line in folder.judged.warnings)
     if not plan.page_only:

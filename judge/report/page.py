@@ -40,22 +40,21 @@ class Browser(NamedTuple):
 
 
 def browse(
-    folders: Sequence[Path],
+    folders: Mapping[str, JudgedFolder | Path],
     gold: Sequence[Path] = (),
     criterion: str | None = None,
     prompts: Sequence[StrPath] = (),
     inline: int = INLINE,
-    judged: Mapping[Path, JudgedFolder] | None = None,
 ) -> Browser:
-    """The judgments of output folders of `judge run` or of a folder of `judge calibrate`, or a sample of very many.
+    """The judgments of folders by name, as `gather` takes them, or a sample of very many.
 
     `inline`: the most bytes of packed tables inside the page.
 
     Raises:
-        InputError: A folder is of another kind, or a file is missing or damaged.
+        InputError: A file is damaged.
         UsageError: There is no such prompt.
     """
-    gathered = gather(folders, gold, criterion, prompts, judged)
+    gathered = gather(folders, gold, criterion, prompts)
     listed = listing(gathered)
     # By the name that the script asks for it.
     chunks = {f"{name}-{n}": chunk for name, table in listed.tables.items() for n, chunk in enumerate(table.chunks)}

@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.records import Failure, Judgment
+from judge.ask.stored_results import read_results
 from judge.io.line_stream import jsonl_bytes
 from judge.io.page import look, policy
 from judge.io.stored import sha256
+from judge.jobs.judged import JudgedFolder
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import new_row
 from judge.judges.records import Completion, Message, Request
-from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool_folder
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage, Scale
+from judge.report.folders import folder_names
 from judge.report.page import Browser
 from judge.runs.records import TokenCount
 
@@ -132,6 +135,21 @@ def write_folder(
         manifest = {"schema": 2, "configuration": configured, "options": {"topics": str(path)}, "status": "complete"}
         (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return folder
+
+
+def opened(folders: Sequence[Path]) -> dict[str, JudgedFolder | Path]:
+    """Folders as a report reads them, by name, without what only its tables need."""
+    return {
+        name: _judged(folder) if (folder / "pool.jsonl").is_file() else folder
+        for name, folder in zip(folder_names(folders), folders, strict=True)
+    }
+
+
+def _judged(folder: Path) -> JudgedFolder:
+    pool = read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
+    return JudgedFolder(
+        folder, pool, read_results(folder / "judgments.jsonl", folder / "failures.jsonl"), (), {}, (), {}
+    )
 
 
 def _results(folder: Path, graded: str, missing: str, results: Sequence[Judgment | Failure]) -> None:

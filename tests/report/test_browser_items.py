@@ -20,7 +20,7 @@ from judge.report.gather import gather
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
 from judge.report.listing import Sent, Support, checked_supports, labeled_sentences, pieces, supports
 from judge.runs.records import Exchange
-from tests.report.browsed import FERRY, failed, judgment, response, runs, write_folder
+from tests.report.browsed import FERRY, failed, judgment, opened, response, runs, write_folder
 
 
 def item(grades: dict[int, int | None], gold: int | None = None, votes: Sequence[int | None] = ()) -> BrowsedItem:
@@ -74,7 +74,7 @@ def test_an_output_folder_gives_an_item_for_each_judgment_and_each_failure(tmp_p
         [response(2, "By bus.", passages=("bus-9",)), response(1, "By ferry.", runs=runs("run-b", "run-a"))],
         [judgment(1, 3, rationale="It says so."), failed(2, "no_passages")],
     )
-    read = gather([folder])
+    read = gather(opened([folder]))
     ferry, bus = read.items
     assert [(one.opinions[0].response_id, one.text, one.runs) for one in (ferry, bus)] == [
         ("R00001", "By ferry.", (("run-b", 1), ("run-a", 1))),
@@ -94,7 +94,7 @@ def test_an_output_folder_gives_an_item_for_each_judgment_and_each_failure(tmp_p
 
 def test_the_level_of_unable_is_no_grade(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "out", [response(1, "Hello!")], [judgment(1, -1, unable=True)])
-    said = next(iter(gather([folder]).items)).opinions[0]
+    said = next(iter(gather(opened([folder])).items)).opinions[0]
     assert (said.grade, said.reason) == (None, "unable")
 
 
@@ -103,7 +103,7 @@ def test_a_jury_brings_the_votes_of_its_members(tmp_path: Path) -> None:
     folder = write_folder(
         tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 1, judge="jury/mean")], members=votes
     )
-    said = next(iter(gather([folder]).items)).opinions[0]
+    said = next(iter(gather(opened([folder])).items)).opinions[0]
     assert [(vote.judge, vote.grade, vote.reason) for vote in said.votes] == [
         ("server/a", 2, None),
         ("server/b", 0, None),
@@ -122,7 +122,7 @@ def test_folders_that_number_responses_differently_share_their_items(tmp_path: P
     )
     shared = [
         (one.text, [used.passage_id for used in one.passages], {s: said.grade for s, said in one.opinions.items()})
-        for one in gather([one, two]).items
+        for one in gather(opened([one, two])).items
     ]
     assert shared == [
         ("By ferry.", ["ferry-1"], {0: 3, 1: 2}),
@@ -137,21 +137,22 @@ def test_responses_that_differ_only_in_the_text_of_a_passage_stay_apart(tmp_path
         [response(1, "By ferry.", passages=("p#1",)), response(2, "By ferry.", passages=("p#2",))],
         [judgment(1, 3), judgment(2, 0)],
     )
-    assert [one.opinions[0].grade for one in gather([folder, folder]).items] == [3, 0]
+    (read,) = opened([folder]).values()
+    assert [one.opinions[0].grade for one in gather({"a": read, "b": read}).items] == [3, 0]
 
 
 def test_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
     folders = [
         write_folder(tmp_path / parent / "out", [response(1, "By ferry.")], [judgment(1, 3)]) for parent in ("a", "b")
     ]
-    assert [side.name for side in gather(folders).sides] == ["a/out", "b/out"]
+    assert [side.name for side in gather(opened(folders)).sides] == ["a/out", "b/out"]
 
 
 def test_conversations_come_from_the_topics_file_that_the_manifest_names(tmp_path: Path) -> None:
     folder = write_folder(
         tmp_path / "out", [response(1, "At noon.", "1-1_2")], [judgment(1, 3, "1-1_2")], sent={}, topics=True
     )
-    read = gather([folder])
+    read = gather(opened([folder]))
     turn = read.turns["1-1_2"]
     assert list(read.turns) == ["1-1_2"]
     assert (turn.utterance, turn.context) == (
@@ -160,9 +161,9 @@ def test_conversations_come_from_the_topics_file_that_the_manifest_names(tmp_pat
     )
     assert read.notes == ()
     (tmp_path / "topics.json").write_text("[]", encoding="utf-8")
-    assert gather([folder]).notes[0].endswith("has changed since out was made.")
+    assert gather(opened([folder])).notes[0].endswith("has changed since out was made.")
     (tmp_path / "topics.json").unlink()
-    assert gather([folder]).notes[0].endswith("the topics file of out, is not there.")
+    assert gather(opened([folder])).notes[0].endswith("the topics file of out, is not there.")
 
 
 def test_gold_stands_beside_the_judge_with_each_assessor(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_gold_stands_beside_the_judge_with_each_assessor(tmp_path: Path) -> None
     ]
     gold = tmp_path / "gold.jsonl"
     gold.write_bytes(gold_jsonl(rows))
-    graded, other = gather([folder], [gold]).items
+    graded, other = gather(opened([folder]), [gold]).items
     assert graded.gold == (
         AssessorGrade("ann", 3, "blind"),
         AssessorGrade("bob", 3, "blind"),
@@ -195,7 +196,7 @@ def test_grades_of_a_test_part_are_on_no_page(tmp_path: Path) -> None:
             for number, part in ((1, "dev"), (2, "test"))
         )
     )
-    gathered = gather([folder], [gold])
+    gathered = gather(opened([folder]), [gold])
     assert [one.gold_grade for one in gathered.items] == [3, None]
     assert gathered.notes[0] == "Not shown here: 1 grade by assessors on a test part."
 
@@ -215,9 +216,9 @@ def write_many(folder: Path, first: int, votes: bool = False) -> Path:
 
 def test_of_many_judgments_a_part_is_shown(tmp_path: Path) -> None:
     folder = write_many(tmp_path / "out", 1, votes=True)
-    every = gather([folder], most=121)
+    every = gather(opened([folder]), most=121)
     assert len(list(every.items)) == 121 and not any("Shown here" in note for note in every.notes)
-    read = gather([folder], most=40)
+    read = gather(opened([folder]), most=40)
     items = list(read.items)
     assert 20 <= len(items) <= 60
     assert read.notes[-1] == (
@@ -229,14 +230,14 @@ def test_of_many_judgments_a_part_is_shown(tmp_path: Path) -> None:
     pooled = [one for one in items if one.text is not None]
     assert {one.text for one in pooled if one.criterion == "naturalness"} == {one.text for one in pooled}
     assert all(len(one.opinions[0].votes) == 1 for one in pooled)
-    assert list(gather([folder], most=40).items) == items
-    only = gather([folder], criterion="naturalness", most=40)
+    assert list(gather(opened([folder]), most=40).items) == items
+    only = gather(opened([folder]), criterion="naturalness", most=40)
     assert f"{len(list(only.items))} of 60 judgments" in only.notes[-1]
 
 
 def test_the_same_part_is_shown_of_every_folder(tmp_path: Path) -> None:
     one, two = write_many(tmp_path / "one", 1), write_many(tmp_path / "two", 301)
-    items = [item for item in gather([one, two], most=120).items if item.text is not None]
+    items = [item for item in gather(opened([one, two]), most=120).items if item.text is not None]
     assert 20 <= len(items) < 120
     assert all(item.opinions.keys() == {0, 1} for item in items)
 
@@ -245,7 +246,7 @@ def test_what_has_gold_is_always_shown(tmp_path: Path) -> None:
     folder = write_many(tmp_path / "out", 1)
     gold = tmp_path / "gold.jsonl"
     gold.write_bytes(gold_jsonl([GoldRow("1-1_1", "1-1", "groundedness", 3, "ann", response_id="R00007")]))
-    read = gather([folder], [gold], most=1)
+    read = gather(opened([folder]), [gold], most=1)
     assert {"R00007"} <= {one.opinions[0].response_id for one in read.items}
     assert len(list(read.items)) < 20
     assert "those of a random part of the responses and those with grades by assessors." in read.notes[-1]
@@ -254,7 +255,7 @@ def test_what_has_gold_is_always_shown(tmp_path: Path) -> None:
 def test_only_one_criterion(tmp_path: Path) -> None:
     results = [judgment(1, 3), judgment(1, 4, criterion="naturalness")]
     folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], results)
-    assert [one.criterion for one in gather([folder], criterion="naturalness").items] == ["naturalness"]
+    assert [one.criterion for one in gather(opened([folder]), criterion="naturalness").items] == ["naturalness"]
 
 
 def test_levels_are_those_of_the_prompt_only_if_it_is_the_same_file(tmp_path: Path) -> None:
@@ -263,7 +264,7 @@ def test_levels_are_those_of_the_prompt_only_if_it_is_the_same_file(tmp_path: Pa
     changed = judgment(1, 3, variant="graded", criterion_digest="0" * 64)
     one = write_folder(tmp_path / "one", [response(1, "By ferry.")], [same])
     two = write_folder(tmp_path / "two", [response(1, "By ferry.")], [changed])
-    assert gather([one, two]).scales == {(0, "groundedness"): prompt.scale}
+    assert gather(opened([one, two])).scales == {(0, "groundedness"): prompt.scale}
 
 
 def line(response_id: str, *judges: JudgeGrade) -> Disagreement:
@@ -288,7 +289,7 @@ def test_a_calibration_gives_a_side_for_each_judge(tmp_path: Path) -> None:
     first = JudgeGrade("server/a", "groundedness/mine", 1, 1.2, "Too vague.", None, -2)
     second = JudgeGrade("server/b", None, None, None, None, "refused", None)
     (tmp_path / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", first, second), line("R00002", first)]))
-    read = gather([tmp_path])
+    read = gather(opened([tmp_path]))
     one, other = read.items
     assert [side.name for side in read.sides] == ["server/a, groundedness/mine", "server/b"]
     assert (one.opinions[0].grade, one.opinions[0].rationale, one.opinions[1].reason) == (1, "Too vague.", "refused")
@@ -304,7 +305,7 @@ def test_a_calibration_that_asked_its_judges_knows_what_they_said(tmp_path: Path
     (tmp_path / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
     asked = [judgment(1, 1, rationale="Too vague.", sentences=("unsupported",)), judgment(1, 2, sample=1)]
     (tmp_path / "judgments.jsonl").write_bytes(jsonl_bytes(asked))
-    (one,) = gather([tmp_path]).items
+    (one,) = gather(opened([tmp_path])).items
     assert (one.opinions[0].grade, one.opinions[0].sentences) == (1, ("unsupported",))
 
 
@@ -313,7 +314,7 @@ def test_the_judges_of_two_calibrations_are_told_apart(tmp_path: Path) -> None:
     for name in ("may", "june"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
-    read = gather([tmp_path / "may", tmp_path / "june"])
+    read = gather(opened([tmp_path / "may", tmp_path / "june"]))
     assert [side.name for side in read.sides] == [
         "may: server/a, groundedness/mine",
         "june: server/a, groundedness/mine",
@@ -322,7 +323,7 @@ def test_the_judges_of_two_calibrations_are_told_apart(tmp_path: Path) -> None:
 
 def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
-    read = gather([tmp_path])
+    read = gather(opened([tmp_path]))
     assert (read.sides, list(read.items)) == ((), [])
     assert "has no disagreements.jsonl" in read.notes[0]
 
@@ -331,17 +332,12 @@ def test_damaged_lines_of_a_calibration_are_all_named(tmp_path: Path) -> None:
     content = b'{"turn_id": 3}\n[]\n' + jsonl_bytes([line("R00001")])
     (tmp_path / "disagreements.jsonl").write_bytes(content)
     with pytest.raises(InputError, match="3 lines not as `judge calibrate` writes") as refused:
-        gather([tmp_path])
+        gather(opened([tmp_path]))
     assert [problem.path for problem in refused.value.problems] == [
         "line 1: $.turn_id",
         "line 2: $",
         "line 3: $.judges",
     ]
-
-
-def test_a_folder_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"neither judgments\.jsonl nor disagreements\.jsonl"):
-        gather([tmp_path])
 
 
 def test_the_journal_tells_what_was_sent(tmp_path: Path) -> None:
@@ -416,4 +412,4 @@ def test_gold_that_is_none_is_refused(tmp_path: Path) -> None:
     gold = tmp_path / "gold.jsonl"
     gold.write_text(json.dumps({"turn_id": "9-9_9"}), encoding="utf-8")
     with pytest.raises(InputError, match="not usable as gold"):
-        gather([folder], [gold])
+        gather(opened([folder]), [gold])

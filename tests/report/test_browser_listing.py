@@ -7,7 +7,7 @@ from typing import Any
 from judge.report.gather import gather
 from judge.report.listing import GRADED, NOT_THERE, Listing, listing, unpacked
 from judge.report.page import browse
-from tests.report.browsed import BUS, FERRY, failed, judgment, response, runs, write_folder
+from tests.report.browsed import BUS, FERRY, failed, judgment, opened, response, runs, write_folder
 
 
 def columns(listed: Listing) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def test_the_columns_of_two_folders(tmp_path: Path) -> None:
         [judgment(1, 3, rationale="It says so."), failed(2, turn="1-1_2")],
     )
     two = write_folder(tmp_path / "two", [response(7, "By ferry.")], [judgment(7, 1, judge="server/other")])
-    read = columns(listing(gather([one, two])))
+    read = columns(listing(gather(opened([one, two]))))
     assert (read["sides"], read["order"]) == (["one", "two"], "worst")
     assert (read["runs"], read["run_sets"]) == (["run-9", "run-10", "run-a"], [[0, 1, 2], [2]])
     assert (read["topics"], read["turns"], read["turn_topic"]) == (["1-1"], ["1-1_1", "1-1_2"], [0, 0])
@@ -40,7 +40,7 @@ def test_the_columns_of_two_folders(tmp_path: Path) -> None:
 def test_names_of_items_are_unique(tmp_path: Path) -> None:
     one = write_folder(tmp_path / "one", [response(1, "By ferry.")], [judgment(1, 3)])
     two = write_folder(tmp_path / "two", [response(1, "By bus.")], [judgment(1, 3)])
-    assert sorted(columns(listing(gather([one, two])))["rows"]["name"]) == [
+    assert sorted(columns(listing(gather(opened([one, two]))))["rows"]["name"]) == [
         "R00001/groundedness",
         "R00001/groundedness~2",
     ]
@@ -54,7 +54,7 @@ def test_details_refer_to_texts_and_a_passage_within_a_prompt_is_no_second_text(
         [judgment(1, 0, expected=0.0, request_digest="a" * 64, rationale="Not there.")],
         sent={"a" * 64: (asked, '{"grade": 0}')},
     )
-    listed = listing(gather([folder]))
+    listed = listing(gather(opened([folder])))
     searched, stored = table(listed, "searched"), table(listed, "stored")
     (detail,) = table(listed, "items")
     said = detail["sides"]["0"]
@@ -75,7 +75,7 @@ def test_details_refer_to_texts_and_a_passage_within_a_prompt_is_no_second_text(
 
 def test_many_judgments_lie_in_files_beside_the_page(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 3)])
-    inside, beside = browse([folder]), browse([folder], inline=0)
+    inside, beside = browse(opened([folder])), browse(opened([folder]), inline=0)
     assert inside.files == {}
     assert sorted(beside.files) == [f"report-data/{name}-0.js" for name in ("items", "searched", "stored", "turns")]
     assert beside.files["report-data/items-0.js"].startswith(b'document.currentScript.packed="')
@@ -85,4 +85,4 @@ def test_many_judgments_lie_in_files_beside_the_page(tmp_path: Path) -> None:
 
 def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 3)])
-    assert browse([folder]) == browse([folder])
+    assert browse(opened([folder])) == browse(opened([folder]))

@@ -16,7 +16,7 @@ from judge.report.listing import listing
 from judge.report.page import browse
 from judge.runs.records import Exchange
 from tests.browsing import NARROW, WIDE, faults, overflow
-from tests.report.browsed import BUS, FERRY, failed, judgment, response, runs, write_folder, write_page
+from tests.report.browsed import BUS, FERRY, failed, judgment, opened, response, runs, write_folder, write_page
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +69,7 @@ def gold_file(folder: Path, *grades: tuple[str, str, int]) -> Path:
 
 def show(page: Page, folders: Sequence[Path], gold: Sequence[Path] = (), at: str = "", **options: Any) -> str:
     """Open the judgments of some folders, wait for the list or the item, and return the page's address."""
-    address = write_page(folders[0].parent / "report", browse(folders, gold, **options))
+    address = write_page(folders[0].parent / "report", browse(opened(folders), gold, **options))
     page.goto(address + at)
     expect(page.locator("#browse-item-title" if "item=" in at else "#browse-list tbody tr").first).to_be_visible()
     return address
@@ -192,14 +192,14 @@ def test_a_link_shows_the_same_filters_and_the_same_item(page: Page, folder: Pat
 
 
 def test_a_link_to_an_item_that_is_not_there_shows_the_list_and_says_so(page: Page, folder: Path) -> None:
-    page.goto(f"{write_page(folder.parent / 'report', browse([folder]))}#browse:item=R99999/groundedness")
+    page.goto(f"{write_page(folder.parent / 'report', browse(opened([folder])))}#browse:item=R99999/groundedness")
     status(page).to_have_text("This report has no judgment R99999/groundedness.")
     assert len(rows(page)) == 6
 
 
 def test_a_folder_without_judgments_says_so(page: Page, tmp_path: Path) -> None:
     (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
-    page.goto(write_page(tmp_path / "report", browse([tmp_path])))
+    page.goto(write_page(tmp_path / "report", browse(opened([tmp_path]))))
     status(page).to_have_text("There is no judgment to show.")
     expect(page.locator("#browse-notes")).to_contain_text("has no disagreements.jsonl")
     expect(page.locator("#browse-filters")).to_be_hidden()
@@ -486,7 +486,7 @@ def test_files_beside_the_page_are_loaded_when_they_are_needed(page: Page, tmp_p
 
 
 def test_a_missing_file_beside_the_page_is_named(browser: Browser, tmp_path: Path) -> None:
-    address = write_page(tmp_path / "report", browse([many(tmp_path / "out", 2)], inline=0))
+    address = write_page(tmp_path / "report", browse(opened([many(tmp_path / "out", 2)]), inline=0))
     (tmp_path / "report" / "report-data" / "items-0.js").unlink()
     context = browser.new_context()
     page = context.new_page()

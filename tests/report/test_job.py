@@ -15,8 +15,6 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.folder import recorded
 from judge.io.steps import Step
-from judge.pool.bank import Beside, read_pool_folder
-from judge.pool.records import Pool
 from judge.report.job import ReportPlan, write_report
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
@@ -98,19 +96,6 @@ def test_a_table_of_very_many_lines_is_not_drawn(out: Path, monkeypatch: pytest.
     outcome = write_report(ReportPlan(folders=out))
     assert [name for name in outcome.files if name.endswith(".svg")] == ["report/leaderboard-groundedness.svg"]
     assert "By topic" in headings(outcome.page)
-
-
-def test_a_report_reads_its_pool_once(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[Path] = []
-
-    def counted(path: Path, *beside: Beside) -> Pool:
-        read.append(path)
-        return read_pool_folder(path, *beside)
-
-    for module in ("judge.jobs.manifest", "judge.report.gather"):
-        monkeypatch.setattr(f"{module}.read_pool_folder", counted)
-    write_report(ReportPlan(folders=out))
-    assert read == [out / "pool.jsonl"]
 
 
 def test_a_report_does_not_say_where_its_author_keeps_things(out: Path, tmp_path: Path) -> None:

@@ -32,11 +32,8 @@ def joint_tsv(crowds: Mapping[str, CrowdLabels], judges: Sequence[Labels]) -> st
     """Accuracy of workers and judges under one Dawid-Skene model, and how they agree with the crowd alone.
 
     A judge with a vote on the grades that it is compared with would agree with itself. So the joint model makes no
-    grades. `;` separates the rows of a confusion matrix (true grades); undefined numbers are empty.
-
-    Args:
-        crowds: Criterion to the crowd's labels, with the same item ids as the judges'.
-        judges: The judges' labels, as `read_labels` gives them.
+    grades. `;` separates the rows of a confusion matrix (true grades); undefined numbers are empty. Crowds are by
+    criterion, with the same item ids as the judges' labels.
 
     Raises:
         UsageError: A judge is among the workers already, or no judge has a grade for an item of the crowd.

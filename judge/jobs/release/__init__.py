@@ -79,10 +79,6 @@ class ReleaseOutcome(msgspec.Struct, frozen=True):
 def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     """Write the bundle of a judged folder.
 
-    Args:
-        plan: What to do.
-        steps: Called with the progress.
-
     Raises:
         UsageError: The plan asks for what cannot be done.
         InputError: The folder is not finished, was changed since, or a name is left in a text; every place is listed.
