@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 
 # The one list of public names. Nothing is imported before a name is asked for, so that `import judge` costs nothing.
 if TYPE_CHECKING:
+    from judge.ask.budget import Settings as Settings
     from judge.ask.criteria import find_criterion as find_criterion
     from judge.ask.loop import assess as assess
-    from judge.ask.settings import Settings as Settings
     from judge.ask.tasks import tasks as tasks
     from judge.errors import InputError as InputError
     from judge.errors import JudgeError as JudgeError

@@ -10,15 +10,13 @@ from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
-from judge.ask.account import Account, JudgeAccount
-from judge.ask.budget import price_of
-from judge.ask.estimates import CallSums
+from judge.ask.account import Account, CallSums, JudgeAccount
+from judge.ask.budget import Settings, price_of
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, filler_notes
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import model_notes, server_notes
-from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task, Tasks
 from judge.io.folder import make_folder

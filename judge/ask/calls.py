@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import tenacity
 
-from judge.ask.budget import Budget
-from judge.ask.estimates import estimated_tokens, typical_reply
+from judge.ask.account import estimated_tokens, typical_reply
+from judge.ask.budget import Budget, Settings
 from judge.ask.pace import Pace, Ticket
 from judge.ask.questions import Questions
-from judge.ask.settings import Settings
 from judge.errors import AuthenticationError, CallError, Interrupted, OperationalError, RateLimitError, TransientError
 from judge.io.steps import duration
 from judge.judges.journal import Journal

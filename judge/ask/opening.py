@@ -7,8 +7,7 @@ from typing import Any
 
 from judge.ask.asking import Asking, AskingPlan, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
-from judge.ask.budget import EVERY_OTHER, given_price, price_of
-from judge.ask.settings import Settings
+from judge.ask.budget import EVERY_OTHER, Settings, given_price, price_of
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError

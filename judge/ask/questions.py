@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from judge.ask.account import Account
-from judge.ask.estimates import TokenRates, learned_rates, prompt_bytes
+from judge.ask.account import Account, TokenRates, learned_rates, prompt_bytes
 from judge.ask.inquiry import Answer, failure, inquiry, is_filler, outcome
 from judge.ask.prompt import render
 from judge.ask.records import Failure, Judgment

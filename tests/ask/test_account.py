@@ -7,8 +7,8 @@ import pytest
 
 from judge.ask.account import Account
 from judge.ask.asking import forecast
+from judge.ask.budget import Settings
 from judge.ask.questions import Questions
-from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.cli.spending import in_all
 from judge.errors import RejectedError, TransientError

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
+from judge.ask.budget import Settings
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.records import Failure, Judgment
-from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.judges.model import Model, Price
 from tests.ask.test_loop import Scripted, criterion, pool

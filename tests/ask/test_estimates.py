@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from judge.ask.estimates import GUESS, CallSums, TokenRates, estimated_tokens, learned_rates
+from judge.ask.account import GUESS, CallSums, TokenRates, estimated_tokens, learned_rates
 from judge.judges.records import Message
 from tests.mock import ask
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from judge.ask.account import TYPICAL_REPLY
 from judge.ask.asking import forecast
-from judge.ask.estimates import TYPICAL_REPLY
+from judge.ask.budget import Settings
 from judge.ask.group import combine
 from judge.ask.loop import assess
 from judge.ask.opening import open_one
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import StructureUnsupported, UsageError
 from judge.judges.journal import Journal

@@ -12,11 +12,11 @@ import pytest
 
 from judge.ask.account import Account
 from judge.ask.asking import forecast
+from judge.ask.budget import Settings
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment
-from judge.ask.settings import Settings
 from judge.ask.tasks import Task, in_order, tasks
 from judge.errors import (
     AuthenticationError,

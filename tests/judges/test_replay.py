@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from judge.ask.budget import Settings
 from judge.ask.loop import assess
 from judge.ask.records import Failure
-from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import InputError, UsageError
 from judge.judges.backends import open_model

@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 
 from judge.ask.asking import Asking, JournalPlace, Judge, JudgeForecast, ModelForecast
-from judge.ask.budget import EVERY_OTHER
+from judge.ask.budget import EVERY_OTHER, Settings
 from judge.ask.opening import address_option, open_one
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import settled_counts
-from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from judge.ask.account import estimated_call
 from judge.ask.asking import Asking, Judge, ModelForecast
-from judge.ask.budget import price_of
-from judge.ask.estimates import estimated_call
+from judge.ask.budget import Settings, price_of
 from judge.ask.records import Failure, Judgment
-from judge.ask.settings import Settings
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import PickedTasks, Task
 from judge.calibrate.findings import CascadeBounds, CascadeCost, Split

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from judge.ask.account import JudgeAccount
+from judge.ask.account import BYTES_PER_TOKEN, JudgeAccount, estimated_tokens
 from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.estimates import BYTES_PER_TOKEN, estimated_tokens
 from judge.ask.group import group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.ask.opening import address_option, check_prices, check_turns, open_one

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from judge.ask.asking import Judge
+from judge.ask.budget import Settings
 from judge.ask.criteria import find_criterion
-from judge.ask.settings import Settings
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade
 from judge.extra.checkers.checkers import PairScore

@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from judge.ask.account import Account
+from judge.ask.budget import Settings
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment
-from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import (
     AuthenticationError,

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from judge.ask.asking import forecast
+from judge.ask.budget import Settings
 from judge.ask.loop import assess
 from judge.ask.questions import Questions
-from judge.ask.settings import Settings
 from judge.ask.tasks import tasks
 from judge.errors import InputError, OperationalError, UsageError
 from judge.judges.journal import HeldElsewhere, Journal, JournalView, open_journal
