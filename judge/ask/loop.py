@@ -92,7 +92,7 @@ class Loop:
     async def _run(self) -> StoredResults:
         started = time.perf_counter()
         try:
-            self._waiting = deque(in_order(self._wanted, self._recall()).tolist())
+            self._waiting = deque(in_order(self._wanted, self._recall()))
             at_once = min(self.calls.at_once, len(self._waiting))
             if at_once > 1:
                 # Neighbors may share a text that no judge can read, so one of the first calls is from the far end.

@@ -1,14 +1,11 @@
 """The judgments to make: of which response, under which prompt, with which texts, and in which order. Pure."""
 
-from array import array
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, SupportsIndex, overload
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from judge.io.ids import natural_key
+from judge.io.ids import NaturalKey, natural_key
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion
@@ -135,31 +132,14 @@ def evidence_gap(task: Task, pool: Pool) -> str | None:
     return f"{len(missing)} of {len(keys)} used passages have no text: {', '.join(missing[:5])}"
 
 
-def in_order(wanted: Sequence[Task], numbers: Iterable[int]) -> NDArray[np.int64]:
+def in_order(wanted: Sequence[Task], numbers: Iterable[int]) -> list[int]:
     """The numbers of those tasks that are asked by prompt, turn and passages, equal ones in the order given.
 
-    Neighbors share the start of their prompt, which prompt caches compute only once. The sorting is done on numbers,
-    because millions of keys would fill the memory.
+    Neighbors share the start of their prompt, which prompt caches compute only once.
     """
-    prompts: dict[str, int] = {}
-    evidence: dict[tuple[str, tuple[str, ...]], int] = {}
-    kept, prompt, place = array("q"), array("q"), array("q")
-    for number in numbers:
+
+    def place(number: int) -> tuple[str, NaturalKey, tuple[str, ...]]:
         task = wanted[number]
-        shown = task.response.turn_id, task.response.passages
-        kept.append(number)
-        prompt.append(prompts.setdefault(task.criterion.prompt_id, len(prompts)))
-        place.append(evidence.setdefault(shown, len(evidence)))
-    turns = {turn_id: at for at, turn_id in enumerate(sorted({turn_id for turn_id, _ in evidence}, key=natural_key))}
-    by_evidence = sorted(evidence, key=lambda shown: (turns[shown[0]], shown[1]))
-    order = np.lexsort(
-        (_ranks(by_evidence, evidence)[np.asarray(place)], _ranks(sorted(prompts), prompts)[np.asarray(prompt)])
-    )
-    return np.asarray(kept, dtype=np.int64)[order]
+        return task.criterion.prompt_id, natural_key(task.response.turn_id), task.response.passages
 
-
-def _ranks(ordered: Sequence[Hashable], numbered: Mapping[Any, int]) -> NDArray[np.int64]:
-    """The rank of each number."""
-    ranks = np.empty(len(ordered), dtype=np.int64)
-    ranks[[numbered[each] for each in ordered]] = np.arange(len(ordered))
-    return ranks
+    return sorted(numbers, key=place)

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from judge.ask.records import Judgment
-from judge.ask.returned import model_notes, server_notes
+from judge.ask.returned import certainty_notes, entropy, model_notes, server_notes
 from judge.judges.records import Completion
 
 JUDGMENT = Judgment(
@@ -99,3 +99,23 @@ def test_servers_that_say_different_things_are_named_with_their_counts(other: Co
     (note,) = server_notes([*(("server/m", one) for one in replies), ("server/k", reply("http://b"))])
     start = "server/m: its servers may not serve one model: http://a model 'm', fingerprint 'f' (2); "
     assert note == f"{start}{words}."
+
+
+def test_entropy_is_in_bits_and_of_shares() -> None:
+    assert entropy({"yes": 1.0, "no": 0.0}) == 0
+    assert entropy(dict.fromkeys("0123", 0.25)) == 2
+    # Rounded shares need not add up to 1: .5 and .5 of .999998.
+    assert entropy({"yes": 0.499999, "no": 0.499999}) == pytest.approx(1)
+
+
+def test_a_note_says_how_many_have_probabilities_and_how_sure_they_are() -> None:
+    # (1 + 0) / 2 bits of two labels.
+    told = [
+        msgspec.structs.replace(JUDGMENT, probabilities=shares)
+        for shares in ({"0": 0.5, "1": 0.5}, {"0": 1.0, "1": 0.0})
+    ]
+    assert certainty_notes([*told, JUDGMENT]) == (
+        "server/m under c/v: 2 of 3 judgments have label probabilities, with a mean entropy of "
+        "0.50 bits (0 is sure, 1.00 is no idea)",
+    )
+    assert certainty_notes([JUDGMENT]) == ("server/m under c/v: 0 of 1 judgments have label probabilities",)
