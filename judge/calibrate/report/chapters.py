@@ -1,7 +1,8 @@
 """What was found under each criterion, as sentences and tables that pages and terminals show. Pure."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from judge.calibrate.findings import (
     AgreementRow,
@@ -12,6 +13,7 @@ from judge.calibrate.findings import (
     Choice,
     ComparisonRow,
     Split,
+    SystemAgreement,
     TrustVerdict,
 )
 from judge.calibrate.report.lookup import (
@@ -74,17 +76,18 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         said = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
         yield Finding("", (said,))
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
-    yield from asked_together(calibration, criterion)
-    yield from cascades(calibration, criterion)
+    yield from TOGETHER.findings(calibration, criterion)
+    yield from CASCADES.findings(calibration, criterion)
     yield from cascade_bounds(calibration, criterion)
-    yield from equivalence(calibration, criterion)
+    yield from EQUIVALENCE.findings(calibration, criterion)
     if row:
         yield from confusion(row)
-    yield from worth(calibration, criterion, row)
-    yield from forecasts(calibration, criterion)
-    yield from diagnostics(calibration, criterion, row)
-    yield from alternative(calibration, criterion)
-    yield from systems(calibration, criterion)
+        yield from worth(calibration, row)
+    yield from FORECASTS.findings(calibration, criterion)
+    if row:
+        yield from diagnostics(calibration, row)
+    yield from ALTERNATIVE.findings(calibration, criterion)
+    yield from SYSTEMS.findings(calibration, criterion)
 
 
 def verdict_text(verdict: TrustVerdict) -> str:
@@ -276,11 +279,10 @@ def _marginal(test: MarginalTest) -> str:
     return f"chi² {number(test.chi2, 2)}, {test.df} df, p {p_value(test.p)}"
 
 
-def diagnostics(calibration: Calibration, criterion: str, chosen: AgreementRow | None) -> Iterator[Finding]:
+def diagnostics(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
     """What moves judge minus assessor, for the chosen judge."""
-    name = chosen.name if chosen else None
-    slopes = [slope for slope in of(calibration.slopes, criterion) if slope.judge == name]
-    families = [family for family in of(calibration.families, criterion) if family.judge == name]
+    slopes = [slope for slope in of(calibration.slopes, chosen.criterion) if slope.judge == chosen.name]
+    families = [family for family in of(calibration.families, chosen.criterion) if family.judge == chosen.name]
     tables: list[Table[Any]] = []
     if slopes:
         columns = ("for each", Heading("judge minus assessor [95 %]", signed=True), "n/topics", NOTE)
@@ -297,10 +299,9 @@ def diagnostics(calibration: Calibration, criterion: str, chosen: AgreementRow |
         yield Finding(f"What moves the judge away from the assessors, on {grades_of(splits[0])}", tuple(tables))
 
 
-def worth(calibration: Calibration, criterion: str, row: AgreementRow | None) -> Iterator[Finding]:
+def worth(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
     """The mean grade of the assessors where the chosen judge gives each grade."""
-    mine = (row.judge, row.prompt) if row else None
-    cells = [cell for cell in of(calibration.calibration_map, criterion) if (cell.judge, cell.prompt) == mine]
+    cells = [cell for cell in of(calibration.calibration_map, chosen.criterion) if cell.name == chosen.name]
     if not cells:
         return
     lines = [(str(cell.grade), cell.n, cell.mean, float(cell.shrunken)) for cell in cells]
@@ -308,8 +309,8 @@ def worth(calibration: Calibration, criterion: str, row: AgreementRow | None) ->
         f"Shrunken: drawn to the line through all items, as if {number(cells[0].weight, 0)} more lay on it. For single "
         f"responses; the mean of a run is corrected by gold of that run ({code('judge leaderboard --gold')})."
     )
-    for line in of(calibration.expected, criterion):
-        if (line.judge, line.prompt) == mine:
+    for line in of(calibration.expected, chosen.criterion):
+        if line.name == chosen.name:
             text += (
                 f" Assessors' grades rise by {interval(line.slope, 2)} for each step of the expected grade, from "
                 f"{number(line.intercept, 2)} at 0. Mean distance from the assessors: {number(line.error_grade, 2)} of "
@@ -320,123 +321,180 @@ def worth(calibration: Calibration, criterion: str, row: AgreementRow | None) ->
     yield Finding(f"What a grade of the judge is worth, on {grades_of(cells[0].split)}", (found, text))
 
 
-def forecasts(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """How far label probabilities may be taken for probabilities."""
-    rows = of(calibration.probabilities, criterion)
-    if not rows:
-        return
-    text = " ".join(f"{name}: {statistic.about}." for name, statistic in PROBABILITY.items()) + (
-        " Beside Brier's score stands that of one forecast for all responses, the shares of the assessors' grades: "
+class Section(NamedTuple):
+    """A table with a line for each record of one kind, under a title and the words that say how to read it."""
+
+    field: str
+    """The field of `Calibration` that has the records."""
+    title: Callable[[Sequence[Any]], str]
+    text: Callable[[Sequence[Any]], str]
+    columns: tuple[tuple[str, str | Callable[[Any], object]], ...]
+    """Headings with cells, each of a field or made of the record."""
+    places: int = 3
+
+    def findings(self, calibration: Calibration, criterion: str | None = None) -> Iterator[Finding]:
+        """The section on the records of a criterion, or on all records; nothing where there are none."""
+        records = getattr(calibration, self.field)
+        rows = [row for row in records if criterion is None or row.criterion == criterion]
+        cells = [attrgetter(cell) if isinstance(cell, str) else cell for _, cell in self.columns]
+        lines = [tuple(cell(row) for cell in cells) for row in rows]
+        if rows:
+            table = Table(lines, (name for name, _ in self.columns), places=self.places)
+            yield Finding(self.title(rows), (self.text(rows), table))
+
+
+def _of_difference(row: Any) -> str:
+    return over(row.difference)
+
+
+def _statistic_of(name: str) -> Callable[[Any], object]:
+    return lambda row: row.statistics.get(name)
+
+
+def _why_none(row: SystemAgreement) -> str:
+    reasons = [(SYSTEM[name].label, row.statistics[name].reason) for name in SYSTEM if name in row.statistics]
+    return merged([*reasons, ("halves", row.halves.reason)])
+
+
+FORECASTS = Section(
+    field="probabilities",
+    title=lambda rows: "Are its label probabilities probabilities?",
+    text=lambda rows: (
+        " ".join(f"{name}: {statistic.about}." for name, statistic in PROBABILITY.items())
+        + " Beside Brier's score stands that of one forecast for all responses, the shares of the assessors' grades: "
         "a judge that is no better knows nothing of the single response."
-    )
-    heads = (Heading(f"{name} [95 %]", signed=name == "overconfidence") for name in PROBABILITY)
-    lines = [
-        [
-            *(row.name, row.split, *(row.statistics[name] for name in PROBABILITY), row.brier_of_shares),
-            over(row.statistics["brier"]),
-            merged((name, row.statistics[name].reason) for name in PROBABILITY),
-        ]
-        for row in rows
-    ]
-    columns = ("judge", "grades", *heads, "brier of shares", "n/topics", NOTE)
-    yield Finding("Are its label probabilities probabilities?", (text, Table(lines, columns, places=3)))
-
-
-def alternative(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """The alternative annotator test, always with all of its numbers."""
-    rows = of(calibration.alternative, criterion)
-    if not rows:
-        return
-    text = (
+    ),
+    columns=(
+        ("judge", "name"),
+        ("grades", "split"),
+        *((Heading(f"{name} [95 %]", signed=name == "overconfidence"), _statistic_of(name)) for name in PROBABILITY),
+        ("brier of shares", "brier_of_shares"),
+        ("n/topics", lambda row: over(row.statistics["brier"])),
+        (NOTE, lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY)),
+    ),
+)
+ALTERNATIVE = Section(
+    field="alternative",
+    title=lambda rows: f"Could the judge stand in for an assessor? On {grades_of(rows[0].split)}",
+    text=lambda rows: (
         "The alternative annotator test (Calderon, Reichart & Dror, 2025). omega: the share of assessors over whom the "
         "judge is preferred, with the handicap epsilon that an assessor's higher cost is worth; rho: how often, on "
         "average, it fits the other assessors at least as well as the one left out. One number without the others "
         "says nothing. Items count as independent of each other, so p is too small where topics differ."
-    )
-    lines = [
+    ),
+    columns=(
+        *(("judge", "name"), ("epsilon", "epsilon"), ("omega", "omega"), ("rho", "rho")),
         (
-            *(row.name, row.epsilon, row.omega, row.rho),
-            ", ".join(
+            "p by assessor (n; yes: rejected)",
+            lambda row: ", ".join(
                 f"{who} {p_value(p)} ({row.n.get(who, 0)}; {'yes' if row.rejected.get(who) else 'no'})"
                 for who, p in row.p_values.items()
             ),
-            row.reason,
-        )
-        for row in rows
-    ]
-    columns = ("judge", "epsilon", "omega", "rho", "p by assessor (n; yes: rejected)", NOTE)
-    title = f"Could the judge stand in for an assessor? On {grades_of(rows[0].split)}"
-    yield Finding(title, (text, Table(lines, columns, places=2)))
-
-
-def equivalence(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """The chosen judge against the others and the assessors, by two one-sided tests."""
-    rows = of(calibration.equivalence, criterion)
-    if not rows:
-        return
-    text = (
+        ),
+        (NOTE, "reason"),
+    ),
+    places=2,
+)
+EQUIVALENCE = Section(
+    field="equivalence",
+    title=lambda rows: "Is it as good as another judge, or as an assessor?",
+    text=lambda rows: (
         f"EQUIVALENT: {printable(rows[0].statistic)} differs by less than {number(rows[0].margin)}, by two one-sided "
         "tests at 5 % (the 90 % interval over topics lies within the margin). DIFFERENT: by more. Each pair is tested "
         "alone."
-    )
-    if any(row.b == ASSESSORS for row in rows):
-        text += (
-            f" {code(ASSESSORS)}: each assessor against the consensus of the others, and the judge against the same."
-        )
-    lines = [
-        (row.a, row.b, row.split, row.difference, over(row.difference), row.word, row.difference.reason) for row in rows
-    ]
-    difference = Heading("difference [90 %]", signed=True)
-    columns = ("judge", "against", "grades", difference, "n/topics", "equivalence", NOTE)
-    yield Finding("Is it as good as another judge, or as an assessor?", (text, Table(lines, columns, places=3)))
-
-
-def systems(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """How the judge's ranking of the runs agrees with the assessors'."""
-    rows = of(calibration.systems, criterion)
-    if not rows:
-        return
-    text = (
+        + f" {code(ASSESSORS)}: each assessor against the consensus of the others, and the judge against the same."
+        * any(row.b == ASSESSORS for row in rows)
+    ),
+    columns=(
+        *(("judge", "a"), ("against", "b"), ("grades", "split")),
+        (Heading("difference [90 %]", signed=True), "difference"),
+        ("n/topics", _of_difference),
+        ("equivalence", "word"),
+        (NOTE, "difference.reason"),
+    ),
+)
+SYSTEMS = Section(
+    field="systems",
+    title=lambda rows: "Does it rank the runs as the assessors do?",
+    text=lambda rows: (
         "tau-b from half to half: how the runs rank on a random half of the topics, against the assessors' ranking on "
         "the other half; first the assessors' own, then the judge's. The assessors' own is a noise ceiling: only a "
         "judge with less noise than theirs goes beyond it. Intervals describe how the two rankings would agree on "
         "other topics. Where runs are close, both rankings are noisy, and the true ones agree better than that."
-    )
-    lines = []
-    for row in rows:
-        reasons = [(SYSTEM[name].label, row.statistics[name].reason) for name in SYSTEM if name in row.statistics]
-        lines.append(
-            [
-                *(row.name, row.split, row.runs, *map(row.statistics.get, SYSTEM)),
-                *(row.halves.human, row.halves.judge, merged([*reasons, ("halves", row.halves.reason)])),
-            ]
-        )
-    heads = (Heading(f"{statistic.label} [95 %]") for statistic in SYSTEM.values())
-    columns = ("judge", "grades", "runs", *heads, "tau-b half to half: assessors", "judge", NOTE)
-    yield Finding("Does it rank the runs as the assessors do?", (text, Table(lines, columns, places=2)))
+    ),
+    columns=(
+        *(("judge", "name"), ("grades", "split"), ("runs", "runs")),
+        *((Heading(f"{statistic.label} [95 %]"), _statistic_of(name)) for name, statistic in SYSTEM.items()),
+        *(("tau-b half to half: assessors", "halves.human"), ("judge", "halves.judge")),
+        (NOTE, _why_none),
+    ),
+    places=2,
+)
+CASCADES = Section(
+    field="cascades",
+    title=lambda rows: "Cascades",
+    text=lambda rows: (
+        f"{heading(rows[0].statistic)} of a judge alone and of a cascade, on the same items: a checker settles "
+        "those that it is sure of, and the judge is asked the rest. The difference is the cascade minus the judge "
+        "alone; the low end of its interval says how much agreement the cascade may cost."
+    ),
+    columns=(
+        *(("judge", "judge"), ("prompt", "prompt")),
+        ("settled", lambda row: f"{row.settled} of {row.items} ({_percent(row)})"),
+        *(("alone", "value_alone"), ("in the cascade", "value_cascade"), (DIFFERENCE, "difference")),
+        *(("n/topics", _of_difference), ("p max-T", lambda row: p_cell(row.p_max_t))),
+        *(
+            ("calls to the judge", lambda row: _calls(row.cost)),
+            ("calls to the checker", lambda row: _checks(row.cost)),
+        ),
+        ("cost of both", lambda row: _money(row.cost)),
+    ),
+)
+TOGETHER = Section(
+    field="together",
+    title=lambda rows: "Asked together with other criteria",
+    text=lambda rows: (
+        f"{heading(rows[0].statistic)} of the same judge on the same items, with the criterion asked alone and "
+        "together with others in one call. The difference is together minus alone. A small difference with a wide "
+        "interval does not say that asking together costs nothing: the low end of the interval says how much it may "
+        "cost."
+    ),
+    columns=(
+        *(("judge", "judge"), ("asked as", "together"), ("alone", "value_alone"), ("together", "value_together")),
+        *((DIFFERENCE, "difference"), ("n/topics", _of_difference)),
+        *(("p", lambda row: p_cell(row.p)), ("p max-T", lambda row: p_cell(row.p_max_t))),
+    ),
+)
+GROUP_COSTS = Section(
+    field="group_costs",
+    title=lambda rows: "What asking together saves",
+    text=lambda rows: (
+        "The calls behind the grades of the same responses, each criterion in a call of its own and all in one. Second "
+        "calls after unreadable replies count too."
+    ),
+    columns=(
+        *(("judge", "judge"), ("criteria", lambda row: ", ".join(row.prompts))),
+        *(("calls alone", "calls_alone"), ("together", "calls_together")),
+        *(("prompt tokens alone", "prompt_tokens_alone"), ("together", "prompt_tokens_together")),
+        *(("reply tokens alone", "reply_tokens_alone"), ("together", "reply_tokens_together")),
+    ),
+)
 
 
-def cascades(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """What cascades save and what they cost in agreement under one criterion."""
-    if rows := of(calibration.cascades, criterion):
-        text = (
-            f"{heading(rows[0].statistic)} of a judge alone and of a cascade, on the same items: a checker settles "
-            "those that it is sure of, and the judge is asked the rest. The difference is the cascade minus the judge "
-            "alone; the low end of its interval says how much agreement the cascade may cost."
-        )
-        lines = [
-            (
-                *(row.judge, row.prompt, f"{row.settled} of {row.items} ({_percent(row)})"),
-                *(row.value_alone, row.value_cascade, row.difference),
-                *(over(row.difference), p_cell(row.p_max_t), *_saved(row.cost)),
-            )
-            for row in rows
-        ]
-        columns = (
-            *("judge", "prompt", "settled", "alone", "in the cascade", DIFFERENCE, "n/topics", "p max-T"),
-            *("calls to the judge", "calls to the checker", "cost of both"),
-        )
-        yield Finding("Cascades", (text, Table(lines, columns, places=3)))
+def _calls(cost: CascadeCost | None) -> str | None:
+    return f"{cost.calls_cascade} in place of {cost.calls_alone}" if cost else None
+
+
+def _checks(cost: CascadeCost | None) -> int | None:
+    return cost.calls_checker if cost else None
+
+
+def _money(cost: CascadeCost | None) -> str | None:
+    """What the cascade and the judge alone cost, where both are known and one costs something."""
+    if cost is None or cost.cost_alone is None or cost.cost_cascade is None:
+        return None
+    either = cost.cost_alone or cost.cost_cascade
+    return f"${cost.cost_cascade:.4g} in place of ${cost.cost_alone:.4g}" if either else None
 
 
 def cascade_bounds(calibration: Calibration, criterion: str) -> Iterator[Finding]:
@@ -469,58 +527,3 @@ def _cell(row: CascadeBounds | None) -> str:
 
 def _percent(row: CascadeRow | CascadeBounds) -> str:
     return f"{100 * row.settled / row.items:.0f} %" if row.items else "-"
-
-
-def _saved(cost: CascadeCost | None) -> tuple[str | None, int | None, str | None]:
-    """Calls to the judge, to the checker, and money: of the cascade, and of the judge alone."""
-    if cost is None:
-        return None, None, None
-    calls, money = f"{cost.calls_cascade} in place of {cost.calls_alone}", None
-    if cost.cost_alone is not None and cost.cost_cascade is not None and (cost.cost_alone or cost.cost_cascade):
-        money = f"${cost.cost_cascade:.4g} in place of ${cost.cost_alone:.4g}"
-    return calls, cost.calls_checker, money
-
-
-def asked_together(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """What asking together changes in agreement with the assessors, under one criterion."""
-    rows = of(calibration.together, criterion)
-    if not rows:
-        return
-    text = (
-        f"{heading(rows[0].statistic)} of the same judge on the same items, with the criterion asked alone and "
-        "together with others in one call. The difference is together minus alone. A small difference with a wide "
-        "interval does not say that asking together costs nothing: the low end of the interval says how much it may "
-        "cost."
-    )
-    lines = [
-        (
-            *(row.judge, row.together, row.value_alone, row.value_together, row.difference, over(row.difference)),
-            *map(p_cell, (row.p, row.p_max_t)),
-        )
-        for row in rows
-    ]
-    columns = ("judge", "asked as", "alone", "together", DIFFERENCE, "n/topics", "p", "p max-T")
-    yield Finding("Asked together with other criteria", (text, Table(lines, columns, places=3)))
-
-
-def group_costs(calibration: Calibration) -> Iterator[Finding]:
-    """What asking together saves, over all criteria."""
-    if not calibration.group_costs:
-        return
-    text = (
-        "The calls behind the grades of the same responses, each criterion in a call of its own and all in one. Second "
-        "calls after unreadable replies count too."
-    )
-    lines = [
-        (
-            *(cost.judge, ", ".join(cost.prompts), cost.calls_alone, cost.calls_together),
-            *(cost.prompt_tokens_alone, cost.prompt_tokens_together),
-            *(cost.reply_tokens_alone, cost.reply_tokens_together),
-        )
-        for cost in calibration.group_costs
-    ]
-    columns = (
-        *("judge", "criteria", "calls alone", "together", "prompt tokens alone", "together"),
-        *("reply tokens alone", "together"),
-    )
-    yield Finding("What asking together saves", (text, Table(lines, columns)))

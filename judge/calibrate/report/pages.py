@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import AgreementRow, Calibration
 from judge.calibrate.report.chapters import (
+    CASCADES,
+    EQUIVALENCE,
+    GROUP_COSTS,
     NOTES,
+    TOGETHER,
     agreement_table,
-    asked_together,
-    cascades,
     ceiling,
     chapter,
-    equivalence,
-    group_costs,
     selected,
     verdict_text,
 )
@@ -50,7 +50,7 @@ def calibration_markdown(calibration: Calibration) -> str:
         blocks = (block for finding in chapter(calibration, criterion) for block in _blocks(finding))
         parts.append(f"\n## {prose(criterion)}\n")
         parts += (f"\n{block}\n" for block in (*(verdicts or [_NO_VERDICT]), *blocks))
-    parts += (f"\n{block}\n" for finding in group_costs(calibration) for block in _blocks(finding, "##"))
+    parts += (f"\n{block}\n" for finding in GROUP_COSTS.findings(calibration) for block in _blocks(finding, "##"))
     notes = (f"\n{textwrap.fill(told(paragraph), _WIDTH)}\n" for paragraph in NOTES)
     return "".join([*parts, "\n## How to read this\n", *notes])
 
@@ -68,7 +68,7 @@ def summary(calibration: Calibration, columns: int = 80) -> str:
     names = criteria(calibration)
     for name in names:
         lines += ["", *(line for finding in _heart(calibration, name) for line in _drawn(finding, columns))]
-    for finding in group_costs(calibration):
+    for finding in GROUP_COSTS.findings(calibration):
         lines += ["", *_drawn(finding, columns)]
     for name in names:
         verdicts = [f"{one.word}: {verdict_text(one)}" for one in of(calibration.verdicts, name)] or [_NO_VERDICT]
@@ -91,8 +91,8 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     if selection := selection_of(calibration, criterion):
         yield Finding("", (selected(selection),))
     yield from (Finding("", (looked_at(look),)) for look in of(calibration.looks, criterion) if look.ledger != "seal")
-    for findings in (asked_together, cascades, equivalence):
-        yield from findings(calibration, criterion)
+    for section in (TOGETHER, CASCADES, EQUIVALENCE):
+        yield from section.findings(calibration, criterion)
 
 
 def _shown(rows: Sequence[AgreementRow], chosen: str | None) -> list[AgreementRow]:
