@@ -94,7 +94,6 @@ EXAMPLES = {
     "leaderboard": (
         "judge leaderboard out/",
         "judge leaderboard out/ --gold gold.jsonl --out corrected/",
-        "judge leaderboard out/ --token-sensitivity",
     ),
     "plan": (
         "judge plan out/ --half-width 0.1",

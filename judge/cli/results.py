@@ -1,21 +1,17 @@
 """What judged folders say: leaderboards, reports, bundles, and the next collection planned by them."""
 
 import sys
-from pathlib import Path
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import USUAL, print_json, print_listed, print_table, print_text, progress, say
 from judge.cli.tables import print_corrected, print_leaderboard
 from judge.errors import UsageError
 from judge.io.cells import count, decimals, fold, interval, number
-from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.judged import read_judged
 from judge.jobs.leaderboard import (
     CorrectionOutcome,
     CorrectionPlan,
-    TokenView,
     correct_leaderboard,
-    under_each_token_rule,
-    under_token_rule,
 )
 from judge.jobs.planning import TopicsPlan, plan_topics
 from judge.jobs.release import ReleasePlan, release_folder
@@ -24,43 +20,31 @@ from judge.results.corrected_tables import change_text
 from judge.results.leaderboard import reading
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
 from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
-from judge.results.sensitivity import explained, sensitivity_cells, sensitivity_header
 from judge.stats.tables import Undefined
 
 SCHEMA = 2
 """Version of what --gold --json prints."""
 
 
-def leaderboard(plan: CorrectionPlan, view: TokenView, output: JsonOutput) -> int:
+def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
     """The leaderboard of a folder that `judge run` wrote; with --gold, corrected by grades that people gave.
-
-    With --over-limit exclude or --token-sensitivity, it leaves out the responses over the token limit.
 
     Gold for a random part of the responses is enough: the judge's grades carry it over to the others. The gold has to
     say how that part was drawn: `judge gold plan` records it, `judge gold import --inclusion P` declares it. --test
     opens sealed grades and logs the opening.
     """
     with_gold = bool(plan.gold) or plan.test is not None
-    if with_gold and view.first:
-        raise UsageError(
-            f"{view.first} and --gold do not go together: the correction is of the pool as it was judged; to correct "
-            "without the long responses, judge the runs with --over-limit exclude into another folder"
-        )
-    if view.token_sensitivity:
-        plan.refuse_unused(["cluster"], "--token-sensitivity shows no intervals")
     if with_gold or plan.seal is not None:
         _correct(plan, output)
         return 0
-    if (plan.out and not view.first) or plan.fallback or plan.target != "pool":
+    if plan.out or plan.fallback or plan.target != "pool":
         raise UsageError("--out, --fallback and --target are about a correction, which needs --gold")
     plan.refuse_unused(["families"], "they are about a correction, which needs --gold")
     with progress("reading judgments"):
         judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
     for warning in judged.warnings:
         say(warning)
-    if view.first:
-        _show(judged, view, plan.out, output)
-    elif output.as_json:
+    if output.as_json:
         print_json(judged.leaderboard)
     else:
         tables = judged.tables
@@ -100,37 +84,6 @@ def _print_corrected(outcome: CorrectionOutcome) -> None:
         print_text(change_text(outcome.changes[criterion.name]))
     flags = flag_lines(outcome.rows, folder_unit(outcome.criteria), CORRECTED_FLAGS)
     print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)
-
-
-def _show(judged: JudgedFolder, view: TokenView, out: Path | None, output: JsonOutput) -> None:
-    """The leaderboard under one token rule, or under each."""
-    never_judged = sum(exclusion.reason == "over_limit" for exclusion in judged.pool.exclusions)
-    if never_judged:
-        say(f"Warning: {never_judged} responses over the limit were never judged; they are out under every rule")
-    if view.token_sensitivity:
-        _show_each_rule(judged, view, out, output)
-        return
-    seen = under_token_rule(judged, view, out)
-    if output.as_json:
-        print_json({"rule": seen.rule, "limit": seen.limit, "over_limit": seen.over_limit, "rows": seen.rows})
-    else:
-        print_leaderboard(seen.rows, judged.criteria, judged.banner, clustered=judged.clustered)
-        print()
-        print_text(seen.note)
-
-
-def _show_each_rule(judged: JudgedFolder, view: TokenView, out: Path | None, output: JsonOutput) -> None:
-    sensitivity, limit = under_each_token_rule(judged, view.token_limit, out)
-    if output.as_json:
-        print_json(sensitivity)
-        return
-    print_text(judged.banner)
-    print()
-    print_text(explained(limit))
-    for criterion in judged.criteria:
-        print()
-        print_text(f"{criterion.name}, prompt {criterion.prompt_id}")
-        print_table(sensitivity_header(limit, apart=True), sensitivity_cells(sensitivity, criterion.name))
 
 
 def report(plan: ReportPlan) -> int:

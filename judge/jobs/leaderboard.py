@@ -1,16 +1,14 @@
-"""The leaderboard of a judged folder, corrected by gold or under another token rule: what `judge leaderboard` does."""
+"""The leaderboard of a judged folder, corrected by gold: what `judge leaderboard --gold` does."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal
 
 import msgspec
-from pydantic import model_validator
 
 from judge.ask.labels import JUDGMENTS, is_jury
-from judge.ask.returned import settled_notes
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
 from judge.gold import GOLD_FILES, Look, match, open_sealed, read_seal, read_unsealed, seal_of
@@ -19,7 +17,7 @@ from judge.gold.seal import SEAL, TEST_FILES
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import can_draw, undrawn
-from judge.io.plan import Option, Options, Positive, in_folders
+from judge.io.plan import Option, in_folders
 from judge.io.stored import file_sha256, read_stored, sha256
 from judge.io.table import records_tsv
 from judge.jobs.judged import JudgedFolder, read_judged
@@ -28,25 +26,12 @@ from judge.records import Criterion
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
 from judge.results.corrected_tables import COLUMNS as CORRECTED_COLUMNS
 from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, too_few_topics
-from judge.results.leaderboard import COLUMNS, leaderboard, leaderboard_markdown
-from judge.results.rows import CorrectedRow, LeaderboardRow, RankingChange
-from judge.results.sensitivity import (
-    Sensitivity,
-    sensitivity_markdown,
-    sensitivity_tsv,
-    token_sensitivity,
-    without_over_limit,
-)
+from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import run_turns
 from judge.runs.families import read_families
-from judge.runs.records import TokenRule
-from judge.runs.tokens import RULES
 
 RECORD = "corrected.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
-
-LIMIT = 250
-"""The guidelines' limit in tokens, used where no manifest gives one."""
 
 
 class CorrectionPlan(OwnPrompts):
@@ -72,8 +57,7 @@ class CorrectionPlan(OwnPrompts):
     """What counts as independent: each topic, or each theme, the part of a topic id before the hyphen, so that 9-1 and
     9-2 are one (default: as the folder was made)."""
     out: Annotated[Path | None, Option(short="o", metavar="PATH")] = None
-    """Write the corrected leaderboard, to a folder or to a file named .tsv or .md; without --gold, write the
-    leaderboard under a token rule to such a file."""
+    """Write the corrected leaderboard, to a folder or to a file named .tsv or .md."""
 
 
 class CorrectionOutcome(msgspec.Struct, frozen=True):
@@ -264,98 +248,3 @@ def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcom
     if can_draw():
         files["corrected.svg"], files["corrected.png"] = raw_vs_corrected(outcome.rows)
     replace_folder(out, files, RECORD)
-
-
-class TokenView(Options, section="token limit, from the stored lengths; without --gold"):
-    """Under which token rule a leaderboard is looked at."""
-
-    over_limit: Literal["flag", "truncate", "exclude"] | None = None
-    """Exclude: without responses over the limit; flag: as judged; truncate needs another judging."""
-    token_rule: TokenRule | None = None
-    """How tokens are counted (default: as when judged)."""
-    token_limit: Annotated[Positive | None, Option(metavar="N")] = None
-    """Limit in tokens (default: as when judged)."""
-    token_sensitivity: bool = False
-    """Means and ranks with nothing excluded and under each rule, with Kendall's tau-b."""
-
-    @property
-    def first(self) -> str:
-        """The first of the options that is given, as the command line writes it; empty without one."""
-        names = ("token_sensitivity", "over_limit", "token_rule", "token_limit")
-        return next((f"--{name.replace('_', '-')}" for name in names if getattr(self, name)), "")
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.over_limit == "truncate":
-            raise UsageError(
-                "a text that is cut is another response, and nobody has judged it: judge the runs with "
-                f"`judge run --over-limit truncate --token-rule {self.token_rule or 'bare'} --out OTHER`"
-            )
-        if self.token_sensitivity and (self.over_limit or self.token_rule):
-            raise UsageError("--token-sensitivity shows every rule: give it without --over-limit and --token-rule")
-        if self.first and not self.token_sensitivity and self.over_limit is None:
-            raise UsageError(f"{self.first} needs --over-limit exclude, or --token-sensitivity")
-        return self
-
-
-class UnderTokenRule(msgspec.Struct, frozen=True):
-    """A leaderboard with or without the responses over the limit."""
-
-    rule: TokenRule
-    limit: int
-    over_limit: str
-    rows: tuple[LeaderboardRow, ...]
-    note: str
-    """What was left out, in words."""
-
-
-def under_token_rule(judged: JudgedFolder, view: TokenView, out: Path | None = None) -> UnderTokenRule:
-    """The leaderboard as judged (`flag`), or as if responses over the limit had been left out (`exclude`)."""
-    _check_view(judged, out)
-    stored_rule, stored_limit = _stored(judged.manifest)
-    rule, limit = view.token_rule or stored_rule, view.token_limit or stored_limit
-    note = f"All judged responses, whatever their length (limit {limit} tokens)."
-    pool, expected = judged.pool, None
-    if view.over_limit == "exclude":
-        pool, expected = without_over_limit(pool, rule, limit)
-        excluded = len(judged.pool.responses) - len(pool.responses)
-        note = (
-            f"Without the {excluded} of {len(judged.pool.responses)} pooled responses of more than {limit} tokens by "
-            f"the {rule} rule."
-        )
-    rows = leaderboard(pool, judged.results, judged.criteria, expected=expected, cluster=judged.cluster)
-    notes = [note, *settled_notes(judged.results), *(f"{line}." for line in judged.clustered)]
-    _write_view(out, records_tsv(COLUMNS, rows, 4), leaderboard_markdown(rows, judged.banner, judged.criteria, notes))
-    return UnderTokenRule(rule, limit, view.over_limit or "flag", rows, note)
-
-
-def under_each_token_rule(
-    judged: JudgedFolder, limit: int | None = None, out: Path | None = None
-) -> tuple[Sensitivity, int]:
-    """Means and ranks with nothing excluded and under each rule, and the limit used."""
-    _check_view(judged, out)
-    limit = limit or _stored(judged.manifest)[1]
-    sensitivity = token_sensitivity(judged.pool, judged.results, judged.criteria, limit)
-    _write_view(out, sensitivity_tsv(sensitivity), sensitivity_markdown(sensitivity, judged.criteria, judged.banner))
-    return sensitivity, limit
-
-
-def _check_view(judged: JudgedFolder, out: Path | None) -> None:
-    if out is not None and out.suffix not in {".tsv", ".md"}:
-        raise UsageError(f"--out {out}: expected a file named .tsv or .md")
-    if judged.pool.unit == "dialogue":
-        raise UsageError(f"{judged.path}: dialogues were judged there, and the token limit is one of single responses")
-
-
-def _stored(manifest: Mapping[str, Any]) -> tuple[TokenRule, int]:
-    """The rule and the limit of the judging; those of the guidelines where no manifest gives them."""
-    stored = manifest.get("configuration", {}).get("token_rule")
-    rule, limit = (stored.get("rule"), stored.get("limit")) if isinstance(stored, dict) else (None, None)
-    known: TokenRule = next((known for known in RULES if known == rule), "bare")
-    return known, limit if isinstance(limit, int) and limit > 0 else LIMIT
-
-
-def _write_view(out: Path | None, table: str, report: str) -> None:
-    if out is not None:
-        make_folder(out.parent)
-        write_atomic(out, (table if out.suffix == ".tsv" else report).encode())

@@ -54,7 +54,6 @@ TABLES = {
     "tokens": "runs",
     "prompts list": "",
     "leaderboard": "out",
-    "leaderboard --token-sensitivity": "out",
     "leaderboard --cluster theme": "out",
     "leaderboard --gold gold.jsonl": "out",
     "plan": "out",

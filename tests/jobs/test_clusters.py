@@ -165,11 +165,6 @@ def test_a_folder_takes_either_unit_and_its_leaderboard_keeps_the_recorded_one(t
     assert "clustered" not in capsys.readouterr().out
     assert main(["leaderboard", str(out), "--json"]) == 0
     assert {row["cluster"] for row in json.loads(capsys.readouterr().out)} == {"theme"}
-    excluding = ["--over-limit", "exclude", "--out", str(tmp_path / "short.md")]
-    assert main(["leaderboard", str(out), *excluding]) == 0
-    assert f"\n{note}.\n" in (tmp_path / "short.md").read_text("utf-8")
-    assert main(["leaderboard", str(out), "--cluster", "theme", "--token-sensitivity"]) == 2
-    assert "--cluster: without effect here" in capsys.readouterr().err
     assert run(out) == 0
     assert written(out) == plain
 

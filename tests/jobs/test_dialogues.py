@@ -243,11 +243,10 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     assert (tmp_path / "bundle/turns.jsonl").read_bytes() == (tmp_path / "out/turns.jsonl").read_bytes()
     judge(tmp_path, "evaluate", "responses", "out", "--qrels", "out/qrels/response_usefulness.llm.qrel",
           "--criterion", "usefulness")  # fmt: skip
-    judge(tmp_path, "leaderboard", "out", "--token-sensitivity", code=2)
     # Qrels are by topic, and find their dialogues where the pool is given.
     compared = judge(tmp_path, "calibrate", "--gold", "gold.jsonl", "--judgments", f"out/qrels/{QRELS}",
                      "--criterion", "usefulness", "--pool", "out")  # fmt: skip
-    assert f"{QRELS.removesuffix('.qrel')}  all n=25/3 topics" in compared
+    assert f"{QRELS.removesuffix('.qrel')} on all grades, " in compared
     (tmp_path / "people.qrel").write_text("".join(f"{t} 0 {r} {g}\n" for t, _, r, g in qrels))
     judge(tmp_path, "gold", "import", "qrels", "people.qrel", "--pool", "out", "--criterion", "usefulness",
           "--made", "blind", "--out", "people.jsonl")  # fmt: skip

@@ -1,19 +1,14 @@
 """What was found under each criterion, as sentences and tables that pages and terminals show. Pure."""
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from judge.calibrate.findings import (
     AgreementRow,
     Calibration,
-    CascadeBounds,
-    CascadeCost,
-    CascadeRow,
     Choice,
     ComparisonRow,
     Split,
-    SystemAgreement,
     TrustVerdict,
 )
 from judge.calibrate.report.lookup import (
@@ -26,25 +21,31 @@ from judge.calibrate.report.lookup import (
     grades_of,
     heading,
     looked_at,
-    merged,
     of,
     over,
     row_of,
     selection_of,
     split_of,
 )
-from judge.calibrate.selection import ASSESSORS, turned
+from judge.calibrate.report.sections import (
+    ALTERNATIVE,
+    CASCADES,
+    DIFFERENCE,
+    EQUIVALENCE,
+    FORECASTS,
+    NOTE,
+    SYSTEMS,
+    TOGETHER,
+    cascade_bounds,
+)
+from judge.calibrate.selection import turned
 from judge.io.cells import code, count, interval, number, p_value
 from judge.io.safe import escape, printable
 from judge.io.table import Heading, Mark, Plot, Strong, Table, p_cell
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from judge.stats.expected import PROBABILITY
-from judge.stats.ranking import SYSTEM
 from judge.stats.tables import MarginalTest
 
-DIFFERENCE = Heading("difference [95 %]", signed=True)
-NOTE = Heading("note", empty="")
 _SPLITS: tuple[Split, ...] = ("test", "all", "dev")
 _SLOPES = {"log2_words": "doubling of the response's words", "turn_depth": "turn further into the conversation"}
 _MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
@@ -319,211 +320,3 @@ def worth(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
             )
     found = Table(lines, ("judge's grade", "n", "assessors' mean", "shrunken"), places=2)
     yield Finding(f"What a grade of the judge is worth, on {grades_of(cells[0].split)}", (found, text))
-
-
-class Section(NamedTuple):
-    """A table with a line for each record of one kind, under a title and the words that say how to read it."""
-
-    field: str
-    """The field of `Calibration` that has the records."""
-    title: Callable[[Sequence[Any]], str]
-    text: Callable[[Sequence[Any]], str]
-    columns: tuple[tuple[str, str | Callable[[Any], object]], ...]
-    """Headings with cells, each of a field or made of the record."""
-    places: int = 3
-
-    def findings(self, calibration: Calibration, criterion: str | None = None) -> Iterator[Finding]:
-        """The section on the records of a criterion, or on all records; nothing where there are none."""
-        records = getattr(calibration, self.field)
-        rows = [row for row in records if criterion is None or row.criterion == criterion]
-        cells = [attrgetter(cell) if isinstance(cell, str) else cell for _, cell in self.columns]
-        lines = [tuple(cell(row) for cell in cells) for row in rows]
-        if rows:
-            table = Table(lines, (name for name, _ in self.columns), places=self.places)
-            yield Finding(self.title(rows), (self.text(rows), table))
-
-
-def _of_difference(row: Any) -> str:
-    return over(row.difference)
-
-
-def _statistic_of(name: str) -> Callable[[Any], object]:
-    return lambda row: row.statistics.get(name)
-
-
-def _why_none(row: SystemAgreement) -> str:
-    reasons = [(SYSTEM[name].label, row.statistics[name].reason) for name in SYSTEM if name in row.statistics]
-    return merged([*reasons, ("halves", row.halves.reason)])
-
-
-FORECASTS = Section(
-    field="probabilities",
-    title=lambda rows: "Are its label probabilities probabilities?",
-    text=lambda rows: (
-        " ".join(f"{name}: {statistic.about}." for name, statistic in PROBABILITY.items())
-        + " Beside Brier's score stands that of one forecast for all responses, the shares of the assessors' grades: "
-        "a judge that is no better knows nothing of the single response."
-    ),
-    columns=(
-        ("judge", "name"),
-        ("grades", "split"),
-        *((Heading(f"{name} [95 %]", signed=name == "overconfidence"), _statistic_of(name)) for name in PROBABILITY),
-        ("brier of shares", "brier_of_shares"),
-        ("n/topics", lambda row: over(row.statistics["brier"])),
-        (NOTE, lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY)),
-    ),
-)
-ALTERNATIVE = Section(
-    field="alternative",
-    title=lambda rows: f"Could the judge stand in for an assessor? On {grades_of(rows[0].split)}",
-    text=lambda rows: (
-        "The alternative annotator test (Calderon, Reichart & Dror, 2025). omega: the share of assessors over whom the "
-        "judge is preferred, with the handicap epsilon that an assessor's higher cost is worth; rho: how often, on "
-        "average, it fits the other assessors at least as well as the one left out. One number without the others "
-        "says nothing. Items count as independent of each other, so p is too small where topics differ."
-    ),
-    columns=(
-        *(("judge", "name"), ("epsilon", "epsilon"), ("omega", "omega"), ("rho", "rho")),
-        (
-            "p by assessor (n; yes: rejected)",
-            lambda row: ", ".join(
-                f"{who} {p_value(p)} ({row.n.get(who, 0)}; {'yes' if row.rejected.get(who) else 'no'})"
-                for who, p in row.p_values.items()
-            ),
-        ),
-        (NOTE, "reason"),
-    ),
-    places=2,
-)
-EQUIVALENCE = Section(
-    field="equivalence",
-    title=lambda rows: "Is it as good as another judge, or as an assessor?",
-    text=lambda rows: (
-        f"EQUIVALENT: {printable(rows[0].statistic)} differs by less than {number(rows[0].margin)}, by two one-sided "
-        "tests at 5 % (the 90 % interval over topics lies within the margin). DIFFERENT: by more. Each pair is tested "
-        "alone."
-        + f" {code(ASSESSORS)}: each assessor against the consensus of the others, and the judge against the same."
-        * any(row.b == ASSESSORS for row in rows)
-    ),
-    columns=(
-        *(("judge", "a"), ("against", "b"), ("grades", "split")),
-        (Heading("difference [90 %]", signed=True), "difference"),
-        ("n/topics", _of_difference),
-        ("equivalence", "word"),
-        (NOTE, "difference.reason"),
-    ),
-)
-SYSTEMS = Section(
-    field="systems",
-    title=lambda rows: "Does it rank the runs as the assessors do?",
-    text=lambda rows: (
-        "tau-b from half to half: how the runs rank on a random half of the topics, against the assessors' ranking on "
-        "the other half; first the assessors' own, then the judge's. The assessors' own is a noise ceiling: only a "
-        "judge with less noise than theirs goes beyond it. Intervals describe how the two rankings would agree on "
-        "other topics. Where runs are close, both rankings are noisy, and the true ones agree better than that."
-    ),
-    columns=(
-        *(("judge", "name"), ("grades", "split"), ("runs", "runs")),
-        *((Heading(f"{statistic.label} [95 %]"), _statistic_of(name)) for name, statistic in SYSTEM.items()),
-        *(("tau-b half to half: assessors", "halves.human"), ("judge", "halves.judge")),
-        (NOTE, _why_none),
-    ),
-    places=2,
-)
-CASCADES = Section(
-    field="cascades",
-    title=lambda rows: "Cascades",
-    text=lambda rows: (
-        f"{heading(rows[0].statistic)} of a judge alone and of a cascade, on the same items: a checker settles "
-        "those that it is sure of, and the judge is asked the rest. The difference is the cascade minus the judge "
-        "alone; the low end of its interval says how much agreement the cascade may cost."
-    ),
-    columns=(
-        *(("judge", "judge"), ("prompt", "prompt")),
-        ("settled", lambda row: f"{row.settled} of {row.items} ({_percent(row)})"),
-        *(("alone", "value_alone"), ("in the cascade", "value_cascade"), (DIFFERENCE, "difference")),
-        *(("n/topics", _of_difference), ("p max-T", lambda row: p_cell(row.p_max_t))),
-        *(
-            ("calls to the judge", lambda row: _calls(row.cost)),
-            ("calls to the checker", lambda row: _checks(row.cost)),
-        ),
-        ("cost of both", lambda row: _money(row.cost)),
-    ),
-)
-TOGETHER = Section(
-    field="together",
-    title=lambda rows: "Asked together with other criteria",
-    text=lambda rows: (
-        f"{heading(rows[0].statistic)} of the same judge on the same items, with the criterion asked alone and "
-        "together with others in one call. The difference is together minus alone. A small difference with a wide "
-        "interval does not say that asking together costs nothing: the low end of the interval says how much it may "
-        "cost."
-    ),
-    columns=(
-        *(("judge", "judge"), ("asked as", "together"), ("alone", "value_alone"), ("together", "value_together")),
-        *((DIFFERENCE, "difference"), ("n/topics", _of_difference)),
-        *(("p", lambda row: p_cell(row.p)), ("p max-T", lambda row: p_cell(row.p_max_t))),
-    ),
-)
-GROUP_COSTS = Section(
-    field="group_costs",
-    title=lambda rows: "What asking together saves",
-    text=lambda rows: (
-        "The calls behind the grades of the same responses, each criterion in a call of its own and all in one. Second "
-        "calls after unreadable replies count too."
-    ),
-    columns=(
-        *(("judge", "judge"), ("criteria", lambda row: ", ".join(row.prompts))),
-        *(("calls alone", "calls_alone"), ("together", "calls_together")),
-        *(("prompt tokens alone", "prompt_tokens_alone"), ("together", "prompt_tokens_together")),
-        *(("reply tokens alone", "reply_tokens_alone"), ("together", "reply_tokens_together")),
-    ),
-)
-
-
-def _calls(cost: CascadeCost | None) -> str | None:
-    return f"{cost.calls_cascade} in place of {cost.calls_alone}" if cost else None
-
-
-def _checks(cost: CascadeCost | None) -> int | None:
-    return cost.calls_checker if cost else None
-
-
-def _money(cost: CascadeCost | None) -> str | None:
-    """What the cascade and the judge alone cost, where both are known and one costs something."""
-    if cost is None or cost.cost_alone is None or cost.cost_cascade is None:
-        return None
-    either = cost.cost_alone or cost.cost_cascade
-    return f"${cost.cost_cascade:.4g} in place of ${cost.cost_alone:.4g}" if either else None
-
-
-def cascade_bounds(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """What cascades would be with other bounds."""
-    if tried := of(calibration.cascade_bounds, criterion):
-        parts: list[str | Table[Any]] = [
-            "The same answers under other bounds, so nothing was asked for this: the share that the checker would "
-            "settle, and the difference to the judge alone. These bounds are tried on the very grades that they "
-            "are compared with, so the best of them looks better than it is. Those that give other labels count as "
-            f"candidates in the ledger of looks. {code('cascade_bounds.tsv')} has intervals."
-        ]
-        for pair in dict.fromkeys((row.checker, row.alone, row.prompt) for row in tried):
-            parts.append("{} before {} under {}:".format(*map(escape, pair)))
-            parts.append(_bounds([row for row in tried if (row.checker, row.alone, row.prompt) == pair]))
-        yield Finding("Other bounds of the cascades", tuple(parts))
-
-
-def _bounds(rows: Sequence[CascadeBounds]) -> Table[Any]:
-    highs = sorted({row.high for row in rows})
-    cells = {(row.low, row.high): row for row in rows}
-    lines = [
-        (f"{low:.12g}", *(_cell(cells.get((low, high))) for high in highs)) for low in sorted({row.low for row in rows})
-    ]
-    return Table(lines, ("low", *(Heading(f"high {high:.12g}", empty="") for high in highs)))
-
-
-def _cell(row: CascadeBounds | None) -> str:
-    return "" if row is None else f"{_percent(row)}, {number(row.difference.value, signed=True)}"
-
-
-def _percent(row: CascadeRow | CascadeBounds) -> str:
-    return f"{100 * row.settled / row.items:.0f} %" if row.items else "-"

@@ -5,11 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import AgreementRow, Calibration
 from judge.calibrate.report.chapters import (
-    CASCADES,
-    EQUIVALENCE,
-    GROUP_COSTS,
     NOTES,
-    TOGETHER,
     agreement_table,
     ceiling,
     chapter,
@@ -29,6 +25,7 @@ from judge.calibrate.report.lookup import (
     selection_of,
     split_of,
 )
+from judge.calibrate.report.sections import CASCADES, EQUIVALENCE, GROUP_COSTS, TOGETHER
 from judge.io.cells import count, fold, plain, prose, told
 from judge.io.layout import table_lines
 from judge.io.safe import printable

@@ -176,8 +176,8 @@ def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
     if not any(line[1] for line in lines):
         return
     reading = (
-        "Each way of counting finds other lengths; `judge leaderboard OUT --token-sensitivity` says what leaving these "
-        "responses out would change."
+        "Each way of counting finds other lengths; `judge run --token-rule RULE --over-limit exclude` leaves these "
+        "responses out."
     )
     columns = ("counted by", "responses over", "of runs", "longest")
     yield Table(lines, columns, f"Responses over {limit} tokens", [reading])
