@@ -14,11 +14,11 @@ demo: $(VENV)/.core
 	$(BIN)/judge demo
 
 test: $(VENV)/.dev
-	$(BIN)/judge models pull smollm2-135m
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long"
 	@echo "make test-all adds browsers, PostgreSQL, Ray, local models, crashes, the soak, simulations, the documents' commands"
 
 test-all: test
+	$(BIN)/judge models pull smollm2-135m
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m long
 
 # After every edit: no process, no model, no simulation.

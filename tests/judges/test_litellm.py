@@ -383,3 +383,11 @@ def test_a_provider_without_label_probabilities_is_refused_before_anything_is_se
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     with pytest.raises(UsageError, match="gives no label probabilities"):
         LitellmModel("anthropic/claude-sonnet-4-5", ModelOptions(logprobs=True)).check([])
+
+
+def test_providers_with_clients_of_their_own_are_asked_over_our_transport() -> None:
+    litellm = load_litellm()
+    from litellm.llms.custom_httpx.http_handler import get_async_httpx_client
+
+    clients = {get_async_httpx_client(llm_provider=name).client for name in ("cohere", "replicate", "sagemaker")}
+    assert clients == {litellm.aclient_session}

@@ -271,6 +271,7 @@ def test_the_real_model_answers_with_a_label(small: LocalModel) -> None:
     assert all(probability > 0 for probability in completion.probabilities.values())
 
 
+@pytest.mark.long
 @needs_small
 def test_the_real_model_gives_the_same_bits_in_any_order_and_again(small: LocalModel) -> None:
     asked = [request(text=text) for text in TEXTS]
@@ -280,6 +281,7 @@ def test_the_real_model_gives_the_same_bits_in_any_order_and_again(small: LocalM
     assert len({str(one) for one in first}) == 3
 
 
+@pytest.mark.long
 @needs_small
 def test_the_real_model_writes_an_object_by_the_schema(small: LocalModel) -> None:
     completion = complete(small, request("json", TEXTS[0]))
@@ -288,6 +290,7 @@ def test_the_real_model_writes_an_object_by_the_schema(small: LocalModel) -> Non
     assert completion.probabilities is None
 
 
+@pytest.mark.long
 @needs_small
 def test_a_request_beyond_the_real_models_context_is_one_failure(small: LocalModel) -> None:
     with pytest.raises(ContextLengthError, match=r"the request has \d+ tokens or more, the context holds 8192"):

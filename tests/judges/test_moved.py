@@ -116,15 +116,14 @@ def test_no_env_file_is_read(tmp_path: Path) -> None:
     (package / "__init__.py").write_text(first, encoding="utf-8")
     (package / defaults.name).write_text(more, encoding="utf-8")
     (tmp_path / ".env").write_text("OPENAI_API_BASE=http://localhost:1/v1\n", encoding="utf-8")
-    for mode in ("", "DEV"):
-        code = (
-            "import os, sys\n"
-            f"sys.path.insert(0, {str(tmp_path)!r})\n"
-            "from judge.judges.backends.litellm import load_litellm\n"
-            "try:\n    load_litellm()\nexcept ImportError:\n    pass\n"
-            "print(os.environ.get('OPENAI_API_BASE'), os.environ.get('LITELLM_MODE'))"
-        )
-        environment = {**os.environ, **({"LITELLM_MODE": mode} if mode else {})}
-        environment.pop("OPENAI_API_BASE", None)
-        ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-        assert ran.stdout == "None PRODUCTION\n", mode
+    code = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from judge.judges.backends.litellm import load_litellm\n"
+        "try:\n    load_litellm()\nexcept ImportError:\n    pass\n"
+        "print(os.environ.get('OPENAI_API_BASE'), os.environ.get('LITELLM_MODE'))"
+    )
+    environment = {**os.environ, "LITELLM_MODE": "DEV"}
+    environment.pop("OPENAI_API_BASE", None)
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout == "None PRODUCTION\n"

@@ -6,7 +6,7 @@ server       a classifier behind a server
 onnx         a cross-encoder from a file
 backend      the names `checker/...`
 cascade      a judge that asks a checker first
-calibration  the bounds of a cascade, chosen on dev gold
+planned      the cascades of a calibration
 """
 
 from judge.judges.model import Backend, BackendFacts
