@@ -213,3 +213,10 @@ def test_too_little_memory_is_a_failure_outside_and_no_traceback(monkeypatch, ca
     assert capsys.readouterr().err == (
         "judge: not enough memory; a smaller --max-file-size refuses large files before they are read\n"
     )
+
+
+def test_serve_alone_lists_the_desks(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["serve", "--help"])
+    assert stopped.value.code == 0
+    assert "  assess  a desk in the browser at which assessors label pooled responses, blind" in capsys.readouterr().out

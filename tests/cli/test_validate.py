@@ -187,15 +187,6 @@ def test_pages_are_not_written_among_the_runs_or_their_copies(folder, tmp_path, 
     assert not (tmp_path / "out").exists()
 
 
-def test_no_stale_page_stays_among_the_new(folder, tmp_path, capsys):
-    put(folder, "a.json", run("9-1_1", name="one"))
-    pages = tmp_path / "pages"
-    assert validate(folder, "--report-dir", pages) == 0
-    put(folder, "a.json", run("9-1_1", name="two"))
-    assert validate(folder, "--report-dir", pages) == 0
-    assert sorted(one.name for one in pages.iterdir()) == ["index.md", "pages.sha256", "two.md"]
-
-
 @pytest.mark.parametrize("name", ["one.md", "two.md"])
 def test_a_page_of_somebody_else_is_neither_removed_nor_written_over(folder, tmp_path, capsys, name):
     put(folder, "a.json", run("9-1_1", name="two"))

@@ -1,7 +1,6 @@
 """The assess desk as people meet it: a real process, a real browser, and a keyboard."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -290,29 +289,3 @@ def test_a_page_of_another_site_can_do_nothing(tmp_path: Path, browser: Browser,
     page.goto(desk)
     assert "0 of 12" in said(page)
     context.close()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_command_with_0(tmp_path, browser, serve, number) -> None:
-    write_pool(tmp_path)
-    served = serve(tmp_path, *ANN)
-    # A browser that keeps its connection holds nothing up. It is not watched: it may still ask for the icon.
-    page = browser.new_page()
-    page.goto(served.links[0])
-    code, err = served.end(number)
-    assert (code, "Traceback" in err) == (0, False)
-    assert not any(path.name.startswith(".") for path in tmp_path.iterdir())
-    page.close()
-
-
-@pytest.mark.long
-def test_one_store_and_one_port_are_of_one_desk(tmp_path: Path, serve: type[Served]) -> None:
-    write_pool(tmp_path)
-    write_pool(tmp_path / "other")
-    served = serve(tmp_path, *ANN)
-    for folder, told in ((tmp_path, "labels.sqlite: another desk serves it"), (tmp_path / "other", "cannot be used")):
-        command = [sys.executable, "-m", "judge", "serve", "assess", "--pool", str(folder / "out"), *ANN, "--seed", "1",
-                   "--store", str(folder / "labels.sqlite"), "--port", str(served.port)]  # fmt: skip
-        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, env=os.environ)
-        assert (done.returncode, done.stdout) == (3, "")
-        assert told in done.stderr and done.stderr.count("\n") == 1

@@ -13,8 +13,10 @@ import httpx
 import pytest
 from starlette.responses import Response
 
+from judge.cli import call
 from judge.errors import OperationalError, UsageError
 from judge.extra.desk.app import LARGEST_FORM, Guard, Seat, Visit, desk_app, missing_page, new_token
+from judge.extra.desk.cli import say_links
 from judge.extra.desk.server import listen, serve_desk
 from tests.extra.desk.visiting import Visitor
 
@@ -242,3 +244,35 @@ def test_a_signal_ends_a_desk_in_good_order(desk, number, around) -> None:
     assert seen == [200]
     with listen(port=opened.port).socket:
         pass
+
+
+def test_the_links_are_the_output_and_all_else_is_said_beside(capsys: pytest.CaptureFixture[str]) -> None:
+    opened = listen(port=0)
+    with opened.socket:
+        say_links(opened, [ANN._replace(name="Ann \x1b[1m"), BOB])
+        out, err = capsys.readouterr()
+        assert out == (
+            f"Ann \\x1b[1m: http://127.0.0.1:{opened.port}/1/?token={ANN.token}\n"
+            f"Bob: http://127.0.0.1:{opened.port}/2/?token={BOB.token}\n"
+        )
+        assert err == "Open the link in a browser. Ctrl-C stops the desk\n"
+        # One person needs no name before the link.
+        say_links(opened, [BOB])
+        assert capsys.readouterr().out == f"http://127.0.0.1:{opened.port}/2/?token={BOB.token}\n"
+
+
+def test_a_desk_that_others_can_reach_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    opened = listen("0.0.0.0", 0)
+    with opened.socket:
+        say_links(opened, [BOB])
+    assert (
+        "Warning: other machines can reach this desk. What goes to and fro is not encrypted" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "http", "8765.5", ""])
+def test_what_is_no_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        call("serve assess", ["--pool", "out", "--assessor", "ann", "--store", "s", f"--port={port}"])
+    assert stopped.value.code == 2
+    assert "judge serve assess: argument --port: expected " in capsys.readouterr().err
