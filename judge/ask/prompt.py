@@ -102,6 +102,8 @@ def _asked_parts(task: Task, passages: Mapping[str, Passage]) -> tuple[Criterion
     Empty if the criterion is asked alone, or no other is left.
     """
     keys, own = task.response.passages, task.criterion
+    if not own.together:
+        return ()
     evidence = bool(keys) and all(key in passages for key in keys)
     parts = tuple(part for part in own.together if evidence or part.name == own.name or "passages" not in part.inputs)
     return parts if len(parts) > 1 else ()

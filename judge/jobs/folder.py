@@ -117,10 +117,10 @@ def pool_records(pool: Pool) -> dict[str, FileContent]:
 
 def pool_files(pooled: Pooled) -> dict[str, FileContent]:
     """The files that can be written before any judge is asked, by name."""
+    problems = pooled.submitted.problems
+    names = {file: published(file) for file in {problem.file for problem in problems}}
     files = pool_records(pooled.pool) | {
-        "problems.json": json_bytes(
-            [structs.replace(problem, file=published(problem.file)) for problem in pooled.submitted.problems]
-        ),
+        "problems.json": json_bytes([structs.replace(problem, file=names[problem.file]) for problem in problems]),
         "missing_passages.tsv": _missing_passages(pooled.pool),
     }
     if pooled.screened is not None:

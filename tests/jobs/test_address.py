@@ -1,5 +1,6 @@
 """The address of a judge is recorded beside its judgments, which depend on it in nothing."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from judge.io.installed import bundled
 from judge.jobs.run import Plan
 from judge.jobs.run_inputs import read_run
 from judge.judges.journal_tools import read_journal
+from tests.calibration_world import FAST
 from tests.mock import start_mock
 
 SAME = {"judgments.jsonl", "failures.jsonl", "leaderboard.tsv", "leaderboard.md", "response_groundedness.llm.qrel"}
@@ -65,6 +67,21 @@ def test_what_was_paid_for_at_one_address_is_recalled_without_any(model: str, tm
     assert run(other, model) == 2
     assert capsys.readouterr().err.count("needs ") == 2
     assert not other.exists()
+
+
+@pytest.mark.long
+def test_a_calibration_is_made_again_where_its_judge_has_no_address(tmp_path: Path) -> None:
+    pool, out, gold = tmp_path / "pool", tmp_path / "out", tmp_path / "gold.jsonl"
+    shutil.copy(bundled("gold") / "example.synthetic.jsonl", gold)
+    example = ["--runs", str(bundled("examples") / "runs"), "--topics", str(bundled("examples") / "topics.json")]
+    assert main(["pool", *example, "--passages", str(bundled("examples") / "passages.jsonl"), "--out", str(pool)]) == 0
+    named = f"calibrate --gold {gold} --pool {pool} --prompt naturalness --criterion naturalness --model server/mock"
+    asking = [*named.split(), "--out", str(out), *FAST]
+    with start_mock() as mock:
+        assert main([*asking, "--base-url", mock.base_url]) == 0
+    before = {name: (out / name).read_bytes() for name in ("judgments.jsonl", "agreement.tsv")}
+    assert main(asking) == 0
+    assert {name: (out / name).read_bytes() for name in before} == before
 
 
 def test_further_servers_of_the_same_model_make_no_other_configuration() -> None:
