@@ -27,6 +27,7 @@ from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import Layout
 from judge.crowd.tables import read_tables
 from judge.stats.consensus import SHARES, TIES
+from tests.crowd.test_aggregators import spammed
 
 GRADES = (0, 1, 2, 3)
 WORKERS = 5_000
@@ -148,31 +149,6 @@ def peers(items: int) -> int:
         right = np.mean(ours == truth), np.mean(other == truth)
         print(f"{name:18} {middle - start:8.2f} {right[0]:.4f} {end - middle:8.2f} {right[1]:.4f}")
     return 0
-
-
-def spammed(
-    spammers: float, seed: int, topics: int = 50, items: int = 40, workers: int = 100
-) -> tuple[CrowdLabels, np.ndarray]:
-    """A crowd of which a share clicks at random, always says 3 or always says 2, in equal parts.
-
-    A topic has 40 items and 5 to 10 workers of 100, who label all of them. Those who read are right with .55 to .85,
-    and when wrong seven times in ten a grade off.
-    """
-    rng = np.random.default_rng(seed)
-    accuracy, truth = rng.uniform(0.55, 0.85, workers), rng.choice(4, topics * items, p=(0.35, 0.25, 0.25, 0.15))
-    parts = []
-    for topic in range(topics):
-        place = np.arange(topic * items, (topic + 1) * items)
-        for worker in rng.choice(workers, rng.integers(5, 11), replace=False):
-            if worker < spammers * workers:
-                grade = (rng.integers(0, 4, items), np.full(items, 3), np.full(items, 2))[worker % 3]
-            else:
-                near = np.clip(truth[place] + rng.choice((-1, 1), items), 0, 3)
-                wrong = np.where(rng.random(items) < 0.7, near, rng.integers(0, 4, items))
-                grade = np.where(rng.random(items) < accuracy[worker], truth[place], wrong)
-            parts.append(np.stack([np.full(items, worker), place, grade]))
-    worker, item, code = np.concatenate(parts, axis=1)
-    return crowd(worker, item, code, topics * items), truth
 
 
 def rules() -> dict[str, tuple[str, CrowdSettings]]:

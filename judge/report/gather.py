@@ -304,12 +304,11 @@ def gather(
     if hidden := len(given) - len(rows):
         notes.append(f"Not shown here: {count(hidden, 'grade')} by assessors on a test part.")
     shown = 0
-    numbers = [
-        sum(wanted in (None, result.criterion) for result in folder.results)
-        for folder in folders.values()
-        if isinstance(folder, JudgedFolder)
-    ]
-    share = min(1.0, most / max(1, sum(numbers)))
+    judged = [folder.results for folder in folders.values() if isinstance(folder, JudgedFolder)]
+    number = sum(
+        len(results) if wanted is None else sum(result.criterion == wanted for result in results) for results in judged
+    )
+    share = min(1.0, most / max(1, number))
     together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
     for name, folder in folders.items():
         if isinstance(folder, JudgedFolder):
@@ -331,7 +330,7 @@ def gather(
     if share < 1:
         beside = " and those with grades by assessors" if rows else ""
         notes.append(
-            f"Shown here: {shown:,} of {sum(numbers):,} judgments, those of a random part of the responses{beside}. "
+            f"Shown here: {shown:,} of {number:,} judgments, those of a random part of the responses{beside}. "
             f"The tables are over all of them, and {JUDGMENTS} holds them."
         )
     merged = sorted(map(_merged, together.values()), key=_order)
