@@ -6,7 +6,7 @@ CAsT-ReGIn has two parts of one build, responses and clarifying questions: judgm
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from judge.io.line_stream import line_problem, numbered_lines
 from judge.io.safe import MAX_ID, shown, storable
 from judge.io.stored import MAX_PROBLEMS, read_stored, stopped
 from judge.io.trec import column
-from judge.records import Problem
+from judge.records import Problem, Record
 from judge.runs.document import decode, file_name
 
 GRADES = range(4)
@@ -28,8 +28,7 @@ RELEVANT = 2
 Name = Literal["response", "question"]
 
 
-@dataclass(frozen=True)
-class ResourceKind:
+class ResourceKind(Record, frozen=True):
     """The names and forms of one part of the resource; paths are in the part's folder."""
 
     name: Name
@@ -90,8 +89,7 @@ def qrels_path(name: str) -> str:
     return f"qrels/{name}.qrel"
 
 
-@dataclass(frozen=True)
-class ReginRow:
+class ReginRow(Record, frozen=True):
     """One judged item of a turn."""
 
     turn_id: str
@@ -128,12 +126,12 @@ class Part:
         return tuple((row.turn_id, row.item_id) for row in self.rows)
 
     @cached_property
-    def turns_of(self) -> Mapping[str, tuple[str, ...]]:
+    def turns_of(self) -> Mapping[str, Sequence[str]]:
         """Item to the turns that it was judged in."""
         turns: dict[str, list[str]] = defaultdict(list)
         for turn_id, item_id in self.keys:
             turns[item_id].append(turn_id)
-        return {item_id: tuple(turn_ids) for item_id, turn_ids in turns.items()}
+        return turns
 
     def graded(self, criterion: str) -> list[tuple[str, str, int]]:
         """Turn, item and grade of every row."""
@@ -235,35 +233,36 @@ def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) ->
             bad("wrong_type", place, f"expected an object with a list `{kind.list_field}` that is not empty")
         else:
             for number, item in enumerate(items):
-                row_problems, row = _row(kind, turn_id, item)
                 where = f"{place}.{kind.list_field}[{number}]"
-                for code, path, message in row_problems:
+                faults = list(_faults(kind, item))
+                for code, path, message in faults:
                     bad(code, where + path, message)
-                if row and (turn_id, row.item_id) in seen:
-                    bad("repeated_item", where, f"{row.item_id} is already in this turn")
-                elif row:
-                    seen.add((turn_id, row.item_id))
-                    yield row
+                if faults:
+                    continue
+                if (item_id := item[kind.id_field], turn_id) in seen:
+                    bad("repeated_item", where, f"{item_id} is already in this turn")
+                    continue
+                seen.add((item_id, turn_id))
+                # Labels are read by name, never by position.
+                grades = {label.lower(): item[label] for label in kind.labels}
+                order = tuple(field for field in item if field in kind.labels)
+                yield ReginRow(turn_id, item_id, item[kind.text_field], grades, order)
 
 
-def _row(kind: ResourceKind, turn_id: str, item: Any) -> tuple[list[tuple[str, str, str]], ReginRow | None]:
-    """The problems of one record, and the record if it has none; labels are read by name, never by position."""
+def _faults(kind: ResourceKind, item: Any) -> Iterator[tuple[str, str, str]]:
+    """Code, place in the record and message of each problem of one record."""
     if not isinstance(item, dict):
-        return [("wrong_type", "", f"expected an object, found {shown(item)}")], None
-    problems: list[tuple[str, str, str]] = []
+        yield "wrong_type", "", f"expected an object, found {shown(item)}"
+        return
     item_id, text = item.get(kind.id_field), item.get(kind.text_field)
     if not isinstance(item_id, str) or not usable_id(item_id):
-        problems.append(("unusable_id", f".{kind.id_field}", f"{shown(item_id)} cannot be a column of qrels"))
+        yield "unusable_id", f".{kind.id_field}", f"{shown(item_id)} cannot be a column of qrels"
     if not isinstance(text, str) or not storable(text):
-        problems.append(("wrong_text", f".{kind.text_field}", f"expected a text, found {shown(text)}"))
+        yield "wrong_text", f".{kind.text_field}", f"expected a text, found {shown(text)}"
     for label in kind.labels:
         grade = item.get(label)
         if type(grade) is not int or grade not in GRADES:
-            problems.append(("wrong_grade", f".{label}", f"expected an integer of 0 to 3, found {shown(grade)}"))
-    if problems or not isinstance(item_id, str) or not isinstance(text, str):
-        return problems, None
-    grades = {label.lower(): item[label] for label in kind.labels}
-    return [], ReginRow(turn_id, item_id, text, grades, tuple(field for field in item if field in kind.labels))
+            yield "wrong_grade", f".{label}", f"expected an integer of 0 to 3, found {shown(grade)}"
 
 
 def _bank(value: Any, file: str, problems: list[Problem]) -> dict[str, str]:
@@ -271,14 +270,12 @@ def _bank(value: Any, file: str, problems: list[Problem]) -> dict[str, str]:
         message = f"expected an object from id to text, found {shown(value)}"
         problems.append(Problem("wrong_type", "error", file, None, "$", message))
         return {}
-    bank = {}
+    sound = {key: text for key, text in value.items() if usable_id(key) and isinstance(text, str) and storable(text)}
     for item_id, text in value.items():
-        if usable_id(item_id) and isinstance(text, str) and storable(text):
-            bank[item_id] = text
-        else:
+        if item_id not in sound:
             message = f"expected an id and its text, found {shown(text)}"
             problems.append(Problem("wrong_text", "error", file, None, f"$[{shown(item_id)}]", message))
-    return bank
+    return sound
 
 
 def usable_id(text: str) -> bool:
@@ -347,14 +344,13 @@ def read_study(path: Path) -> tuple[NuggetMatch, ...]:
             message = f"{shown(line)}: expected hit_topic_turn_nugget_run, a tab and 0 or 1"
             problems.append(line_problem("not_a_match", path, number, message))
             continue
-        match = NuggetMatch(parts[1], parts[2], int(parts[3]), parts[4], parts[5] == "1")
         # The same pair in another task is another person's label of it.
         label_id = line.split("\t", 1)[0]
         first = lines.setdefault(label_id, number)
         if first != number:
             message = f"{shown(label_id)} is already on line {first}"
             problems.append(line_problem("duplicate_row", path, number, message))
-        matches.append(match)
+        matches.append(NuggetMatch(parts[1], parts[2], int(parts[3]), parts[4], parts[5] == "1"))
     if problems:
         raise InputError(f"{path}: not usable as matches: {count(len(problems), 'line')} with problems", problems)
     return tuple(matches)
