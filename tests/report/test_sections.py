@@ -20,7 +20,7 @@ from judge.report.markdown import Picture, report_markdown
 from judge.report.page import Browser, axis, line, report_page
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.sections.boards import tie_letters
-from judge.report.sections.making import dollars, in_all, lasting
+from judge.report.sections.making import dollars, in_all
 from judge.report.sections.summary import order_of
 from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference
@@ -266,8 +266,3 @@ def test_tokens_money_and_time_are_added_up_by_judge(tmp_path: Path) -> None:
 )
 def test_money_is_never_rounded_to_nothing(amount: float, text: str) -> None:
     assert dollars(amount) == text
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.25, "0.2 s"), (75, "1.2 min"), (7200, "2.0 h")])
-def test_a_duration_is_in_the_unit_that_fits(seconds: float, text: str) -> None:
-    assert lasting(seconds) == text
