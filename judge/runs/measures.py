@@ -35,7 +35,10 @@ class Measures:
         # As columns: for trec_eval an id ends at its first NUL, and two equal ids of a turn end the process.
         self._evaluator = ir_measures.evaluator(
             list(parsed),
-            {column(turn): {column(item): grade for item, grade in rows.items()} for turn, rows in grades.items()},
+            {
+                column(turn): {column(item): grade for item, grade in _countable(rows).items()}
+                for turn, rows in grades.items()
+            },
         )
         self._turns = {column(turn): turn for turn in grades}
         self._shares = frozenset(str(measure) for measure in parsed if measure.NAME in _SHARES)
@@ -58,6 +61,14 @@ class Measures:
                     raise UsageError(f"measure {metric.measure} has no value for a run: choose another one")
                 values[str(metric.measure)][self._turns[metric.query_id]] = float(metric.value)
         return values
+
+
+def _countable(grades: Mapping[str, int]) -> Mapping[str, int]:
+    """The grades of a turn; 0 for each where all are below 0, which says the same: judged, and nothing relevant.
+
+    trec_eval allots as many counters as the highest grade says, and with fewer than one it hangs or ends the process.
+    """
+    return grades if not grades or max(grades.values()) >= 0 else dict.fromkeys(grades, 0)
 
 
 def measure_name(measure: str, relevant: int = 1) -> str:

@@ -109,6 +109,16 @@ def test_the_table_counts_what_is_passed_over() -> None:
     assert "Turns that the qrels lack count nowhere: 1 run has 1." in grid.notes
 
 
+@pytest.mark.timeout(60, method="thread")
+def test_a_turn_whose_grades_are_all_below_0_has_nothing_relevant() -> None:
+    """trec_eval hangs or ends the process there, for good."""
+    grades = {"1_1": {"a": -1, "b": -2}, "1_2": {"d": 1, "x": -1}}
+    found = evaluated(ONE, asked=ask(["P@10", "nDCG", "AP", "Bpref", "infAP", "Judged@5"], "RR"), grades=grades)
+    of_turn = {score.measure: score.turns["1_1"] for score in found.scores}
+    assert of_turn == dict.fromkeys(found.asked.measures, 0.0) | {"Judged@5": 2 / 3}
+    assert found.barren == 1
+
+
 def test_a_measure_counts_once_in_the_spelling_of_ir_measures() -> None:
     assert ask(["nDCG@5", "AP", "MAP", "P(rel=1)@3"], "NDCG@5").measures == ("nDCG@5", "AP", "P@3")
 
