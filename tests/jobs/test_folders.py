@@ -253,7 +253,7 @@ OPTIONAL = (
         "evaluate spans --gold {}/gold.spans --run {}/run.spans {}/ranked.res --qrels {}/ranked.qrel",
         "passages.*",
     ),
-    ("reproduce", "reproduce ikat2023 {}/ikat2023", "means.* intervals.* pairs.* inverted_labels.* correlations.*"),
+    ("reproduce", "reproduce ikat2023 {}/ikat2023", "means.* intervals.* pairs.*"),
     (
         "reproduce",
         "reproduce llmjudge {}/llmjudge",

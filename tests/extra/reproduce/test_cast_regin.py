@@ -14,7 +14,6 @@ from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, reproduce_publication
 from judge.extra.reproduce.regin import regenerate
 from judge.io.table import Table
-from judge.records import Estimate
 
 Items = Mapping[str, Sequence[tuple[str, str, tuple[int, int, int]]]]
 
@@ -168,29 +167,6 @@ def test_a_retest_is_a_pair_of_nearly_equal_texts_of_one_turn(release: Path) -> 
     assert lines["questions", "novelty"][2] == 0
 
 
-def test_shares_of_the_variance_sum_to_one(tmp_path: Path) -> None:
-    items = {
-        f"{topic}_{dialogue}-{turn}": [
-            (f"R{topic}{dialogue}{turn}{k}", f"text {k}", ((topic + k) % 4, (dialogue * turn + k) % 4, k % 4))
-            for k in range(4)
-        ]
-        for topic in range(132, 138)
-        for dialogue in (1, 2)
-        for turn in (1, 3, 5)
-    }
-    write_part(tmp_path, "response", items)
-    lines = grid(reproduce_publication("cast-regin", tmp_path), "Variance")
-    for criterion in ("relevance", "naturalness"):
-        of = [line for line in lines if line[1] == criterion]
-        assert [line[2] for line in of] == ["topic", "dialogue", "turn", "item"]
-        shares = [line[4].value for line in of if isinstance(line[4], Estimate)]
-        assert sum(share or 0.0 for share in shares) == pytest.approx(1)
-    # Each turn has conciseness 0 1 2 3, so items alone differ.
-    assert [line[3] for line in lines if line[1] == "conciseness"][:3] == [0.0, 0.0, 0.0]
-    (conciseness,) = {line[5] for line in lines if line[1:3] == ("conciseness", "topic")}
-    assert conciseness == "1.50 (132)"
-
-
 def test_the_parts_are_found_below_the_folder_and_in_one_folder(release: Path, tmp_path: Path) -> None:
     apart = reproduce_publication("cast-regin", release).numbers
     for kind in KINDS.values():
@@ -200,22 +176,6 @@ def test_the_parts_are_found_below_the_folder_and_in_one_folder(release: Path, t
     deep.parent.mkdir(parents=True)
     release.rename(deep)
     assert reproduce_publication("cast-regin", tmp_path / "a").numbers == apart
-
-
-def test_what_turns_share_is_not_within_turns(tmp_path: Path) -> None:
-    items = {
-        f"{topic}_1-{turn}": [
-            (f"R{k}", "one " * (k + 1), ((topic + turn) % 4, (topic + turn) % 4, k)) for k in range(3)
-        ]
-        for topic in range(132, 138)
-        for turn in (1, 2, 3)
-    }
-    write_part(tmp_path, "response", items)
-    made = reproduce_publication("cast-regin", tmp_path)
-    values = {line[1:3]: [getattr(cell, "value", None) for cell in line[3:]] for line in grid(made, "Correlations")}
-    # Relevance and naturalness are of the turn, conciseness and the number of words of the place in it.
-    assert values["relevance", "naturalness"] == [pytest.approx(1), None]
-    assert values["conciseness", "words"] == [pytest.approx(1), pytest.approx(1)]
 
 
 def test_a_part_without_its_bank_or_without_the_other_part_is_reproduced(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_the_folder_has_every_table_in_every_form_and_is_the_same_again(tmp_path
     plan = ReproductionPlan(name="ikat2023", folder=hostile(tmp_path / "in"), out=str(tmp_path / "out"))
     reproduce_published(plan)
     first = contents(tmp_path / "out")
-    tables = ("comparison", "means", "intervals", "pairs", "inverted_labels", "correlations")
+    tables = ("comparison", "means", "intervals", "pairs")
     names = {f"{table}.{ending}" for table in tables for ending in ("tsv", "json", "md", "tex")}
     assert first.keys() == {RECORD, "table_7_groundedness.svg", "table_7_groundedness.png", *names}
     reproduce_published(plan)
@@ -107,13 +107,7 @@ def test_json_is_one_object_with_unrounded_numbers(tmp_path: Path, capsys: pytes
     assert list(made) == ["name", "source", "numbers", "beyond", "notes"]
     number = next(each for each in made["numbers"] if each["measure"] == "naturalness" and each["ours"])
     assert number["ours"]["value"] == 8 / 3
-    assert [grid["title"] for grid in made["beyond"]] == [
-        "Means",
-        "Intervals",
-        "Pairs",
-        "Inverted labels",
-        "Correlations",
-    ]
+    assert [grid["title"] for grid in made["beyond"]] == ["Means", "Intervals", "Pairs"]
     # Of Table 7, run_automatic_dense_monot5 has labels and three runs have none.
     assert captured.err == "16 published numbers: 0 made again, 4 differ, 12 cannot be made from these files\n"
 

@@ -1,9 +1,7 @@
 """The labels that GPT-4 gave the responses of iKAT 2023: a file a criterion, and what Table 7 does not show."""
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,18 +10,15 @@ import numpy as np
 from judge.errors import InputError
 from judge.extra.reproduce.published.release import ReleasedFile
 from judge.io.cells import count, decimals
-from judge.io.ids import cluster_of, natural_key, topic_of
+from judge.io.ids import cluster_of, topic_of
 from judge.io.safe import printable_id, shown
 from judge.io.stored import MAX_PROBLEMS, stopped
 from judge.io.table import Cell, Table, p_cell
 from judge.io.tabular import TableRow, read_table
 from judge.records import Estimate, Problem, Record
-from judge.stats.comparison import holm, sign_flip
 from judge.stats.means import clopper_pearson, mean_interval, wilson
-from judge.stats.resampling import resampled
-from judge.stats.run_differences import Difference, run_differences
+from judge.stats.run_differences import run_differences
 from judge.stats.separation import compact_letters
-from judge.stats.tables import Floats, confusion
 
 UNABLE = -1
 """The label of a response that GPT-4 was unable to judge."""
@@ -148,11 +143,6 @@ def _row_problem(
     return None
 
 
-def label_of(grade: int, criterion: LabeledCriterion) -> int:
-    """The label that was released for a grade."""
-    return criterion.grades[-1] - grade if criterion.inverted else grade
-
-
 def spelled(labels: Mapping[str, Mapping[str, RunLabels]], printed: Sequence[str]) -> dict[str, str]:
     """How each run is named, by its id in lower case: as it is printed, else as the first file spells it."""
     names = {run_id.lower(): run_id for run_id in printed}
@@ -167,7 +157,6 @@ SEED = 2023
 FLIPS = 100_000
 """How many are drawn: ten times the usual number, since one adjusted p-value of the release is close to ALPHA."""
 ALPHA = 0.05
-_GRADES = tuple(sorted({grade for each in CRITERIA for grade in each.grades}))
 CriterionLabels = Mapping[str, Mapping[str, RunLabels]]
 """Criterion to run id in lower case to its grades."""
 
@@ -182,29 +171,11 @@ class _Tested:
         topics = list(map(topic_of, turns))
         grades = np.array([[runs[key].grades.get(turn, math.nan) for turn in turns] for key in self.keys], np.float64)
         self.pairs = run_differences(grades, topics, np.random.default_rng(SEED), flips=FLIPS)
-        sums = [_sums(grades, topics, pair) for pair in self.pairs]
-        alone = [
-            None if pair.p is None else sign_flip(of, np.random.default_rng(SEED), permutations=FLIPS)
-            for pair, of in zip(self.pairs, sums, strict=True)
-        ]
-        tested = [p for p in alone if p is not None]
-        adjusted = iter(holm(tested).tolist())
-        self.flips = [(p, None if p is None else next(adjusted)) for p in alone]
-        """For each pair the p-value of its sum of topic differences, alone and adjusted by Holm."""
         apart = np.zeros((len(self.keys), len(self.keys)), dtype=np.bool_)
         for pair in self.pairs:
             apart[pair.a, pair.b] = apart[pair.b, pair.a] = pair.p_adjusted is not None and pair.p_adjusted <= ALPHA
-        letters = compact_letters(apart, range(len(self.keys)))
-        self.letters = letters if tested and len(tested) == len(self.pairs) else ("",) * len(self.keys)
-
-
-def _sums(grades: Floats, topics: Sequence[str], pair: Difference) -> Floats:
-    """The sum of the differences of each topic."""
-    sums: dict[str, float] = {}
-    for topic, difference in zip(topics, (grades[pair.a] - grades[pair.b]).tolist(), strict=True):
-        if not math.isnan(difference):
-            sums[topic] = sums.get(topic, 0.0) + difference
-    return np.array(list(sums.values()), dtype=np.float64)
+        tested = bool(self.pairs) and all(pair.p is not None for pair in self.pairs)
+        self.letters = compact_letters(apart, range(len(self.keys))) if tested else ("",) * len(self.keys)
 
 
 def graded(labels: CriterionLabels, criterion: LabeledCriterion, run_id: str) -> Estimate | None:
@@ -220,8 +191,6 @@ def beyond(labels: CriterionLabels, names: Mapping[str, str]) -> tuple[Table[Any
         _means(labels, names, tests),
         _units(labels["groundedness"], names, tests["groundedness"].keys),
         _pairs(names, tests),
-        _naive(labels["groundedness"], names),
-        _correlations(labels),
     )
 
 
@@ -309,54 +278,14 @@ def _pairs(names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Table[Any]
             criterion,
             *(names[tested.keys[place]] for place in pair[:2]),
             pair.difference,
-            *map(p_cell, (pair.p, pair.p_adjusted, *flips)),
+            *map(p_cell, (pair.p, pair.p_adjusted)),
         )
         for criterion, tested in tests.items()
-        for pair, flips in zip(tested.pairs, tested.flips, strict=True)
+        for pair in tested.pairs
     ]
-    columns = ("criterion", "a", "b", "a_less_b", "p", "p_max_t", "p_flip", "p_holm")
+    columns = ("criterion", "a", "b", "a_less_b", "p", "p_max_t")
     notes = (
         "p, p_max_t: signs of topics flipped, difference over its standard error; alone, and for all pairs of the "
-        "criterion (step-down max-T). p_flip, p_holm: signs flipped, sum of differences; alone, and by Holm.",
+        "criterion (step-down max-T).",
     )
     return Table(lines, columns, "Pairs", notes)
-
-
-def _naive(runs: Mapping[str, RunLabels], names: Mapping[str, str]) -> Table[Any]:
-    """What comes of taking the released groundedness labels for grades."""
-    criterion = CRITERIA[0]
-    shares = {key: sum(run.grades.values()) / len(run.grades) for key, run in runs.items() if run.grades}
-    labels = {
-        key: sum(label_of(grade, criterion) for grade in runs[key].grades.values()) / len(runs[key].grades)
-        for key in shares
-    }
-    lines: list[tuple[Cell, ...]] = [
-        (names[key], shares[key], _rank(shares, key), labels[key], _rank(labels, key))
-        for key in sorted(shares, key=lambda key: (-shares[key], key))
-    ]
-    notes = ("label 1 says that the response has information that its passages lack; read as a grade, it turns the "
-             "ranking around.",)  # fmt: skip
-    columns = ("run", "grounded", "rank", "mean_label", "rank_by_label")
-    return Table(lines, columns, "Inverted labels", notes)
-
-
-def _rank(values: Mapping[str, float], key: str) -> int:
-    return 1 + sum(value > values[key] for value in values.values())
-
-
-def _correlations(labels: CriterionLabels) -> Table[Any]:
-    lines: list[tuple[Cell, ...]] = []
-    for a, b in combinations([each.name for each in CRITERIA if each.name in labels], 2):
-        both: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for key in sorted(labels[a].keys() & labels[b].keys()):
-            others = labels[b][key].grades
-            for turn, grade in labels[a][key].grades.items():
-                if turn in others:
-                    both[topic_of(turn)].append((grade, others[turn]))
-        # The shorter scale is counted on the longer one, since only the order of grades matters.
-        tables = [confusion(both[topic], _GRADES) for topic in sorted(both, key=natural_key)]
-        C = np.array(tables).reshape(-1, len(_GRADES), len(_GRADES))
-        tau = resampled("tau_b", C, _GRADES, np.random.default_rng(SEED)).estimate
-        lines.append((a, b, tau.n, tau))
-    notes = ("tau_b: Kendall's, over the responses with a grade of both criteria; the interval is over topics.",)
-    return Table(lines, ("a", "b", "responses", "tau_b"), "Correlations", notes)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -284,6 +284,7 @@ def _notes(judges: Sequence[JudgeLabels]) -> list[str]:
     return notes
 
 
+@lru_cache(5 * MOST_JUDGES)
 def agreement(judge: JudgeLabels, name: str, least: int | None = None) -> Resampled:
     """A statistic of a judge with its intervals; of a split of the scale where `least` is given."""
     tables, grades = (judge.tables(), SCALE) if least is None else (judge.halves(least), (0, 1))
