@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, Formula, point
 from judge.stats.means import ONE_TOPIC, effective_topics, t_quantile
-from judge.stats.resampling import FEWEST_RESAMPLED, spread, topic_draws, undefined_too_often
+from judge.stats.resampling import FEWEST_RESAMPLED, pooled, spread, topic_draws, undefined_too_often
 from judge.stats.tables import Floats, Undefined
 
 REPLICATES = 2000
@@ -104,9 +104,9 @@ def compare(
     tables = [(np.asarray(A, np.float64), np.asarray(B, np.float64)) for A, B in pairs.values()]
     judged = np.any([A.any(axis=(1, 2)) | B.any(axis=(1, 2)) for A, B in tables], axis=0)
     S, exact = _exchanges(int(judged.sum()), permutations, rng) if pairs else (np.zeros((0, 0)), True)
-    draws: dict[int, Floats] = {}
+    resamples = _Resamples(STATISTICS[name], grades, rng)
     differences = [
-        _difference(pair, A, B, name, grades, rng, draws, level) for pair, (A, B) in zip(names, tables, strict=True)
+        _difference(pair, A, B, name, grades, resamples, level) for pair, (A, B) in zip(names, tables, strict=True)
     ]
     known = [i for i, difference in enumerate(differences) if difference.value is not None]
     observed, null = _exchanged([(A[judged], B[judged]) for A, B in map(tables.__getitem__, known)], S, name, grades)
@@ -267,29 +267,43 @@ def _with_slopes(C: Floats, statistic: Formula, grades: Sequence[int]) -> tuple[
     return value, (np.array(more) - value).T / STEP
 
 
+class _Resamples:
+    """A statistic on resampled topics; tables of as many topics share the draws, and equal tables the values."""
+
+    def __init__(self, statistic: Formula, grades: Sequence[int], rng: np.random.Generator) -> None:
+        self._statistic, self._grades, self._rng = statistic, grades, rng
+        self._draws: dict[int, Floats] = {}
+        self._values: dict[bytes, Floats] = {}
+
+    def of(self, C: Floats) -> Floats:
+        """The values of resamples of the topics of C (T x k x k)."""
+        T, key = len(C), C.tobytes()
+        if T not in self._draws:
+            self._draws[T] = topic_draws(T, REPLICATES, self._rng).astype(np.float64)
+        if key not in self._values:
+            self._values[key] = self._statistic(pooled(self._draws[T], C), self._grades)
+        return self._values[key]
+
+
 def _difference(
     names: tuple[str, str],
     A: Floats,
     B: Floats,
     name: str,
     grades: Sequence[int],
-    rng: np.random.Generator,
-    draws: dict[int, Floats],
+    resamples: _Resamples,
     level: float,
 ) -> Estimate:
-    """The statistic of A minus that of B; `draws` keeps resamples by T, so pairs with equal T share them."""
+    """The statistic of A minus that of B."""
     judged = A.any(axis=(1, 2)) | B.any(axis=(1, 2))
     A, B = A[judged], B[judged]
-    (T, k, _), n = A.shape, round(A.sum())
-    statistic = STATISTICS[name]
+    T, n, statistic = len(A), round(A.sum()), STATISTICS[name]
     value = float((statistic(A.sum(axis=0)[None], grades) - statistic(B.sum(axis=0)[None], grades))[0])
     if np.isnan(value):
         return Estimate(None, None, None, n, T, _why(names, A, B, name, grades))
     if T < FEWEST_RESAMPLED:
         return Estimate(value, None, None, n, T, f"fewer than {FEWEST_RESAMPLED} topics")
-    if T not in draws:
-        draws[T] = topic_draws(T, REPLICATES, rng).astype(np.float64)
-    of_a, of_b = (statistic((draws[T] @ X.reshape(T, k * k)).reshape(-1, k, k), grades) for X in (A, B))
+    of_a, of_b = resamples.of(A), resamples.of(B)
     without = statistic(A.sum(axis=0) - A, grades) - statistic(B.sum(axis=0) - B, grades)
     undefined = undefined_too_often(of_a - of_b, "topics", without)
     if undefined:

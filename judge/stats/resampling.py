@@ -29,6 +29,8 @@ FEWEST_OTHERS = 5
 All that these coefficients know comes from such items. In simulations with 0 to 4 of them, 95 % intervals hold the
 truth in as few as 78 % of worlds.
 """
+_BLOCK = 200_000
+"""Multiplications in one product of matrices."""
 UNEQUAL = "items have unequal weights"
 """Why tables of weights have no interval over items: they do not hold the weight of each item."""
 
@@ -47,6 +49,20 @@ class Resampled(msgspec.Struct, frozen=True):
 def topic_draws(T: int, replicates: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """How often each of T topics is in each of B resamples of T topics with replacement (B x T)."""
     return rng.multinomial(T, np.full(T, 1 / T), size=replicates)
+
+
+def pooled(W: NDArray[Any], tables: NDArray[Any]) -> Floats:
+    """Σ_t w_t C_t of tables (T x k x k) under each row of weights (B x k x k).
+
+    The sums are made in blocks that a library of matrices leaves in one thread, which is many times quicker than two.
+    """
+    T, k, _ = tables.shape
+    flat, W = np.asarray(tables, np.float64).reshape(T, k * k), np.asarray(W, np.float64)
+    rows = max(1, _BLOCK // (T * k * k))
+    sums = np.empty((len(W), k * k))
+    for start in range(0, len(W), rows):
+        np.matmul(W[start : start + rows], flat, out=sums[start : start + rows])
+    return sums.reshape(-1, k, k)
 
 
 def weighted_resample(
@@ -89,8 +105,7 @@ def resampled(
         return _of_mean(value, statistic.formula.scores(grades), judged, level, below)
     if statistic.interval == "jackknife":
         return _jackknifed(statistic, value, judged, grades, level, below)
-    drawn = topic_draws(T, replicates, rng).astype(np.float64) @ judged.reshape(T, -1)
-    topics = statistic(drawn.reshape(replicates, *C.shape), grades)
+    topics = statistic(pooled(topic_draws(T, replicates, rng), judged), grades)
     items = None if is_weighted(C) else weighted_resample(name, C, grades, rng, replicates)
     others, without = others_than_commonest(C.sum(axis=1)), statistic(C - judged, grades)
     bare = Estimate(value, None, None, n, T)
