@@ -21,6 +21,7 @@ from judge.stats.tables import (
     agreement_weights,
     is_weighted,
     ratio,
+    row_sums,
     sums,
 )
 
@@ -186,7 +187,7 @@ def _kappa(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     """
     flat, human, judge = sums(C)
     D = 1.0 - agreement_weights(grades, kind)
-    return 1.0 - ratio(human.sum(axis=1) * (flat @ D.reshape(-1)), ((human @ D) * judge).sum(axis=1))
+    return 1.0 - ratio(row_sums(human) * (flat @ D.reshape(-1)), row_sums((human @ D) * judge))
 
 
 def _alpha(level: ScaleType, C: NDArray[Any], grades: Sequence[int]) -> Floats:
